@@ -1,0 +1,60 @@
+//! A configuration that cannot be right.
+
+/// Why an attention module cannot be built; each message names the numbers that do not fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A size is zero.
+    #[error("{name} must be at least 1")]
+    Zero {
+        /// The setting.
+        name: &'static str,
+    },
+    /// One number must divide the other.
+    #[error("{dividend_name} {dividend} is not divisible by {divisor_name} {divisor}")]
+    NotDivisible {
+        /// The setting that must be a multiple.
+        dividend_name: &'static str,
+        /// Its value.
+        dividend: usize,
+        /// The setting that must divide it.
+        divisor_name: &'static str,
+        /// Its value.
+        divisor: usize,
+    },
+    /// A number that must be positive and finite is not.
+    #[error("{name} must be a positive finite number, not {value}")]
+    NotPositive {
+        /// The setting.
+        name: &'static str,
+        /// Its value as written.
+        value: String,
+    },
+}
+
+impl ConfigError {
+    pub(crate) fn check_sizes(sizes: &[(&'static str, usize)]) -> Result<(), Self> {
+        match sizes.iter().find(|(_, size)| *size == 0) {
+            Some(&(name, _)) => Err(Self::Zero { name }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_divides(dividend: (&'static str, usize), divisor: (&'static str, usize)) -> Result<(), Self> {
+        if dividend.1.is_multiple_of(divisor.1) {
+            return Ok(());
+        }
+        Err(Self::NotDivisible {
+            dividend_name: dividend.0,
+            dividend: dividend.1,
+            divisor_name: divisor.0,
+            divisor: divisor.1,
+        })
+    }
+
+    pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<(), Self> {
+        if value > 0.0 && value.is_finite() {
+            return Ok(());
+        }
+        Err(Self::NotPositive { name, value: value.to_string() })
+    }
+}

@@ -1,0 +1,95 @@
+//! Where the rows and the columns of the score matrix lie in their sequence.
+
+/// The position of each query (row) and each key (column) in its sequence.
+///
+/// Every rule of a [`Mask`](crate::Mask) that speaks of order (`causal`, `window`, `lengths`) compares these
+/// positions, never row and column numbers. That is why one rule serves a full pass, a pass over new tokens
+/// only, and a cache whose slots are out of order.
+///
+/// A key may have no position: an empty cache slot, which no query may attend to.
+///
+/// ```
+/// use headlight_attention::Positions;
+///
+/// // Two new queries after three keys already seen: the last query stands at the last key.
+/// let positions = Positions::aligned_at_end(2, 5);
+/// assert_eq!(positions.query(0, 0), 3);
+/// assert_eq!(positions.query(0, 1), 4);
+/// assert_eq!(positions.key(0, 4), Some(4));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Positions {
+    queries: Vec<Vec<i64>>,
+    keys: Vec<Vec<Option<i64>>>,
+}
+
+impl Positions {
+    /// Keys at `0 .. keys`, queries at the last `queries` of these, the same for each batch row.
+    ///
+    /// With more queries than keys the first queries get negative positions: they precede every key.
+    #[must_use]
+    pub fn aligned_at_end(queries: usize, keys: usize) -> Self {
+        let first_query = keys as i64 - queries as i64;
+        Self {
+            queries: vec![(first_query..keys as i64).collect()],
+            keys: vec![(0..keys as i64).map(Some).collect()],
+        }
+    }
+
+    /// Positions written out, one row for the whole batch or one for each batch row.
+    ///
+    /// - `queries`: `[1 or batch][queries]`
+    /// - `keys`: `[1 or batch][keys]`, `None` for an empty slot
+    ///
+    /// # Panics
+    ///
+    /// If there is no row, or the rows of one argument differ in length.
+    #[must_use]
+    pub fn new(queries: Vec<Vec<i64>>, keys: Vec<Vec<Option<i64>>>) -> Self {
+        assert!(!queries.is_empty() && !keys.is_empty(), "positions need at least one row for queries and one for keys");
+        assert!(
+            queries.iter().all(|row| row.len() == queries[0].len()) && keys.iter().all(|row| row.len() == keys[0].len()),
+            "positions: all rows must have the same length"
+        );
+        Self { queries, keys }
+    }
+
+    /// The position of query `row` in batch row `batch`.
+    #[must_use]
+    pub fn query(&self, batch: usize, row: usize) -> i64 {
+        shared_or_own(&self.queries, batch)[row]
+    }
+
+    /// The position of key `column` in batch row `batch`, `None` where the slot is empty.
+    #[must_use]
+    pub fn key(&self, batch: usize, column: usize) -> Option<i64> {
+        shared_or_own(&self.keys, batch)[column]
+    }
+
+    /// The number of queries and of keys.
+    #[must_use]
+    pub fn len(&self) -> (usize, usize) {
+        (self.queries[0].len(), self.keys[0].len())
+    }
+
+    /// Whether there is no query or no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let (queries, keys) = self.len();
+        queries == 0 || keys == 0
+    }
+
+    /// The number of rows written out: 1, or the batch size.
+    pub(crate) fn rows(&self) -> usize {
+        self.queries.len().max(self.keys.len())
+    }
+
+    /// Whether some slot is empty.
+    pub(crate) fn has_empty_slots(&self) -> bool {
+        self.keys.iter().flatten().any(Option::is_none)
+    }
+}
+
+fn shared_or_own<T>(rows: &[T], batch: usize) -> &T {
+    if rows.len() == 1 { &rows[0] } else { &rows[batch] }
+}

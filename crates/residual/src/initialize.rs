@@ -1,0 +1,67 @@
+//! Initial values from (seed, path), whatever the order of creation.
+
+use burn::{
+    module::{Module, ModuleMapper, Param, ParamId},
+    tensor::{Tensor, TensorData},
+};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rand_distr::StandardNormal;
+use sha2::{Digest, Sha256};
+
+/// Draws every matrix from N(0, std²) and sets gains to 1 and biases to 0.
+///
+/// Burn would draw lazily, in the order of first use, from one global generator. Here each parameter has its own
+/// ChaCha8 stream, keyed by the seed and its path, and its id is a hash of the path: the same in every process.
+pub(crate) fn initialize<M: Module>(module: M, seed: u64, std: f64) -> M {
+    module.map(&mut Initializer { seed, std, path: Vec::new() })
+}
+
+struct Initializer {
+    seed: u64,
+    std: f64,
+    path: Vec<String>,
+}
+
+impl ModuleMapper for Initializer {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let path = self.path.join(".");
+        let shape = param.lazy_shape();
+        let device = param.lazy_device();
+        let count = shape.num_elements();
+        let values: Vec<f32> = match self.path.last().map(String::as_str) {
+            Some("gain") => vec![1.0; count],
+            Some("bias") => vec![0.0; count],
+            _ => {
+                let mut rng = ChaCha8Rng::from_seed(hash(&[&self.seed.to_le_bytes(), path.as_bytes()]));
+                (0..count).map(|_| (self.std * rng.sample::<f64, _>(StandardNormal)) as f32).collect()
+            }
+        };
+        let mut param = Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &device));
+        param.id = param_id(&path);
+        param
+    }
+}
+
+/// The id of the parameter at `path`.
+pub(crate) fn param_id(path: &str) -> ParamId {
+    let digest = hash(&[path.as_bytes()]);
+    ParamId::from(u64::from_le_bytes(digest[..8].try_into().expect("a SHA-256 digest has 32 bytes")))
+}
+
+fn hash(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}

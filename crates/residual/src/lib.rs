@@ -1,0 +1,45 @@
+//! The residual stream: a bus that every block reads from and adds to.
+//!
+//! ```text
+//! x  = W_E[token] + W_pos[position]
+//! x ← x + attention(norm(x))        for each block: what its heads found elsewhere
+//! x ← x + feed_forward(norm(x))     and, if it has one, what it worked out on the spot
+//! logits = norm(x)·W_U
+//! ```
+//!
+//! Nothing is ever overwritten: the final stream is the sum of the embeddings and of all that was added
+//! (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"). Every activation has a name
+//! ([`Site`]) and passes a [`Probe`] that may look at it or change it.
+//!
+//! ```
+//! use burn::tensor::{Device, Int, Tensor};
+//! use headlight_residual::{Capture, DecoderConfig, Site};
+//!
+//! let device = Device::flex();
+//! let model = DecoderConfig { vocabulary: 5, n_ctx: 4, d_model: 8, n_layers: 1, n_heads: 2, ..Default::default() }
+//!     .try_init(0, &device)?;
+//! let pattern: Site = "blocks.0.attn.hook_pattern".parse()?;
+//! let mut capture = Capture::new(&[pattern], 1 << 20);
+//! let tokens = Tensor::<2, Int>::from_ints([[1, 2, 3]], &device);
+//! let logits = model.forward_probed(tokens, &mut capture);
+//! assert_eq!(logits.dims(), [1, 3, 5]);
+//! assert_eq!(capture.get::<4>(pattern).unwrap().dims(), [1, 2, 3, 3]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod block;
+mod decoder;
+mod feed_forward;
+mod initialize;
+mod norm;
+mod probe;
+mod site;
+mod weights;
+
+pub use block::Block;
+pub use decoder::{Decoder, DecoderConfig};
+pub use feed_forward::{Activation, FeedForward};
+pub use norm::LayerNorm;
+pub use probe::{Capture, Interest, NoProbe, Probe, SwitchOff};
+pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
+pub use weights::{WeightsError, weights_from_bytes, weights_to_bytes};

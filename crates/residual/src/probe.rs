@@ -1,0 +1,171 @@
+//! The one seam through which activations are read and changed.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::Tensor;
+
+use crate::{AttentionSite, Site};
+
+/// What a [`Probe`] wants with a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Interest {
+    /// Nothing: the site is not visited, and an activation that only inspection needs is not computed.
+    Skip,
+    /// To look. What [`Probe::at`] gives back is dropped, so that looking changes no bit.
+    Read,
+    /// To put another tensor in its place.
+    Change,
+}
+
+/// Looks at activations during a forward pass, or changes them.
+///
+/// Each site that the probe wants passes through [`at`](Self::at), in the layout of the table at [`Site`].
+pub trait Probe {
+    /// What the probe wants with `site`. It must not change during a forward pass.
+    fn interest(&self, site: Site) -> Interest;
+
+    /// Takes the activation and gives back the one to go on with.
+    fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D>;
+}
+
+/// Passes an activation by the probe, if the probe wants it.
+pub(crate) fn visit<P: Probe, const D: usize>(probe: &mut P, site: Site, activation: Tensor<D>) -> Tensor<D> {
+    match probe.interest(site) {
+        Interest::Skip => activation,
+        Interest::Read => {
+            let _ = probe.at(site, activation.clone());
+            activation
+        }
+        Interest::Change => probe.at(site, activation),
+    }
+}
+
+/// Wants nothing and costs nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoProbe;
+
+impl Probe for NoProbe {
+    fn interest(&self, _: Site) -> Interest {
+        Interest::Skip
+    }
+
+    fn at<const D: usize>(&mut self, _: Site, activation: Tensor<D>) -> Tensor<D> {
+        activation
+    }
+}
+
+/// Keeps the activations at some sites.
+///
+/// Memory is bounded: what would exceed the budget is not kept but listed in [`dropped`](Self::dropped).
+#[derive(Debug, Clone)]
+pub struct Capture {
+    sites: Vec<Site>,
+    budget: usize,
+    used: usize,
+    kept: BTreeMap<Site, (Tensor<1>, Vec<usize>)>,
+    dropped: Vec<Site>,
+}
+
+impl Capture {
+    /// Keeps `sites` as long as they fit into `budget` bytes together.
+    #[must_use]
+    pub fn new(sites: &[Site], budget: usize) -> Self {
+        Self { sites: sites.to_vec(), budget, used: 0, kept: BTreeMap::new(), dropped: Vec::new() }
+    }
+
+    /// The activation at `site` as last seen, or `None` if it was not asked for, not met or dropped.
+    ///
+    /// # Panics
+    /// If `D` is not the site's number of axes.
+    #[must_use]
+    pub fn get<const D: usize>(&self, site: Site) -> Option<Tensor<D>> {
+        let (flat, dims) = self.kept.get(&site)?;
+        let dims: [usize; D] =
+            dims.as_slice().try_into().unwrap_or_else(|_| panic!("{site} has {} axes, not {D}", dims.len()));
+        Some(flat.clone().reshape(dims))
+    }
+
+    /// Sites that were asked for and met but did not fit into the budget.
+    #[must_use]
+    pub fn dropped(&self) -> &[Site] {
+        &self.dropped
+    }
+
+    /// Bytes kept.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.used
+    }
+}
+
+impl Probe for Capture {
+    fn interest(&self, site: Site) -> Interest {
+        if self.sites.contains(&site) { Interest::Read } else { Interest::Skip }
+    }
+
+    fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
+        let elements: usize = activation.dims().iter().product();
+        let bytes = elements * activation.dtype().size();
+        if let Some((before, _)) = self.kept.remove(&site) {
+            self.used -= before.dims()[0] * before.dtype().size();
+        }
+        if self.used + bytes > self.budget {
+            if !self.dropped.contains(&site) {
+                self.dropped.push(site);
+            }
+        } else {
+            self.used += bytes;
+            let dims = activation.dims().to_vec();
+            self.kept.insert(site, (activation.clone().reshape([elements]), dims));
+        }
+        activation
+    }
+}
+
+/// Switches heads off: sets their blend of values to zero (zero ablation).
+#[derive(Debug, Clone, Default)]
+pub struct SwitchOff {
+    heads: Vec<(usize, usize)>,
+}
+
+impl SwitchOff {
+    /// `heads` are (layer, head).
+    #[must_use]
+    pub fn new(heads: &[(usize, usize)]) -> Self {
+        Self { heads: heads.to_vec() }
+    }
+}
+
+impl Probe for SwitchOff {
+    fn interest(&self, site: Site) -> Interest {
+        match site {
+            Site::Attention(layer, AttentionSite::Z) if self.heads.iter().any(|head| head.0 == layer) => {
+                Interest::Change
+            }
+            _ => Interest::Skip,
+        }
+    }
+
+    fn at<const D: usize>(&mut self, site: Site, z: Tensor<D>) -> Tensor<D> {
+        let dims = z.dims();
+        let [batch, pos, n_heads, width] = dims[..] else { return z };
+        let factors: Vec<f32> = (0..n_heads)
+            .map(|head| if site.layer().is_some_and(|layer| self.heads.contains(&(layer, head))) { 0.0 } else { 1.0 })
+            .collect();
+        let factors = Tensor::<1>::from_floats(factors.as_slice(), &z.device()).reshape([1, 1, n_heads, 1]);
+        let z: Tensor<4> = z.reshape([batch, pos, n_heads, width]);
+        (z * factors).reshape(dims)
+    }
+}
+
+/// Two probes on the same pass; the second sees what the first left.
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    fn interest(&self, site: Site) -> Interest {
+        self.0.interest(site).max(self.1.interest(site))
+    }
+
+    fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
+        let activation = visit(&mut self.0, site, activation);
+        visit(&mut self.1, site, activation)
+    }
+}

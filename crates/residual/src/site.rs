@@ -1,0 +1,209 @@
+//! Names for what flows through the model, as TransformerLens writes them.
+
+use std::{fmt, str::FromStr};
+
+/// One activation of a decoder model: a place that a [`Probe`](crate::Probe) can read or change.
+///
+/// Sites are written as in TransformerLens (`blocks.0.attn.hook_pattern`) and hold the same layouts.
+///
+/// | site | shape |
+/// |---|---|
+/// | `hook_embed`, `hook_pos_embed`, `blocks.{l}.hook_resid_pre\|mid\|post`, `hook_attn_out`, `hook_mlp_out`, `hook_q_input\|k_input\|v_input` | `[batch, pos, d_model]` |
+/// | `blocks.{l}.attn.hook_q\|k\|v\|z` | `[batch, pos, head, d_head]` |
+/// | `blocks.{l}.attn.hook_attn_scores\|hook_pattern` | `[batch, head, query, key]` |
+/// | `blocks.{l}.attn.hook_result` | `[batch, pos, head, d_model]` |
+/// | `blocks.{l}.ln1\|ln2.hook_scale`, `ln_final.hook_scale` | `[batch, pos, 1]` |
+/// | `blocks.{l}.ln1\|ln2.hook_normalized`, `ln_final.hook_normalized` | `[batch, pos, d_model]` |
+/// | `blocks.{l}.mlp.hook_pre\|hook_post` | `[batch, pos, d_ff]` |
+///
+/// ```
+/// use headlight_residual::{AttentionSite, Site};
+///
+/// let site: Site = "blocks.1.attn.hook_pattern".parse()?;
+/// assert_eq!(site, Site::Attention(1, AttentionSite::Pattern));
+/// assert_eq!(site.to_string(), "blocks.1.attn.hook_pattern");
+/// let error = "blocks.1.attn.hook_patern".parse::<Site>().unwrap_err();
+/// assert_eq!(error.to_string(), "no site is called blocks.1.attn.hook_patern, did you mean blocks.1.attn.hook_pattern?");
+/// # Ok::<(), headlight_residual::UnknownSite>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Site {
+    /// `hook_embed`: the token embeddings.
+    Embed,
+    /// `hook_pos_embed`: the position embeddings.
+    PosEmbed,
+    /// `blocks.{l}.…`: the residual stream around block `l` and what is added to it.
+    Block(usize, BlockSite),
+    /// `blocks.{l}.attn.…`: inside the attention of block `l`.
+    Attention(usize, AttentionSite),
+    /// `blocks.{l}.mlp.…`: inside the feed-forward of block `l`.
+    Mlp(usize, MlpSite),
+    /// `blocks.{l}.ln1.…`: the norm before attention.
+    Ln1(usize, NormSite),
+    /// `blocks.{l}.ln2.…`: the norm before the feed-forward.
+    Ln2(usize, NormSite),
+    /// `ln_final.…`: the norm before the unembedding.
+    LnFinal(NormSite),
+}
+
+/// Sites in a norm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NormSite {
+    /// `hook_scale`: what the centred vector is divided by.
+    Scale,
+    /// `hook_normalized`: the norm's output, gain and bias applied.
+    Normalized,
+}
+
+/// Sites in a feed-forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MlpSite {
+    /// `hook_pre`: before the activation function.
+    Pre,
+    /// `hook_post`: after it.
+    Post,
+}
+
+/// Sites on the residual stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BlockSite {
+    /// `hook_resid_pre`: the stream as the block finds it.
+    ResidPre,
+    /// `hook_resid_mid`: after attention was added (only with a feed-forward).
+    ResidMid,
+    /// `hook_resid_post`: as the block leaves it.
+    ResidPost,
+    /// `hook_attn_out`: what attention adds.
+    AttnOut,
+    /// `hook_mlp_out`: what the feed-forward adds.
+    MlpOut,
+    /// `hook_q_input`: what the queries are made from, before the norm.
+    QInput,
+    /// `hook_k_input`: what the keys are made from.
+    KInput,
+    /// `hook_v_input`: what the values are made from.
+    VInput,
+}
+
+/// Sites in the attention of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AttentionSite {
+    /// `hook_q`
+    Q,
+    /// `hook_k`
+    K,
+    /// `hook_v`
+    V,
+    /// `hook_attn_scores`: before softmax, −∞ where masked.
+    Scores,
+    /// `hook_pattern`: the attention weights.
+    Pattern,
+    /// `hook_z`: each head's blend of values.
+    Z,
+    /// `hook_result`: what each head writes to the stream, `z·W_O`.
+    Result,
+}
+
+const BLOCK: [(BlockSite, &str); 8] = [
+    (BlockSite::ResidPre, "hook_resid_pre"),
+    (BlockSite::ResidMid, "hook_resid_mid"),
+    (BlockSite::ResidPost, "hook_resid_post"),
+    (BlockSite::AttnOut, "hook_attn_out"),
+    (BlockSite::MlpOut, "hook_mlp_out"),
+    (BlockSite::QInput, "hook_q_input"),
+    (BlockSite::KInput, "hook_k_input"),
+    (BlockSite::VInput, "hook_v_input"),
+];
+const ATTENTION: [(AttentionSite, &str); 7] = [
+    (AttentionSite::Q, "hook_q"),
+    (AttentionSite::K, "hook_k"),
+    (AttentionSite::V, "hook_v"),
+    (AttentionSite::Scores, "hook_attn_scores"),
+    (AttentionSite::Pattern, "hook_pattern"),
+    (AttentionSite::Z, "hook_z"),
+    (AttentionSite::Result, "hook_result"),
+];
+const NORM: [(NormSite, &str); 2] = [(NormSite::Scale, "hook_scale"), (NormSite::Normalized, "hook_normalized")];
+const MLP: [(MlpSite, &str); 2] = [(MlpSite::Pre, "hook_pre"), (MlpSite::Post, "hook_post")];
+
+impl Site {
+    /// Every site of one block.
+    #[must_use]
+    pub fn of_block(layer: usize) -> Vec<Self> {
+        let mut sites: Vec<Self> = BLOCK.iter().map(|&(site, _)| Self::Block(layer, site)).collect();
+        sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1(layer, site)));
+        sites.extend(ATTENTION.iter().map(|&(site, _)| Self::Attention(layer, site)));
+        sites.extend(NORM.iter().map(|&(site, _)| Self::Ln2(layer, site)));
+        sites.extend(MLP.iter().map(|&(site, _)| Self::Mlp(layer, site)));
+        sites
+    }
+
+    /// Every site outside the blocks.
+    #[must_use]
+    pub fn outside_blocks() -> Vec<Self> {
+        let mut sites = vec![Self::Embed, Self::PosEmbed];
+        sites.extend(NORM.iter().map(|&(site, _)| Self::LnFinal(site)));
+        sites
+    }
+
+    /// The block the site is in.
+    #[must_use]
+    pub fn layer(self) -> Option<usize> {
+        match self {
+            Self::Embed | Self::PosEmbed | Self::LnFinal(_) => None,
+            Self::Block(layer, _)
+            | Self::Attention(layer, _)
+            | Self::Mlp(layer, _)
+            | Self::Ln1(layer, _)
+            | Self::Ln2(layer, _) => Some(layer),
+        }
+    }
+}
+
+fn name_of<T: PartialEq>(names: &[(T, &'static str)], site: &T) -> &'static str {
+    names.iter().find(|(known, _)| known == site).map_or("", |(_, name)| name)
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Embed => f.write_str("hook_embed"),
+            Self::PosEmbed => f.write_str("hook_pos_embed"),
+            Self::Block(layer, site) => write!(f, "blocks.{layer}.{}", name_of(&BLOCK, site)),
+            Self::Attention(layer, site) => write!(f, "blocks.{layer}.attn.{}", name_of(&ATTENTION, site)),
+            Self::Mlp(layer, site) => write!(f, "blocks.{layer}.mlp.{}", name_of(&MLP, site)),
+            Self::Ln1(layer, site) => write!(f, "blocks.{layer}.ln1.{}", name_of(&NORM, site)),
+            Self::Ln2(layer, site) => write!(f, "blocks.{layer}.ln2.{}", name_of(&NORM, site)),
+            Self::LnFinal(site) => write!(f, "ln_final.{}", name_of(&NORM, site)),
+        }
+    }
+}
+
+/// No site has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no site is called {name}, did you mean {nearest}?")]
+pub struct UnknownSite {
+    /// The name as written.
+    pub name: String,
+    /// The known name nearest to it.
+    pub nearest: String,
+}
+
+impl FromStr for Site {
+    type Err = UnknownSite;
+
+    fn from_str(name: &str) -> Result<Self, UnknownSite> {
+        // A layer number is taken from the name itself, so that the candidates are those of that block.
+        let layer = name.strip_prefix("blocks.").and_then(|rest| rest.split('.').next()?.parse().ok());
+        let mut candidates = Self::outside_blocks();
+        candidates.extend(Self::of_block(layer.unwrap_or(0)));
+        let distance = |site: &Self| strsim::damerau_levenshtein(&site.to_string(), name);
+        match candidates.into_iter().min_by_key(distance) {
+            Some(site) if site.to_string() == name => Ok(site),
+            nearest => Err(UnknownSite {
+                name: name.to_owned(),
+                nearest: nearest.map(|site| site.to_string()).unwrap_or_default(),
+            }),
+        }
+    }
+}
