@@ -1,1 +1,13 @@
-//! x
+//! What did the heads learn? Pure functions from patterns and tokens to scores.
+//!
+//! A score never stands alone. It has a formula ([`Measure`]), a ceiling, a null (what uniform attention scores on
+//! the very same rows) and an interval. From them follows the [`Role`] a head looks like.
+
+mod bootstrap;
+mod measure;
+mod role;
+mod score;
+
+pub use measure::Measure;
+pub use role::Role;
+pub use score::{LayerPattern, score_layer};

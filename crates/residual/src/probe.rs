@@ -28,7 +28,7 @@ pub trait Probe {
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D>;
 }
 
-/// Passes an activation by the probe, if the probe wants it.
+/// Passes an activation by the probe, if the probe wants it. A probe that only reads cannot change anything.
 pub(crate) fn visit<P: Probe, const D: usize>(probe: &mut P, site: Site, activation: Tensor<D>) -> Tensor<D> {
     match probe.interest(site) {
         Interest::Skip => activation,
@@ -155,6 +155,16 @@ impl Probe for SwitchOff {
         let factors = Tensor::<1>::from_floats(factors.as_slice(), &z.device()).reshape([1, 1, n_heads, 1]);
         let z: Tensor<4> = z.reshape([batch, pos, n_heads, width]);
         (z * factors).reshape(dims)
+    }
+}
+
+impl<P: Probe> Probe for &mut P {
+    fn interest(&self, site: Site) -> Interest {
+        (**self).interest(site)
+    }
+
+    fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
+        (**self).at(site, activation)
     }
 }
 

@@ -1,0 +1,69 @@
+//! Which keys a head would attend to if it did one thing and nothing else.
+
+use std::fmt;
+
+/// A kind of attention, defined by its target keys: for query `q` over tokens `x`, the keys whose weights count.
+///
+/// The score of a head is the mean, over the queries that have a target, of the weight on the targets. Its ceiling
+/// is 1. On the same queries uniform causal attention scores the mean of `targets / (q + 1)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Measure {
+    /// `A[q, q−1]`, for q ≥ 1.
+    PreviousToken,
+    /// `A[q, q]`, for q ≥ 1.
+    CurrentToken,
+    /// `A[q, 0]`, for q ≥ 1.
+    FirstToken,
+    /// `Σ A[q, j]` over earlier `j` with `x_j = x_q`: where was this token before?
+    DuplicateToken,
+    /// `Σ A[q, j]` over `j` with `x_{j−1} = x_q`, `j − 1 < q`: what followed it last time? (Olsson et al. 2022)
+    Induction,
+}
+
+impl Measure {
+    /// All measures, in the order of tables.
+    pub const ALL: [Self; 5] =
+        [Self::PreviousToken, Self::CurrentToken, Self::FirstToken, Self::DuplicateToken, Self::Induction];
+
+    /// The name in files and tables; a head's role bears the same name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreviousToken => "previous_token",
+            Self::CurrentToken => "current_token",
+            Self::FirstToken => "first_token",
+            Self::DuplicateToken => "duplicate_token",
+            Self::Induction => "induction",
+        }
+    }
+
+    /// The target keys of query `q`; none if the measure says nothing about this query.
+    ///
+    /// ```
+    /// use headlight_lens::Measure;
+    ///
+    /// let tokens = [7, 8, 9, 7]; // query 3 sees a 7, which stood at 0 and was followed by the token at 1
+    /// assert_eq!(Measure::DuplicateToken.targets(&tokens, 3), [0]);
+    /// assert_eq!(Measure::Induction.targets(&tokens, 3), [1]);
+    /// assert_eq!(Measure::PreviousToken.targets(&tokens, 3), [2]);
+    /// assert!(Measure::Induction.targets(&tokens, 2).is_empty());
+    /// ```
+    #[must_use]
+    pub fn targets(self, tokens: &[u32], q: usize) -> Vec<usize> {
+        let earlier_equal = |j: &usize| tokens[*j] == tokens[q];
+        match self {
+            _ if q == 0 => Vec::new(),
+            Self::PreviousToken => vec![q - 1],
+            Self::CurrentToken => vec![q],
+            Self::FirstToken => vec![0],
+            Self::DuplicateToken => (0..q).filter(earlier_equal).collect(),
+            Self::Induction => (0..q).filter(earlier_equal).map(|j| j + 1).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

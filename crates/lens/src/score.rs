@@ -1,0 +1,101 @@
+//! Head scores: value, uniform null, ceiling and interval.
+
+use headlight_run::{Score, Scores};
+
+use crate::{Measure, bootstrap::interval_of_ratio};
+
+/// The patterns of the heads of one layer, `[batch, heads, queries, keys]` row by row, queries = keys.
+#[derive(Debug, Clone, Copy)]
+pub struct LayerPattern<'a> {
+    n_heads: usize,
+    length: usize,
+    weights: &'a [f32],
+}
+
+/// What one sequence contributes to a mean: the sum over its rows and their number.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Share {
+    pub sum: f64,
+    pub rows: usize,
+}
+
+impl<'a> LayerPattern<'a> {
+    /// # Panics
+    /// If the number of weights is not `batch · n_heads · length²`.
+    #[must_use]
+    pub fn new([batch, n_heads, length]: [usize; 3], weights: &'a [f32]) -> Self {
+        assert_eq!(
+            weights.len(),
+            batch * n_heads * length * length,
+            "patterns of {batch} sequences, {n_heads} heads, length {length}"
+        );
+        Self { n_heads, length, weights }
+    }
+
+    fn row(&self, sequence: usize, head: usize, query: usize) -> &'a [f32] {
+        let row = (sequence * self.n_heads + head) * self.length + query;
+        &self.weights[row * self.length..][..self.length]
+    }
+}
+
+/// Scores every head of a layer on every measure that the sequences allow.
+///
+/// A measure without a single row (no token occurs twice, say) is left out. The interval is a 95 % bootstrap over
+/// sequences, the same for the same input.
+///
+/// # Panics
+/// If `tokens` are not as many and as long as the patterns.
+///
+/// ```
+/// use headlight_lens::{LayerPattern, score_layer};
+///
+/// // One head, one sequence of 2 tokens: the second token attends to the first with weight 0.9.
+/// let scores = score_layer(LayerPattern::new([1, 1, 2], &[1.0, 0.0, 0.9, 0.1]), &[vec![4, 5]]);
+/// let previous = scores[0]["previous_token"];
+/// assert!((previous.value - 0.9).abs() < 1e-6);
+/// assert_eq!(previous.null, 0.5);
+/// assert!(!scores[0].contains_key("induction"));
+/// ```
+#[must_use]
+pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
+    assert!(
+        tokens.iter().all(|row| row.len() == pattern.length)
+            && tokens.len() * pattern.n_heads * pattern.length * pattern.length == pattern.weights.len(),
+        "{} sequences do not fit the patterns",
+        tokens.len()
+    );
+    let mut scores = vec![Scores::new(); pattern.n_heads];
+    for measure in Measure::ALL {
+        let targets: Vec<Vec<Vec<usize>>> =
+            tokens.iter().map(|row| (0..row.len()).map(|q| measure.targets(row, q)).collect()).collect();
+        let null = mean(&shares(&targets, |_, q, targets| targets.len() as f64 / (q + 1) as f64));
+        let Some(null) = null else { continue };
+        for (head, scores) in scores.iter_mut().enumerate() {
+            let shares = shares(&targets, |sequence, q, targets| {
+                let row = pattern.row(sequence, head, q);
+                targets.iter().map(|&key| f64::from(row[key])).sum()
+            });
+            let (low, high) = interval_of_ratio(&shares);
+            let value = mean(&shares).unwrap_or(f64::NAN);
+            scores.insert(measure.name().to_owned(), Score { value, null, ceiling: 1.0, low, high });
+        }
+    }
+    scores
+}
+
+fn shares(targets: &[Vec<Vec<usize>>], weight: impl Fn(usize, usize, &[usize]) -> f64) -> Vec<Share> {
+    let of_sequence = |(sequence, rows): (usize, &Vec<Vec<usize>>)| {
+        let mut share = Share::default();
+        for (q, targets) in rows.iter().enumerate().filter(|(_, targets)| !targets.is_empty()) {
+            share.sum += weight(sequence, q, targets);
+            share.rows += 1;
+        }
+        share
+    };
+    targets.iter().enumerate().map(of_sequence).collect()
+}
+
+fn mean(shares: &[Share]) -> Option<f64> {
+    let rows: usize = shares.iter().map(|share| share.rows).sum();
+    (rows > 0).then(|| shares.iter().map(|share| share.sum).sum::<f64>() / rows as f64)
+}
