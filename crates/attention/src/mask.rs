@@ -172,7 +172,14 @@ impl Mask {
     /// assert!(mask.allows(0, 0, 0, 1, (1, 2))); // one query aligned with the last of two keys
     /// ```
     #[must_use]
-    pub fn allows(&self, batch: usize, head: usize, row: usize, column: usize, (queries, keys): (usize, usize)) -> bool {
+    pub fn allows(
+        &self,
+        batch: usize,
+        head: usize,
+        row: usize,
+        column: usize,
+        (queries, keys): (usize, usize),
+    ) -> bool {
         self.allows_at(&self.positions_for(queries, keys), batch, head, row, column)
     }
 

@@ -109,7 +109,11 @@ impl MultiHeadAttentionConfig {
     /// # Errors
     /// Names the numbers that do not.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_sizes(&[("d_model", self.d_model), ("n_heads", self.n_heads), ("n_kv_heads", self.n_kv_heads())])?;
+        ConfigError::check_sizes(&[
+            ("d_model", self.d_model),
+            ("n_heads", self.n_heads),
+            ("n_kv_heads", self.n_kv_heads()),
+        ])?;
         if self.d_head.is_none() {
             ConfigError::check_divides(("d_model", self.d_model), ("n_heads", self.n_heads))?;
         }

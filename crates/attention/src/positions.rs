@@ -30,10 +30,7 @@ impl Positions {
     #[must_use]
     pub fn aligned_at_end(queries: usize, keys: usize) -> Self {
         let first_query = keys as i64 - queries as i64;
-        Self {
-            queries: vec![(first_query..keys as i64).collect()],
-            keys: vec![(0..keys as i64).map(Some).collect()],
-        }
+        Self { queries: vec![(first_query..keys as i64).collect()], keys: vec![(0..keys as i64).map(Some).collect()] }
     }
 
     /// Positions written out, one row for the whole batch or one for each batch row.
@@ -46,9 +43,13 @@ impl Positions {
     /// If there is no row, or the rows of one argument differ in length.
     #[must_use]
     pub fn new(queries: Vec<Vec<i64>>, keys: Vec<Vec<Option<i64>>>) -> Self {
-        assert!(!queries.is_empty() && !keys.is_empty(), "positions need at least one row for queries and one for keys");
         assert!(
-            queries.iter().all(|row| row.len() == queries[0].len()) && keys.iter().all(|row| row.len() == keys[0].len()),
+            !queries.is_empty() && !keys.is_empty(),
+            "positions need at least one row for queries and one for keys"
+        );
+        assert!(
+            queries.iter().all(|row| row.len() == queries[0].len())
+                && keys.iter().all(|row| row.len() == keys[0].len()),
             "positions: all rows must have the same length"
         );
         Self { queries, keys }

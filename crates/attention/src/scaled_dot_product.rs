@@ -74,7 +74,13 @@ impl AttentionOptions {
 /// assert_eq!(z.into_scalar::<f32>(), 2.0);
 /// ```
 #[must_use]
-pub fn attention(query: Tensor<4>, key: Tensor<4>, value: Tensor<4>, mask: &Mask, options: &AttentionOptions) -> Tensor<4> {
+pub fn attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    mask: &Mask,
+    options: &AttentionOptions,
+) -> Tensor<4> {
     assert_key_fits_value(&key, &value);
     let weights = attention_weights(query, key, mask, options);
     weighted_sum(weights, value, mask)

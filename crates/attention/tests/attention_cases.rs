@@ -187,9 +187,8 @@ fn case_21_the_scale_is_the_width_of_a_head() {
 #[test]
 fn case_22_widths_that_do_not_divide_are_refused() {
     // burn-nn, Equinox
-    let message = |d_model, n_heads| {
-        MultiHeadAttentionConfig::new(d_model, n_heads).try_init(&device()).unwrap_err().to_string()
-    };
+    let message =
+        |d_model, n_heads| MultiHeadAttentionConfig::new(d_model, n_heads).try_init(&device()).unwrap_err().to_string();
     assert_eq!(message(5, 2), "d_model 5 is not divisible by n_heads 2");
     assert_eq!(message(2, 4), "d_model 2 is not divisible by n_heads 4");
 }
@@ -233,11 +232,8 @@ fn case_26_grouped_queries_equal_a_naive_loop_over_different_heads() {
     let device = device();
     let (heads, kv_heads, queries, keys, width) = (6, 3, 2, 4, 3);
     let ramp = |n: usize, step: f32| (0..n).map(|i| (i as f32 * step).sin()).collect::<Vec<f32>>();
-    let (q, k, v) = (
-        ramp(heads * queries * width, 0.7),
-        ramp(kv_heads * keys * width, 1.3),
-        ramp(kv_heads * keys * width, 2.1),
-    );
+    let (q, k, v) =
+        (ramp(heads * queries * width, 0.7), ramp(kv_heads * keys * width, 1.3), ramp(kv_heads * keys * width, 2.1));
     let tensor = |data: &[f32], dims: [usize; 4]| Tensor::<1>::from_floats(data, &device).reshape(dims);
     let output = attention(
         tensor(&q, [1, heads, queries, width]),
@@ -251,9 +247,7 @@ fn case_26_grouped_queries_equal_a_naive_loop_over_different_heads() {
         let kv = head / (heads / kv_heads);
         for row in 0..queries {
             let score = |key: usize| -> f32 {
-                (0..width)
-                    .map(|i| q[(head * queries + row) * width + i] * k[(kv * keys + key) * width + i])
-                    .sum()
+                (0..width).map(|i| q[(head * queries + row) * width + i] * k[(kv * keys + key) * width + i]).sum()
             };
             let exponentials: Vec<f32> = (0..keys).map(|key| score(key).exp()).collect();
             let sum: f32 = exponentials.iter().sum();

@@ -90,7 +90,9 @@ impl DecoderConfig {
                     ln1: LayerNorm::new(d_model, device),
                     attn: self.attention_config().try_init(device)?,
                     ln2: self.feed_forward.map(|_| LayerNorm::new(d_model, device)),
-                    mlp: self.feed_forward.map(|(d_ff, activation)| FeedForward::new(d_model, d_ff, activation, device)),
+                    mlp: self
+                        .feed_forward
+                        .map(|(d_ff, activation)| FeedForward::new(d_model, d_ff, activation, device)),
                 })
             })
             .collect::<Result<_, ConfigError>>()?;
@@ -189,9 +191,7 @@ impl Decoder {
                 block.mlp.is_some()
                     || !matches!(
                         site,
-                        Site::Ln2(..)
-                            | Site::Mlp(..)
-                            | Site::Block(_, BlockSite::MlpOut | BlockSite::ResidMid)
+                        Site::Ln2(..) | Site::Mlp(..) | Site::Block(_, BlockSite::MlpOut | BlockSite::ResidMid)
                     )
             }));
         }

@@ -303,7 +303,12 @@ impl TaskConfig {
             Self::Repeat(task) => {
                 require_vocabulary("task.vocabulary", task.vocabulary)?;
                 for (key, [least, most]) in [("task.prefix", task.prefix), ("task.block", task.block)] {
-                    require(least <= most, key, format_args!("[{least}, {most}]"), "the first must not exceed the second")?;
+                    require(
+                        least <= most,
+                        key,
+                        format_args!("[{least}, {most}]"),
+                        "the first must not exceed the second",
+                    )?;
                 }
                 require(task.block[0] >= 1, "task.block", task.block[0], "must be at least 1")?;
                 let longest = task.prefix[1].saturating_add(task.block[1]);

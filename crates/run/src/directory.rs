@@ -63,7 +63,9 @@ impl RunDirectory {
         let place = self.path.display();
         match fs::symlink_metadata(&self.path) {
             Err(_) => Ok(()),
-            Ok(_) if !overwrite => Err(InputError::new(place, "exists already; choose another --out, or --overwrite to replace it")),
+            Ok(_) if !overwrite => {
+                Err(InputError::new(place, "exists already; choose another --out, or --overwrite to replace it"))
+            }
             Ok(found) if found.is_dir() && self.path.join("config.toml").is_file() => Ok(()),
             Ok(_) => Err(InputError::new(place, "is not a run of this program and is left alone")),
         }

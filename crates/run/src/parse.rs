@@ -19,7 +19,10 @@ impl Config {
         let unreadable = |error: &std::io::Error| InputError::io(path, "read", error);
         let size = std::fs::metadata(path).map_err(|error| unreadable(&error))?.len();
         if size > MOST_BYTES {
-            return Err(InputError::new(path.display(), format_args!("has {size} bytes, a configuration has at most {MOST_BYTES}")));
+            return Err(InputError::new(
+                path.display(),
+                format_args!("has {size} bytes, a configuration has at most {MOST_BYTES}"),
+            ));
         }
         let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
         Self::parse(&text, &path.display().to_string(), assignments)
@@ -93,7 +96,13 @@ impl Config {
 fn parse_task(mut task: Table) -> Result<TaskConfig, (InputError, String)> {
     let name = match task.remove("name") {
         Some(Value::String(name)) => name,
-        other => return Err(wrong("task.name", other.as_ref(), &format!("must be one of {}", TaskConfig::NAMES.join(", ")))),
+        other => {
+            return Err(wrong(
+                "task.name",
+                other.as_ref(),
+                &format!("must be one of {}", TaskConfig::NAMES.join(", ")),
+            ));
+        }
     };
     match name.as_str() {
         "repeat" => Ok(TaskConfig::Repeat(parse_strictly("task", task)?)),

@@ -88,11 +88,8 @@ impl PatternFile {
             (&[layers, sequences, heads, length, keys], &[rows, columns], Dtype::U8, Dtype::U32)
                 if length == keys && columns == length && rows == sequences && length > 0 =>
             {
-                let ids: Vec<u32> = tokens
-                    .data()
-                    .chunks_exact(4)
-                    .map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
-                    .collect();
+                let ids: Vec<u32> =
+                    tokens.data().chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]])).collect();
                 let tokens = ids.chunks(length).map(<[u32]>::to_vec).collect();
                 Ok(Self { layers, heads, length, pattern: pattern.data().to_vec(), tokens })
             }

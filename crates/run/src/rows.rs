@@ -161,8 +161,10 @@ pub struct Summary {
     pub loss: f64,
     /// Validation accuracy at the end, on the positions the task scores.
     pub accuracy: f64,
-    /// The lowest loss any predictor can reach on the validation batch, nats.
+    /// What the best predictor pays on the validation batch that knows the task and which positions are scored, nats.
     pub floor: f64,
+    /// What the best predictor pays that knows the task only, nats.
+    pub bayes: f64,
     /// The accuracy of guessing.
     pub chance: f64,
     /// The heads at the end, on the probe.

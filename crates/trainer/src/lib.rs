@@ -1,1 +1,23 @@
-//! x
+//! Trains mini-transformers on tasks whose optimum is known and watches their heads form.
+//!
+//! The binaries `train` and `inspect` are thin: what they do is here.
+
+mod batch;
+pub mod command_line;
+pub mod device;
+mod evaluate;
+mod gradients;
+pub mod inspect;
+pub mod model;
+mod progress;
+mod schedule;
+mod step;
+pub mod tasks;
+mod training;
+mod watch;
+
+pub use evaluate::{Evaluation, evaluate};
+pub use schedule::learning_rate;
+pub use step::{Update, Updater};
+pub use training::{Training, VALIDATION_SEQUENCES};
+pub use watch::{Observation, WATCHED_SEQUENCES, Watched, patterns};

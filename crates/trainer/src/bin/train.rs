@@ -1,2 +1,75 @@
-//! x
-fn main() {}
+//! Trains the model of a configuration and writes the run.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use headlight_run::{Config, InputError, RunDirectory};
+use headlight_trainer::{
+    Training,
+    command_line::{Failure, print, start_logging},
+    inspect::Inspection,
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Train a mini-transformer and watch its attention heads form.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// The configuration, for example configs/induction.toml
+    config: PathBuf,
+    /// Change a key of the configuration: --set train.steps=500
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Where the run is written [default: runs/NAME OF THE CONFIGURATION]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// flex, ndarray, wgpu, vulkan or cuda
+    #[arg(long, default_value = "flex")]
+    device: String,
+    /// Replace a run that is already there
+    #[arg(long)]
+    overwrite: bool,
+}
+
+fn main() -> ExitCode {
+    start_logging();
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let config = Config::load(&arguments.config, &arguments.set).map_err(Failure::Input)?;
+    let out = match (&arguments.out, arguments.config.file_stem()) {
+        (Some(out), _) => out.clone(),
+        (None, Some(name)) => PathBuf::from("runs").join(name),
+        (None, None) => {
+            return Err(Failure::Input(InputError::new(arguments.config.display(), "has no name; give --out")));
+        }
+    };
+    // Everything is checked and built before anything is written.
+    let training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
+    let directory = RunDirectory::create(&out, &config, arguments.overwrite).map_err(Failure::Input)?;
+    for line in training.decisions() {
+        eprintln!("{line}");
+    }
+    let summary = training.run(&directory).map_err(Failure::Running)?;
+    let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
+    print(&format!(
+        "accuracy {:.4} (chance {:.4}), loss {:.4} nats (floor {:.4}) after {} steps in {:.1} s, {:.0} tokens/s\n\n{}\n\n\
+         Written to {}. A head's pattern: inspect {} pattern --head L0H0",
+        summary.accuracy,
+        summary.chance,
+        summary.loss,
+        summary.floor,
+        summary.steps,
+        summary.seconds,
+        summary.tokens_per_second,
+        inspection.heads_text().map_err(Failure::Running)?,
+        out.display(),
+        out.display(),
+    ))
+}

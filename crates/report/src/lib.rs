@@ -1,0 +1,7 @@
+//! Pictures of a run. This crate sees plain rows and numbers, never a model.
+
+mod terminal_heads;
+mod terminal_heatmap;
+
+pub use terminal_heads::{HeadLine, heads_table};
+pub use terminal_heatmap::{Heatmap, Ink};

@@ -1,0 +1,59 @@
+//! The heads of a run as a table.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
+use headlight_run::{HeadName, Score, Scores};
+
+/// A head and what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadLine {
+    /// The head.
+    pub head: HeadName,
+    /// Its role, where roles are read.
+    pub role: Option<String>,
+    /// Its scores.
+    pub scores: Scores,
+}
+
+/// One line per head, one column per score, and below them what each score is measured against.
+///
+/// A cell is `value±half`, half the width of the 95 % interval. `names` are the scores to show, in this order;
+/// `before` are the same heads before training.
+#[must_use]
+pub fn heads_table(names: &[&str], lines: &[HeadLine], before: &[HeadLine]) -> String {
+    let has_roles = lines.iter().any(|line| line.role.is_some());
+
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let mut header = vec!["head".to_owned()];
+    header.extend(has_roles.then(|| "looks like".to_owned()));
+    header.extend(names.iter().map(|name| name.replace("_token", "")));
+    table.set_header(header);
+    for line in lines {
+        let mut row = vec![line.head.to_string()];
+        row.extend(has_roles.then(|| line.role.clone().unwrap_or_default()));
+        row.extend(names.iter().map(|name| line.scores.get(*name).map_or_else(|| "–".to_owned(), with_interval)));
+        table.add_row(row);
+    }
+    let mut reference = |title: &str, value: &dyn Fn(&str) -> Option<f64>| {
+        let mut row = vec![title.to_owned()];
+        row.extend(has_roles.then(String::new));
+        row.extend(names.iter().map(|name| value(name).map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))));
+        table.add_row(row);
+    };
+    let any = |name: &str, of: fn(&Score) -> f64| lines.iter().find_map(|line| line.scores.get(name)).map(of);
+    reference("uniform", &|name| any(name, |score| score.null));
+    if !before.is_empty() {
+        reference("step 0", &|name| {
+            before.iter().filter_map(|line| line.scores.get(name)).map(|score| score.value).reduce(f64::max)
+        });
+    }
+    reference("ceiling", &|name| any(name, |score| score.ceiling));
+    for column in table.column_iter_mut().skip(1 + usize::from(has_roles)) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+fn with_interval(score: &Score) -> String {
+    format!("{:.2}±{:.2}", score.value, (score.high - score.low) / 2.0)
+}

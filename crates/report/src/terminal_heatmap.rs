@@ -1,0 +1,112 @@
+//! An attention pattern in the terminal, tokens on both axes.
+
+use std::fmt::Write;
+
+use anstyle::{RgbColor, Style};
+
+/// One head's pattern on one sequence.
+#[derive(Debug, Clone, Copy)]
+pub struct Heatmap<'a> {
+    /// `[queries, keys]`, row by row.
+    pub weights: &'a [f32],
+    /// The tokens, which name rows and columns.
+    pub tokens: &'a [String],
+}
+
+/// What weights are drawn with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ink {
+    /// Background colours.
+    Colour,
+    /// Characters from light to dark.
+    Characters,
+}
+
+/// From weight 0 to weight 1.
+const CHARACTERS: [char; 10] = ['.', ':', '-', '=', '+', 'o', '*', 'x', '%', '@'];
+
+/// Anchors of cividis (Nuñez et al. 2018): even steps of lightness, the same for colour-blind eyes.
+const COLOURS: [[u8; 3]; 6] =
+    [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
+
+/// A label longer than this is cut.
+const LONGEST_LABEL: usize = 12;
+
+impl Heatmap<'_> {
+    /// Draws it: a row per query, two columns per key; the future, which no query sees, is left blank.
+    ///
+    /// ```
+    /// use headlight_report::{Heatmap, Ink};
+    ///
+    /// let tokens = ["a".to_owned(), "b".to_owned()];
+    /// let picture = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens }.draw(Ink::Characters);
+    /// let lines: Vec<&str> = picture.lines().map(str::trim_end).collect();
+    /// assert_eq!(lines[..3], ["   a b", "a  @@", "b  --xx"]);
+    /// ```
+    #[must_use]
+    pub fn draw(&self, ink: Ink) -> String {
+        let labels: Vec<String> = self.tokens.iter().map(|token| label(token)).collect();
+        let left = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+        let mut out = String::new();
+        for line in column_labels(&labels) {
+            let _ = writeln!(out, "{:left$}  {line}", "");
+        }
+        for (query, name) in labels.iter().enumerate() {
+            let _ = write!(out, "{name:>left$}  ");
+            for key in 0..=query {
+                cell(&mut out, self.weights[query * labels.len() + key], ink);
+            }
+            out.push('\n');
+        }
+        let _ = write!(out, "{:left$}  weight 0 ", "");
+        for step in 0..CHARACTERS.len() {
+            cell(&mut out, step as f32 / (CHARACTERS.len() - 1) as f32, ink);
+        }
+        out.push_str(" 1, rows are queries, columns are keys\n");
+        out
+    }
+}
+
+fn cell(out: &mut String, weight: f32, ink: Ink) {
+    match ink {
+        Ink::Colour => {
+            let style = Style::new().bg_color(Some(colour(weight).into()));
+            let _ = write!(out, "{style}  {style:#}");
+        }
+        Ink::Characters => {
+            let index = (weight.clamp(0.0, 1.0) * (CHARACTERS.len() - 1) as f32).round() as usize;
+            out.extend([CHARACTERS[index]; 2]);
+        }
+    }
+}
+
+/// Linear between the anchors.
+fn colour(weight: f32) -> RgbColor {
+    let at = weight.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f32;
+    let below = (at as usize).min(COLOURS.len() - 2);
+    let part = at - below as f32;
+    let [r, g, b] = [0, 1, 2].map(|channel| {
+        let (from, to) = (f32::from(COLOURS[below][channel]), f32::from(COLOURS[below + 1][channel]));
+        (from + part * (to - from)).round() as u8
+    });
+    RgbColor(r, g, b)
+}
+
+/// Labels written downwards, so that long tokens need no wide columns.
+fn column_labels(labels: &[String]) -> Vec<String> {
+    let height = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    (0..height)
+        .map(|line| {
+            let character = |label: &String| {
+                let padding = height - label.chars().count();
+                line.checked_sub(padding).and_then(|index| label.chars().nth(index)).unwrap_or(' ')
+            };
+            labels.iter().flat_map(|label| [character(label), ' ']).collect::<String>().trim_end().to_owned()
+        })
+        .collect()
+}
+
+/// A token as one short line: no control characters, not too long.
+fn label(token: &str) -> String {
+    token.chars().map(|c| if c.is_control() { '·' } else { c }).take(LONGEST_LABEL).collect()
+}

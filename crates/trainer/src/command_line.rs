@@ -1,0 +1,48 @@
+//! What both binaries share: logs, and the exit code that says whose fault it was.
+
+use std::{io::Write, process::ExitCode};
+
+use headlight_run::InputError;
+use tracing_subscriber::EnvFilter;
+
+/// Sends logs to standard error; `RUST_LOG` chooses which.
+pub fn start_logging() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+}
+
+/// Why a program stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The input was wrong: exit code 2.
+    #[error("{0}")]
+    Input(InputError),
+    /// It failed while running: exit code 1.
+    #[error("{0}")]
+    Running(InputError),
+}
+
+impl Failure {
+    /// Prints the one line and gives the exit code.
+    #[must_use]
+    pub fn report(&self) -> ExitCode {
+        eprintln!("error: {self}");
+        ExitCode::from(match self {
+            Self::Input(_) => 2,
+            Self::Running(_) => 1,
+        })
+    }
+}
+
+/// Prints a result on standard output. A reader that has gone away (`| head`) is no failure.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(anstream::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Running(InputError::new("standard output", error)))
+        }
+        _ => Ok(()),
+    }
+}

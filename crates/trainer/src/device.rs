@@ -1,0 +1,35 @@
+//! Where tensors live.
+
+use burn::tensor::Device;
+use headlight_run::InputError;
+
+/// Names that `--device` takes, and the cargo feature each needs.
+const KNOWN: [&str; 5] = ["flex", "ndarray", "wgpu", "vulkan", "cuda"];
+
+/// The device called `name`.
+///
+/// # Errors
+/// If there is no such device, or this program was built without it; the message says how to get it.
+pub fn open(name: &str) -> Result<Device, InputError> {
+    match name {
+        #[cfg(feature = "flex")]
+        "flex" => Ok(Device::flex()),
+        #[cfg(feature = "ndarray")]
+        #[expect(deprecated, reason = "kept for comparison with Flex for as long as Burn ships it")]
+        "ndarray" => Ok(Device::ndarray()),
+        #[cfg(feature = "wgpu")]
+        "wgpu" => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
+        #[cfg(feature = "vulkan")]
+        "vulkan" => Ok(Device::vulkan(burn::tensor::DeviceKind::DefaultDevice)),
+        #[cfg(feature = "cuda")]
+        "cuda" => Ok(Device::cuda(burn::tensor::DeviceIndex::Default)),
+        _ if KNOWN.contains(&name) => Err(InputError::new(
+            format_args!("--device {name}"),
+            format_args!("this program was built without it; build with --features {name}"),
+        )),
+        _ => Err(InputError::new(
+            format_args!("--device {name}"),
+            format_args!("there is no such device, there are: {}", KNOWN.join(", ")),
+        )),
+    }
+}

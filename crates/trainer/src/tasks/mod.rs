@@ -1,0 +1,118 @@
+//! What is learned: tasks whose optimum is known.
+
+mod lagged_markov;
+mod repeat;
+
+use headlight_run::TaskConfig;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+
+pub use lagged_markov::LaggedMarkov;
+pub use repeat::Repeat;
+
+/// A next-token task over fresh sequences.
+pub trait Task: Send + Sync {
+    /// The tokens' printable names, by id.
+    fn vocabulary(&self) -> Vec<String>;
+
+    /// The sequence of one row: a function of the key alone.
+    fn sequence(&self, row: RowKey) -> Sequence;
+
+    /// What the best predictor of this task's sequences pays for each target, in nats: `−ln P(target | tokens before)`.
+    fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64>;
+
+    /// What the best predictor pays that knows, besides, which targets are scored. It is the floor for a model that
+    /// is trained on scored targets alone, since such a model never pays for what it says elsewhere.
+    fn floor_losses(&self, sequence: &Sequence) -> Vec<f64> {
+        self.bayes_losses(sequence)
+    }
+
+    /// The expected loss of that predictor on scored positions where it is known in closed form, and its name.
+    fn optimum(&self) -> Option<(&'static str, f64)>;
+
+    /// The accuracy of guessing.
+    fn chance(&self) -> f64 {
+        1.0 / self.vocabulary().len() as f64
+    }
+}
+
+/// Inputs, targets, and which targets count: `tokens[i + 1]` is the target at `tokens[i]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequence {
+    /// One more than the model's context: the last is only a target.
+    pub tokens: Vec<u32>,
+    /// Whether the task scores the target at each input.
+    pub scored: Vec<bool>,
+}
+
+/// What sequences are for; each use has its own stream of random numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// To learn from.
+    Training,
+    /// To measure on.
+    Validation,
+    /// To watch the heads on.
+    Probe,
+}
+
+/// Names one row of one batch. Equal keys give equal sequences, in any process and on any thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowKey {
+    /// The run's seed.
+    pub seed: u64,
+    /// What it is for.
+    pub usage: Use,
+    /// The step it is trained on; 0 for what is made once.
+    pub step: usize,
+    /// The row in the batch.
+    pub row: usize,
+}
+
+impl RowKey {
+    /// The row's own random numbers.
+    #[must_use]
+    pub fn rng(self) -> ChaCha8Rng {
+        let mut key = [0; 32];
+        let parts = [self.seed, self.usage as u64, self.step as u64, self.row as u64];
+        for (bytes, part) in key.chunks_exact_mut(8).zip(parts) {
+            bytes.copy_from_slice(&part.to_le_bytes());
+        }
+        ChaCha8Rng::from_seed(key)
+    }
+}
+
+/// The task of a configuration.
+#[must_use]
+pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Box<dyn Task> {
+    match config {
+        TaskConfig::Repeat(config) => Box::new(Repeat::new(config, n_ctx)),
+        TaskConfig::LaggedMarkov(config) => Box::new(LaggedMarkov::new(config, n_ctx, seed)),
+    }
+}
+
+/// Rows `0 .. count` for one step.
+#[must_use]
+pub fn batch(task: &dyn Task, seed: u64, usage: Use, step: usize, count: usize) -> Vec<Sequence> {
+    (0..count).map(|row| task.sequence(RowKey { seed, usage, step, row })).collect()
+}
+
+/// The mean of some losses over the scored positions of these sequences.
+#[must_use]
+pub fn mean_scored(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0_usize);
+    for sequence in sequences {
+        for (loss, _) in losses(sequence).into_iter().zip(&sequence.scored).filter(|(_, scored)| **scored) {
+            sum += loss;
+            count += 1;
+        }
+    }
+    sum / count.max(1) as f64
+}
+
+/// Names for tokens that mean nothing: letters and digits first.
+fn symbols(count: usize) -> Vec<String> {
+    let single = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain(['+', '-']);
+    let numbered = (0..).map(|n| format!("t{n}"));
+    single.map(String::from).chain(numbered).take(count).collect()
+}

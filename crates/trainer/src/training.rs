@@ -1,0 +1,242 @@
+//! The training loop.
+
+use std::{collections::HashMap, time::Instant};
+
+use burn::{module::Module, tensor::Device};
+use headlight_lens::Role;
+use headlight_residual::{Decoder, weights_to_bytes};
+use headlight_run::{
+    Config, EventRow, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, TimingRow,
+    Weights,
+};
+
+use crate::{
+    evaluate::{Evaluation, evaluate},
+    learning_rate, model,
+    progress::Progress,
+    step::{Update, Updater},
+    tasks::{self, Sequence, Task, Use},
+    watch::{Observation, Watched},
+};
+
+/// Validation sequences; the same at every step.
+pub const VALIDATION_SEQUENCES: usize = 256;
+
+/// Everything a run is made of, before the first step.
+pub struct Training {
+    config: Config,
+    device_name: String,
+    device: Device,
+    task: Box<dyn Task>,
+    validation: Vec<Sequence>,
+    watched: [Watched; 2],
+    model: Decoder,
+    floor: f64,
+    bayes: f64,
+}
+
+/// The measurements at one step.
+struct Measured {
+    evaluation: Evaluation,
+    observations: [Observation; 2],
+}
+
+impl Training {
+    /// Builds task, model and fixed batches. Nothing is written yet.
+    ///
+    /// # Errors
+    /// If the configuration does not make a model.
+    pub fn prepare(config: Config, device_name: &str) -> Result<Self, InputError> {
+        let device = crate::device::open(device_name)?;
+        let task = tasks::build(&config.task, config.model.n_ctx, config.seed);
+        let vocabulary = task.vocabulary().len();
+        let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
+        let validation = tasks::batch(&*task, config.seed, Use::Validation, 0, VALIDATION_SEQUENCES);
+        let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&validation)];
+        let floor = tasks::mean_scored(&validation, |sequence| task.floor_losses(sequence));
+        let bayes = tasks::mean_scored(&validation, |sequence| task.bayes_losses(sequence));
+        Ok(Self { device_name: device_name.to_owned(), config, device, task, validation, watched, model, floor, bayes })
+    }
+
+    /// What was decided, line by line.
+    #[must_use]
+    pub fn decisions(&self) -> Vec<String> {
+        let Config { model, train, seed, task, .. } = &self.config;
+        let optimum = self.task.optimum().map(|(name, nats)| format!("; {name} {nats:.4}")).unwrap_or_default();
+        vec![
+            format!(
+                "task        {}, {} tokens, sequences of {}",
+                task.name(),
+                self.task.vocabulary().len(),
+                model.n_ctx
+            ),
+            format!(
+                "model       {} layers, {} heads of width {}, d_model {}: {} parameters",
+                model.n_layers,
+                model.n_heads,
+                model.d_head.unwrap_or(model.d_model / model.n_heads),
+                model.d_model,
+                model::count_parameters(&self.model)
+            ),
+            format!("floor       {:.4} nats on the validation batch, knowing the task and what is scored", self.floor),
+            format!("bayes       {:.4} nats on the validation batch, knowing the task alone{optimum}", self.bayes),
+            format!("chance      accuracy {:.4}", self.task.chance()),
+            format!(
+                "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
+                train.steps,
+                train.batch_size * model.n_ctx,
+                train.shards,
+                if train.shards == 1 { "" } else { "s" },
+                self.device_name
+            ),
+        ]
+    }
+
+    /// Trains to the end and writes everything into `run`.
+    ///
+    /// # Errors
+    /// If the run cannot be written, or the loss is no longer finite.
+    pub fn run(self, run: &RunDirectory) -> Result<Summary, InputError> {
+        let Config { train, log, checkpoint, seed, .. } = self.config.clone();
+        run.write_vocabulary(&self.task.vocabulary())?;
+        let mut updater = Updater::new(&train, self.device.clone().autodiff())
+            .map_err(|error| InputError::new("train.shards", error))?;
+        let progress = Progress::new(train.steps);
+        let tokens_per_step = (train.batch_size * self.config.model.n_ctx) as f64;
+        let mut roles = HashMap::new();
+        let mut model = self.model.clone();
+        let mut measured = self.measure(&model);
+        self.write_measured(run, 0, &measured, None)?;
+        write_patterns(run, 0, &measured)?;
+
+        let started = Instant::now();
+        let mut last_row = (started, 0);
+        for step in 1..=train.steps {
+            let sequences = tasks::batch(&*self.task, seed, Use::Training, step, train.batch_size);
+            let rate = learning_rate(&train, step);
+            let update;
+            (model, update) = updater.update(model, &sequences, rate);
+            if !(update.loss.is_finite() && update.gradient_norm.is_finite()) {
+                progress.finish();
+                return Err(InputError::new(
+                    run.path().display(),
+                    format_args!(
+                        "step {step}: loss {} and gradient norm {} are not finite",
+                        update.loss, update.gradient_norm
+                    ),
+                ));
+            }
+            let is_last = step == train.steps;
+            let keep_patterns = is_last || step.is_multiple_of(log.patterns_every);
+            if is_last || keep_patterns || step.is_multiple_of(log.every) {
+                measured = self.measure(&model);
+                self.write_measured(run, step, &measured, Some((update, rate)))?;
+                let elapsed = last_row.0.elapsed().as_secs_f64();
+                let tokens_per_second = (step - last_row.1) as f64 * tokens_per_step / elapsed;
+                last_row = (Instant::now(), step);
+                run.append_timing(&TimingRow { step, seconds: started.elapsed().as_secs_f64(), tokens_per_second })?;
+                progress.measured(step, update.loss, measured.evaluation.accuracy, tokens_per_second);
+                for event in new_roles(&mut roles, step, &measured.observations[0]) {
+                    progress
+                        .say(&format!("step {step}: {} became a {} head ({:.2})", event.head, event.role, event.value));
+                    run.append_event(&event)?;
+                }
+                if keep_patterns {
+                    write_patterns(run, step, &measured)?;
+                }
+            }
+            if step.is_multiple_of(checkpoint.every) && !is_last {
+                write_weights(run, Weights::Step(step), &model)?;
+            }
+            progress.step(step);
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        write_weights(run, Weights::Last, &model)?;
+        progress.finish();
+
+        let summary = self.summary(&measured, seconds, tokens_per_step * train.steps as f64 / seconds);
+        run.write_summary(&summary)?;
+        Ok(summary)
+    }
+
+    fn measure(&self, model: &Decoder) -> Measured {
+        let model = model.valid();
+        Measured {
+            evaluation: evaluate(&model, &self.validation, &self.device),
+            observations: self.watched.each_ref().map(|watched| watched.observe(&model, &self.device)),
+        }
+    }
+
+    fn write_measured(
+        &self,
+        run: &RunDirectory,
+        step: usize,
+        measured: &Measured,
+        update: Option<(Update, f64)>,
+    ) -> Result<(), InputError> {
+        run.append_metrics(&MetricsRow {
+            step,
+            loss: update.map(|(update, _)| update.loss),
+            validation: measured.evaluation.loss,
+            accuracy: measured.evaluation.accuracy,
+            learning_rate: update.map(|(_, rate)| rate),
+            gradient_norm: update.map(|(update, _)| update.gradient_norm),
+        })?;
+        measured.observations.iter().try_for_each(|observation| run.append_heads(&observation.rows(step)))
+    }
+
+    fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {
+        let head = |(head, scores): &(HeadName, _)| HeadSummary {
+            head: *head,
+            role: Role::of(scores).name().to_owned(),
+            scores: scores.clone(),
+        };
+        Summary {
+            task: self.config.task.name().to_owned(),
+            device: self.device_name.clone(),
+            steps: self.config.train.steps,
+            seconds,
+            tokens_per_second,
+            loss: measured.evaluation.loss,
+            accuracy: measured.evaluation.accuracy,
+            floor: self.floor,
+            bayes: self.bayes,
+            chance: self.task.chance(),
+            heads: measured.observations[0].heads.iter().map(head).collect(),
+        }
+    }
+}
+
+fn write_patterns(run: &RunDirectory, step: usize, measured: &Measured) -> Result<(), InputError> {
+    measured.observations.iter().try_for_each(|observation| {
+        let name = match observation.kind {
+            SequenceKind::Probe => "probe",
+            SequenceKind::Task => "task",
+        };
+        run.write_patterns(step, name, &observation.patterns)
+    })
+}
+
+fn write_weights(run: &RunDirectory, which: Weights, model: &Decoder) -> Result<(), InputError> {
+    let bytes = weights_to_bytes(&model.valid()).map_err(|error| InputError::new(run.path().display(), error))?;
+    run.write_weights(which, &bytes)
+}
+
+/// Heads whose role on the probe is one they did not have before; falling back to `mixed` is no event.
+fn new_roles(known: &mut HashMap<HeadName, &'static str>, step: usize, probe: &Observation) -> Vec<EventRow> {
+    let mut events = Vec::new();
+    for (head, scores) in &probe.heads {
+        let role = Role::of(scores);
+        let Role::Of(measure) = role else { continue };
+        if known.insert(*head, role.name()) != Some(role.name()) {
+            events.push(EventRow {
+                step,
+                event: "role_emerged".to_owned(),
+                head: *head,
+                role: role.name().to_owned(),
+                value: scores[measure.name()].value,
+            });
+        }
+    }
+    events
+}

@@ -1,0 +1,106 @@
+//! Watching heads: their patterns and scores on the probe and on the task.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use headlight_lens::{LayerPattern, Role, score_layer};
+use headlight_residual::{Capture, Decoder};
+use headlight_run::{HeadName, HeadRow, PatternFile, Scores, SequenceKind};
+
+use crate::tasks::{Repeat, Sequence, Use, batch};
+
+/// Sequences that scores are taken over.
+pub const WATCHED_SEQUENCES: usize = 64;
+/// Sequences whose patterns are kept.
+const KEPT_SEQUENCES: usize = 2;
+
+/// Token sequences that heads are watched on.
+#[derive(Debug, Clone)]
+pub struct Watched {
+    /// What they are.
+    pub kind: SequenceKind,
+    /// `[sequences][positions]`
+    pub tokens: Vec<Vec<u32>>,
+}
+
+/// What the heads do on some sequences.
+#[derive(Debug, Clone)]
+pub struct Observation {
+    /// The sequences.
+    pub kind: SequenceKind,
+    /// Every head's scores, first layer first.
+    pub heads: Vec<(HeadName, Scores)>,
+    /// The patterns on the first sequences.
+    pub patterns: PatternFile,
+}
+
+impl Watched {
+    /// The probe: the jittered `repeat` task over the model's own vocabulary. Roles are read here, because a task
+    /// of its own can make a head look like what it is not.
+    #[must_use]
+    pub fn probe(vocabulary: usize, n_ctx: usize, seed: u64) -> Self {
+        let sequences = batch(&Repeat::probe(vocabulary, n_ctx), seed, Use::Probe, 0, WATCHED_SEQUENCES);
+        Self::inputs_of(SequenceKind::Probe, &sequences)
+    }
+
+    /// Sequences of a task.
+    #[must_use]
+    pub fn task(sequences: &[Sequence]) -> Self {
+        Self::inputs_of(SequenceKind::Task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
+    }
+
+    fn inputs_of(kind: SequenceKind, sequences: &[Sequence]) -> Self {
+        let inputs = |sequence: &Sequence| sequence.tokens[..sequence.scored.len()].to_vec();
+        Self { kind, tokens: sequences.iter().map(inputs).collect() }
+    }
+
+    /// Runs `model` over the sequences and scores every head.
+    #[must_use]
+    pub fn observe(&self, model: &Decoder, device: &Device) -> Observation {
+        let (layers, [rows, n_heads, length]) = patterns(model, &self.tokens, device);
+        let mut heads = Vec::new();
+        let mut kept = Vec::new();
+        let kept_rows = rows.min(KEPT_SEQUENCES);
+        for (layer, weights) in layers.iter().enumerate() {
+            let scores = score_layer(LayerPattern::new([rows, n_heads, length], weights), &self.tokens);
+            heads.extend(scores.into_iter().enumerate().map(|(head, scores)| (HeadName { layer, head }, scores)));
+            kept.extend_from_slice(&weights[..kept_rows * n_heads * length * length]);
+        }
+        let patterns =
+            PatternFile::quantise([layers.len(), kept_rows, n_heads, length], &kept, self.tokens[..kept_rows].to_vec());
+        Observation { kind: self.kind, heads, patterns }
+    }
+}
+
+impl Observation {
+    /// As rows of `heads.jsonl`; roles only on the probe.
+    #[must_use]
+    pub fn rows(&self, step: usize) -> Vec<HeadRow> {
+        let role = |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores).name().to_owned());
+        self.heads
+            .iter()
+            .map(|(head, scores)| HeadRow {
+                step,
+                on: self.kind,
+                head: *head,
+                role: role(scores),
+                scores: scores.clone(),
+            })
+            .collect()
+    }
+}
+
+/// Every layer's pattern, `[rows, n_heads, length, length]` row by row, and these sizes.
+#[must_use]
+pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<Vec<f32>>, [usize; 3]) {
+    let (rows, length) = (tokens.len(), tokens.first().map_or(0, Vec::len));
+    let ids: Vec<i32> = tokens.iter().flatten().map(|&token| token as i32).collect();
+    let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [rows, length]), device);
+    let sites = model.pattern_sites();
+    let mut capture = Capture::new(&sites, usize::MAX);
+    let _ = model.forward_probed(ids, &mut capture);
+    let layers = sites
+        .into_iter()
+        .filter_map(|site| capture.get::<4>(site))
+        .map(|pattern| pattern.into_data().iter::<f32>().collect())
+        .collect();
+    (layers, [rows, model.n_heads(), length])
+}

@@ -1,0 +1,259 @@
+//! The binaries as their users meet them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SMALL: &str = r#"
+seed = 3
+[task]
+name = "repeat"
+vocabulary = 12
+prefix = [0, 2]
+block = [3, 5]
+[model]
+n_layers = 2
+n_heads = 2
+d_model = 16
+n_ctx = 16
+[train]
+steps = 25
+batch_size = 8
+learning_rate = 1e-3
+warmup = 5
+shards = 2
+[log]
+every = 10
+patterns_every = 20
+[checkpoint]
+every = 10
+"#;
+
+struct Workshop(TempDir);
+
+impl Workshop {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn train(&self, config: &Path, arguments: &[&str]) -> Output {
+        let mut command = Command::cargo_bin("train").unwrap();
+        command.current_dir(self.0.path()).arg(config).args(arguments).output().unwrap()
+    }
+
+    fn inspect(&self, run: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::cargo_bin("inspect").unwrap();
+        command.current_dir(self.0.path()).arg(run).args(arguments).output().unwrap()
+    }
+
+    fn trained(name: &str) -> Self {
+        let workshop = Self::new();
+        let config = workshop.write("small.toml", SMALL);
+        assert_ok(&workshop.train(&config, &["--out", name]));
+        workshop
+    }
+}
+
+#[track_caller]
+fn assert_ok(output: &Output) {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[track_caller]
+fn assert_one_line(output: &Output, code: i32, parts: &[&str]) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{error:?} does not say {part:?}");
+    }
+}
+
+fn json(output: &Output) -> Value {
+    assert_ok(output);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn wrong_input_is_one_clear_line_and_nothing_is_written() {
+    let workshop = Workshop::new();
+    let config = workshop.write("small.toml", SMALL);
+    let cases: &[(&str, &[&str])] = &[
+        ("train.stepz=5", &["--set train.stepz=5", "train.stepz = 5", "did you mean steps?"]),
+        ("trian.steps=5", &["trian", "did you mean train?"]),
+        ("sede=5", &["sede = 5", "did you mean seed?"]),
+        ("train.steps=many", &["train.steps = \"many\"", "expected usize"]),
+        ("train.steps=0", &["train.steps = 0", "at least 1"]),
+        ("train.steps=-1", &["train.steps = -1"]),
+        ("train.steps=1.5", &["train.steps = 1.5"]),
+        ("train.batch_size=0", &["train.batch_size = 0"]),
+        ("train.shards=3", &["train.shards = 3", "train.batch_size = 8"]),
+        ("train.warmup=25", &["train.warmup = 25", "train.steps = 25"]),
+        ("train.learning_rate=0", &["train.learning_rate = 0"]),
+        ("train.learning_rate=nan", &["train.learning_rate = NaN"]),
+        ("train.schedule=cosin", &["train.schedule = \"cosin\"", "did you mean cosine?"]),
+        ("train.betas=[0.9, 1.0]", &["train.betas = 1", "below 1"]),
+        ("train.clip=-1", &["train.clip = -1"]),
+        ("model.n_heads=3", &["model.d_model = 16", "model.n_heads = 3"]),
+        ("model.d_model=0", &["model.d_model = 0"]),
+        ("model.d_ff=8", &["model.d_ff = 8", "no feed-forward"]),
+        ("model.n_ctx=7", &["task.block = 5", "model.n_ctx = 7"]),
+        ("model.feed_forward=swish", &["model.feed_forward = \"swish\""]),
+        ("model.attention_scale=0", &["model.attention_scale = 0"]),
+        ("task.name=repaet", &["task.name = \"repaet\"", "did you mean repeat?"]),
+        ("task.blok=[1, 2]", &["task.blok = [1, 2]", "did you mean block?"]),
+        ("task.block=[5, 3]", &["task.block = [5, 3]"]),
+        ("task.vocabulary=1", &["task.vocabulary = 1"]),
+        ("log.every=0", &["log.every = 0"]),
+        ("checkpoint.every=0", &["checkpoint.every = 0"]),
+        ("steps", &["--set steps", "KEY=VALUE"]),
+        ("=1", &["KEY=VALUE"]),
+        ("seed.deep=1", &["seed", "not a table"]),
+    ];
+    for (assignment, parts) in cases {
+        let output = workshop.train(&config, &["--out", "run", "--set", assignment]);
+        assert_one_line(&output, 2, parts);
+        assert!(!workshop.path("run").exists(), "{assignment} left a run");
+    }
+}
+
+#[test]
+fn a_wrong_file_is_named_with_its_line() {
+    let workshop = Workshop::new();
+    let broken = workshop.write("broken.toml", "seed = 0\n[task\n");
+    assert_one_line(&workshop.train(&broken, &[]), 2, &["broken.toml:2"]);
+    let empty = workshop.write("empty.toml", "");
+    assert_one_line(&workshop.train(&empty, &[]), 2, &["empty.toml", "task", "missing"]);
+    let no_steps = workshop.write("no_steps.toml", &SMALL.replace("steps = 25", ""));
+    assert_one_line(&workshop.train(&no_steps, &[]), 2, &["no_steps.toml", "train.steps", "missing"]);
+    let wrong = workshop.write("wrong.toml", &SMALL.replace("d_model = 16", "d_modell = 16"));
+    assert_one_line(&workshop.train(&wrong, &[]), 2, &["wrong.toml", "model.d_modell = 16", "did you mean d_model?"]);
+    assert_one_line(&workshop.train(&workshop.path("nowhere.toml"), &[]), 2, &["nowhere.toml", "cannot read"]);
+    assert_one_line(&workshop.train(workshop.0.path(), &[]), 2, &["cannot read"]);
+    fs::write(workshop.path("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    assert_one_line(&workshop.train(&workshop.path("binary.toml"), &[]), 2, &["binary.toml"]);
+    assert_one_line(&workshop.train(&broken, &["--device", "cuda"]), 2, &["broken.toml:2"]);
+    let good = workshop.write("good.toml", SMALL);
+    assert_one_line(&workshop.train(&good, &["--device", "tpu"]), 2, &["--device tpu", "flex"]);
+    assert!(!workshop.path("runs").exists());
+}
+
+#[test]
+fn a_run_is_not_overwritten_unless_asked_and_other_directories_never() {
+    let workshop = Workshop::trained("run");
+    let config = workshop.path("small.toml");
+    let before = fs::read(workshop.path("run/metrics.jsonl")).unwrap();
+    assert_one_line(&workshop.train(&config, &["--out", "run", "--set", "seed=4"]), 2, &["run", "--overwrite"]);
+    assert_eq!(fs::read(workshop.path("run/metrics.jsonl")).unwrap(), before);
+
+    assert_ok(&workshop.train(&config, &["--out", "run", "--set", "seed=4", "--overwrite"]));
+    assert_ne!(fs::read(workshop.path("run/metrics.jsonl")).unwrap(), before);
+
+    fs::create_dir(workshop.path("mine")).unwrap();
+    workshop.write("mine/letter.txt", "keep me");
+    assert_one_line(&workshop.train(&config, &["--out", "mine", "--overwrite"]), 2, &["mine", "left alone"]);
+    assert_eq!(fs::read_to_string(workshop.path("mine/letter.txt")).unwrap(), "keep me");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits() {
+    let workshop = Workshop::trained("one");
+    let config = workshop.path("small.toml");
+    assert_ok(&workshop.train(&config, &["--out", "two"]));
+    for file in [
+        "config.toml",
+        "vocabulary.json",
+        "metrics.jsonl",
+        "heads.jsonl",
+        "last/weights.safetensors",
+        "checkpoints/step-10/weights.safetensors",
+        "patterns/step-0/probe.safetensors",
+        "patterns/step-20/task.safetensors",
+        "patterns/step-25/probe.safetensors",
+    ] {
+        let bytes = |run: &str| fs::read(workshop.path(run).join(file)).unwrap_or_else(|_| panic!("{run}/{file}"));
+        assert!(!bytes("one").is_empty());
+        assert!(bytes("one") == bytes("two"), "{file} differs");
+    }
+    assert_ok(&workshop.train(&config, &["--out", "other", "--set", "seed=4"]));
+    let weights = |run: &str| fs::read(workshop.path(run).join("last/weights.safetensors")).unwrap();
+    assert!(weights("one") != weights("other"));
+}
+
+#[test]
+fn inspect_prints_heads_patterns_and_evaluations() {
+    let workshop = Workshop::trained("run");
+    let summary: Value = serde_json::from_slice(&fs::read(workshop.path("run/summary.json")).unwrap()).unwrap();
+    for key in ["task", "device", "steps", "seconds", "tokens_per_second", "loss", "accuracy", "floor", "chance"] {
+        assert!(!summary[key].is_null(), "{key}");
+    }
+
+    let heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    assert_eq!(heads, summary["heads"]);
+    assert_eq!(heads.as_array().unwrap().len(), 4);
+    let score = &heads[3]["scores"]["induction"];
+    assert_eq!(heads[3]["head"], "L1H1");
+    let number = |key: &str| score[key].as_f64().unwrap();
+    assert!(number("low") <= number("value") && number("value") <= number("high") && number("ceiling") == 1.0);
+    let text = workshop.inspect("run", &[]);
+    assert_ok(&text);
+    assert_eq!(text.stdout, workshop.inspect("run", &["heads"]).stdout);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("L1H1"));
+
+    let pattern = json(&workshop.inspect("run", &["pattern", "--head", "L0H1", "--prompt", "a b  c a", "--json"]));
+    assert_eq!(pattern["tokens"], serde_json::json!(["a", "b", "c", "a"]));
+    for (query, row) in pattern["pattern"].as_array().unwrap().iter().enumerate() {
+        let row: Vec<f64> = row.as_array().unwrap().iter().map(|weight| weight.as_f64().unwrap()).collect();
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-5);
+        assert!(row[query + 1..].iter().all(|&weight| weight == 0.0));
+    }
+    let picture = workshop.inspect("run", &["pattern", "--head", "L0H1", "--prompt", "a b c a"]);
+    assert_ok(&picture);
+    assert!(!picture.stdout.contains(&0x1b), "no colour codes into a pipe");
+
+    let on = json(&workshop.inspect("run", &["evaluate", "--on", "small.toml", "--json"]));
+    assert!((on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9);
+    assert!((on["loss"].as_f64().unwrap() - summary["loss"].as_f64().unwrap()).abs() < 1e-6);
+}
+
+#[test]
+fn inspect_refuses_what_is_not_there() {
+    let workshop = Workshop::trained("run");
+    assert_one_line(&workshop.inspect("nowhere", &[]), 2, &["nowhere", "no such run"]);
+    assert_one_line(&workshop.inspect(".", &[]), 2, &["not a run directory"]);
+    let pattern = |head: &str, prompt: &str| workshop.inspect("run", &["pattern", "--head", head, "--prompt", prompt]);
+    assert_one_line(&pattern("L2H0", "a"), 2, &["--head L2H0", "L1H1"]);
+    assert_one_line(&pattern("L0H0", "a zebra"), 2, &["--prompt", "zebra"]);
+    assert_one_line(&pattern("L0H0", " "), 2, &["--prompt", "empty"]);
+    assert_one_line(&pattern("L0H0", &"a ".repeat(17)), 2, &["17 tokens", "16"]);
+    assert_eq!(pattern("head", "a").status.code(), Some(2));
+
+    let longer = workshop.write("longer.toml", &SMALL.replace("n_ctx = 16", "n_ctx = 32"));
+    let on = |path: &Path| workshop.inspect("run", &["evaluate", "--on", path.to_str().unwrap()]);
+    assert_one_line(&on(&longer), 2, &["longer.toml", "model.n_ctx = 32"]);
+    let other = workshop.write("other.toml", &SMALL.replace("vocabulary = 12", "vocabulary = 13"));
+    assert_one_line(&on(&other), 2, &["other.toml", "13 tokens", "12"]);
+
+    let weights = workshop.path("run/last/weights.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&weights, bytes).unwrap();
+    assert_one_line(&pattern("L0H0", "a"), 2, &["weights.safetensors", "damaged"]);
+}
