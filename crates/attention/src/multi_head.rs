@@ -241,7 +241,7 @@ impl MultiHeadAttention {
     /// `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V`, split into heads.
     ///
     /// # Shapes
-    /// - x_q: `[batch, queries, d_model]`; x_k, x_v: `[batch, keys, d_model]`
+    /// - `x_q`: `[batch, queries, d_model]`; `x_k`, `x_v`: `[batch, keys, d_model]`
     ///
     /// # Panics
     /// If an input is not `d_model` wide.

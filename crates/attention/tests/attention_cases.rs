@@ -1,4 +1,4 @@
-//! Public attention bugs as small tests: what PyTorch, Burn, JAX, Keras, candle and others once got wrong, cut
+//! Public attention bugs as small tests: what `PyTorch`, Burn, JAX, Keras, candle and others once got wrong, cut
 //! down to the smallest input that shows it. Each test names the reports it comes from.
 
 use burn::tensor::{Bool, Device, FloatDType, Tensor};
@@ -30,7 +30,7 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
 }
 
-/// One head, d_head 1, scale 1.
+/// One head, `d_head` 1, scale 1.
 fn attend(q: &[f32], k: &[f32], v: &[f32], mask: &Mask) -> Vec<f32> {
     let device = device();
     values(attention(column(q, &device), column(k, &device), column(v, &device), mask, &unscaled()))

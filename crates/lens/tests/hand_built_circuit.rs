@@ -123,7 +123,7 @@ fn every_head_scores_exactly_what_its_weights_say() {
     // L1H0: on the second copy, all weight on the token after the same token. On the first copy no key matches,
     // so it is uniform there (and at the token that never comes back, whose own key holds itself). The row 5's
     // target is key 2, never q−1, q or 0.
-    let first_copy: f64 = (1..5).map(|q| 1.0 / (q + 1) as f64).sum::<f64>() / 8.0;
+    let first_copy: f64 = (1..5).map(|q| 1.0 / f64::from(q + 1)).sum::<f64>() / 8.0;
     assert_scores(&layers[1][0], [first_copy, first_copy, first_copy, 0.0, 1.0]);
     assert_eq!(Role::of(&layers[1][0]), Role::Of(Measure::Induction));
 

@@ -45,12 +45,12 @@ impl Block {
         let [x_q, x_k, x_v] = self.normalized_inputs(x, layer, probe);
         let Heads { q, k, v } = self.attn.project(x_q, x_k, x_v);
         let heads = Heads {
-            q: self.visit_heads(AttentionSite::Q, q, layer, probe),
-            k: self.visit_heads(AttentionSite::K, k, layer, probe),
-            v: self.visit_heads(AttentionSite::V, v, layer, probe),
+            q: visit_heads(AttentionSite::Q, q, layer, probe),
+            k: visit_heads(AttentionSite::K, k, layer, probe),
+            v: visit_heads(AttentionSite::V, v, layer, probe),
         };
         let z = self.attend(heads, mask, layer, probe);
-        let z = self.visit_heads(AttentionSite::Z, z, layer, probe);
+        let z = visit_heads(AttentionSite::Z, z, layer, probe);
         let result = Site::Attention(layer, AttentionSite::Result);
         match probe.interest(result) {
             Interest::Skip => self.attn.merge(z),
@@ -102,17 +102,17 @@ impl Block {
         }
         self.attn.attend(heads, mask)
     }
+}
 
-    /// Probes see `[batch, pos, head, d_head]`; attention works on `[batch, head, pos, d_head]`.
-    fn visit_heads<P: Probe>(&self, site: AttentionSite, heads: Tensor<4>, layer: usize, probe: &mut P) -> Tensor<4> {
-        let site = Site::Attention(layer, site);
-        match probe.interest(site) {
-            Interest::Skip => heads,
-            Interest::Read => {
-                let _ = probe.at(site, heads.clone().swap_dims(1, 2));
-                heads
-            }
-            Interest::Change => probe.at(site, heads.swap_dims(1, 2)).swap_dims(1, 2),
+/// Probes see `[batch, pos, head, d_head]`; attention works on `[batch, head, pos, d_head]`.
+fn visit_heads<P: Probe>(site: AttentionSite, heads: Tensor<4>, layer: usize, probe: &mut P) -> Tensor<4> {
+    let site = Site::Attention(layer, site);
+    match probe.interest(site) {
+        Interest::Skip => heads,
+        Interest::Read => {
+            let _ = probe.at(site, heads.clone().swap_dims(1, 2));
+            heads
         }
+        Interest::Change => probe.at(site, heads.swap_dims(1, 2)).swap_dims(1, 2),
     }
 }

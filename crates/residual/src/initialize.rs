@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// Draws every matrix from N(0, std²) and sets gains to 1 and biases to 0.
 ///
 /// Burn would draw lazily, in the order of first use, from one global generator. Here each parameter has its own
-/// ChaCha8 stream, keyed by the seed and its path, and its id is a hash of the path: the same in every process.
+/// `ChaCha8` stream, keyed by the seed and its path, and its id is a hash of the path: the same in every process.
 pub(crate) fn initialize<M: Module>(module: M, seed: u64, std: f64) -> M {
     module.map(&mut Initializer { seed, std, path: Vec::new() })
 }

@@ -1,10 +1,10 @@
-//! Names for what flows through the model, as TransformerLens writes them.
+//! Names for what flows through the model, as `TransformerLens` writes them.
 
 use std::{fmt, str::FromStr};
 
 /// One activation of a decoder model: a place that a [`Probe`](crate::Probe) can read or change.
 ///
-/// Sites are written as in TransformerLens (`blocks.0.attn.hook_pattern`) and hold the same layouts.
+/// Sites are written as in `TransformerLens` (`blocks.0.attn.hook_pattern`) and hold the same layouts.
 ///
 /// | site | shape |
 /// |---|---|

@@ -145,13 +145,13 @@ pub struct TrainConfig {
     /// What the learning rate does after warm-up.
     #[serde(default)]
     pub schedule: ScheduleKind,
-    /// Decay of AdamW's two averages.
+    /// Decay of `AdamW`'s two averages.
     #[serde(default = "default_betas")]
     pub betas: [f64; 2],
-    /// AdamW's guard against division by zero.
+    /// `AdamW`'s guard against division by zero.
     #[serde(default = "default_epsilon")]
     pub epsilon: f64,
-    /// AdamW's decoupled weight decay.
+    /// `AdamW`'s decoupled weight decay.
     #[serde(default)]
     pub weight_decay: f64,
     /// The largest norm of the whole gradient.

@@ -1,6 +1,7 @@
 //! The directory of a run.
 
 use std::{
+    fmt::Write as _,
     fs::{self, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
@@ -262,5 +263,8 @@ fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
 }
 
 fn checksum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -21,3 +21,8 @@ pub use schedule::learning_rate;
 pub use step::{Update, Updater};
 pub use training::{Training, VALIDATION_SEQUENCES};
 pub use watch::{Observation, WATCHED_SEQUENCES, Watched, patterns};
+
+/// The README's program compiles and does what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

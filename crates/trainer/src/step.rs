@@ -32,7 +32,7 @@ pub struct Update {
 }
 
 impl Updater {
-    /// AdamW as configured, on an autodiff `device`.
+    /// `AdamW` as configured, on an autodiff `device`.
     ///
     /// # Errors
     /// If threads cannot be started.

@@ -106,7 +106,7 @@ impl Training {
         let mut roles = HashMap::new();
         let mut model = self.model.clone();
         let mut measured = self.measure(&model);
-        self.write_measured(run, 0, &measured, None)?;
+        write_measured(run, 0, &measured, None)?;
         write_patterns(run, 0, &measured)?;
 
         let started = Instant::now();
@@ -130,7 +130,7 @@ impl Training {
             let keep_patterns = is_last || step.is_multiple_of(log.patterns_every);
             if is_last || keep_patterns || step.is_multiple_of(log.every) {
                 measured = self.measure(&model);
-                self.write_measured(run, step, &measured, Some((update, rate)))?;
+                write_measured(run, step, &measured, Some((update, rate)))?;
                 let elapsed = last_row.0.elapsed().as_secs_f64();
                 let tokens_per_second = (step - last_row.1) as f64 * tokens_per_step / elapsed;
                 last_row = (Instant::now(), step);
@@ -167,24 +167,6 @@ impl Training {
         }
     }
 
-    fn write_measured(
-        &self,
-        run: &RunDirectory,
-        step: usize,
-        measured: &Measured,
-        update: Option<(Update, f64)>,
-    ) -> Result<(), InputError> {
-        run.append_metrics(&MetricsRow {
-            step,
-            loss: update.map(|(update, _)| update.loss),
-            validation: measured.evaluation.loss,
-            accuracy: measured.evaluation.accuracy,
-            learning_rate: update.map(|(_, rate)| rate),
-            gradient_norm: update.map(|(update, _)| update.gradient_norm),
-        })?;
-        measured.observations.iter().try_for_each(|observation| run.append_heads(&observation.rows(step)))
-    }
-
     fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {
         let head = |(head, scores): &(HeadName, _)| HeadSummary {
             head: *head,
@@ -205,6 +187,23 @@ impl Training {
             heads: measured.observations[0].heads.iter().map(head).collect(),
         }
     }
+}
+
+fn write_measured(
+    run: &RunDirectory,
+    step: usize,
+    measured: &Measured,
+    update: Option<(Update, f64)>,
+) -> Result<(), InputError> {
+    run.append_metrics(&MetricsRow {
+        step,
+        loss: update.map(|(update, _)| update.loss),
+        validation: measured.evaluation.loss,
+        accuracy: measured.evaluation.accuracy,
+        learning_rate: update.map(|(_, rate)| rate),
+        gradient_norm: update.map(|(update, _)| update.gradient_norm),
+    })?;
+    measured.observations.iter().try_for_each(|observation| run.append_heads(&observation.rows(step)))
 }
 
 fn write_patterns(run: &RunDirectory, step: usize, measured: &Measured) -> Result<(), InputError> {

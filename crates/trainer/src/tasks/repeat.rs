@@ -56,7 +56,9 @@ impl Repeat {
             }
             // Keep the weights from vanishing over a long sequence.
             let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
-            weights.iter_mut().for_each(|(_, weight)| *weight /= sum);
+            for (_, weight) in &mut weights {
+                *weight /= sum;
+            }
         }
         losses
     }
