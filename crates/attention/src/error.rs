@@ -21,6 +21,26 @@ pub enum ConfigError {
         /// Its value.
         divisor: usize,
     },
+    /// One number must not exceed the other.
+    #[error("{smaller_name} {smaller} is more than {larger_name} {larger}")]
+    TooLarge {
+        /// The setting that is too large.
+        smaller_name: &'static str,
+        /// Its value.
+        smaller: usize,
+        /// The setting that bounds it.
+        larger_name: &'static str,
+        /// Its value.
+        larger: usize,
+    },
+    /// A probability is not at least 0 and below 1.
+    #[error("{name} must be at least 0 and below 1, not {value}")]
+    NotAProbability {
+        /// The setting.
+        name: &'static str,
+        /// Its value as written.
+        value: String,
+    },
     /// A number that must be positive and finite is not.
     #[error("{name} must be a positive finite number, not {value}")]
     NotPositive {
@@ -49,6 +69,17 @@ impl ConfigError {
             divisor_name: divisor.0,
             divisor: divisor.1,
         })
+    }
+
+    pub(crate) fn check_at_most(smaller: (&'static str, usize), larger: (&'static str, usize)) -> Result<(), Self> {
+        if smaller.1 <= larger.1 {
+            return Ok(());
+        }
+        Err(Self::TooLarge { smaller_name: smaller.0, smaller: smaller.1, larger_name: larger.0, larger: larger.1 })
+    }
+
+    pub(crate) fn check_probability(name: &'static str, value: f64) -> Result<(), Self> {
+        if (0.0..1.0).contains(&value) { Ok(()) } else { Err(Self::NotAProbability { name, value: value.to_string() }) }
     }
 
     pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<(), Self> {

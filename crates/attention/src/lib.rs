@@ -33,18 +33,35 @@
 //! | grouped queries | query head `h` reads key/value head `h / (heads / kv_heads)` |
 //! | errors | a shape that cannot be right panics and names both shapes; a configuration that cannot be right is an `Err` that names both numbers |
 
+mod alibi;
+mod dropout;
 mod error;
+mod kv_cache;
+mod load;
 mod mask;
+pub mod mask_convert;
 mod mask_rule;
 mod multi_head;
+mod multi_head_config;
+mod position_scheme;
 mod positions;
+mod relative_bias;
+mod rotary;
 mod scaled_dot_product;
 mod single_head;
 
+pub use alibi::Alibi;
+pub use dropout::{Dropout, DropoutKey};
 pub use error::ConfigError;
+pub use kv_cache::KvCache;
+pub use load::{LoadError, WeightFormat};
 pub use mask::Mask;
-pub use multi_head::{Heads, MultiHeadAttention, MultiHeadAttentionConfig};
+pub use multi_head::{Heads, MultiHeadAttention};
+pub use multi_head_config::{Biases, MultiHeadAttentionConfig};
+pub use position_scheme::{PositionConfig, PositionScheme};
 pub use positions::Positions;
+pub use relative_bias::RelativeBias;
+pub use rotary::{Rotary, RotaryLayout};
 pub use scaled_dot_product::{
     AttentionOptions, attention, attention_scores, attention_weights, softmax_of_scores, weighted_sum,
 };

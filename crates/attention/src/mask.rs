@@ -161,6 +161,11 @@ impl Mask {
         self.rules.is_empty() && self.bias.is_none() && !self.positions.as_ref().is_some_and(Positions::has_empty_slots)
     }
 
+    /// Whether part of the mask is written out by rows and columns, not said of positions.
+    pub(crate) fn is_written_out(&self) -> bool {
+        self.bias.is_some() || self.rules.iter().any(|rule| matches!(rule, Rule::Array(_)))
+    }
+
     /// Whether query `row` may attend to key `column` in batch row `batch` and head `head`, for scores with
     /// `queries` rows and `keys` columns. What the tensors say, pair by pair.
     ///
@@ -194,7 +199,7 @@ impl Mask {
             .is_some_and(|key| self.rules.iter().all(|rule| rule.allows(batch, head, (row, query), (column, key))))
     }
 
-    fn positions_for(&self, queries: usize, keys: usize) -> Positions {
+    pub(crate) fn positions_for(&self, queries: usize, keys: usize) -> Positions {
         match &self.positions {
             Some(positions) => {
                 assert_eq!(

@@ -2,151 +2,11 @@
 
 use burn::{
     module::Module,
-    nn::{Linear, LinearConfig},
-    tensor::{Device, Tensor},
+    nn::{Linear, RmsNorm},
+    tensor::Tensor,
 };
 
-use crate::{AttentionOptions, ConfigError, Mask, attention, attention_weights};
-
-/// Sizes and options of [`MultiHeadAttention`].
-///
-/// ```
-/// use headlight_attention::MultiHeadAttentionConfig;
-///
-/// let config = MultiHeadAttentionConfig::new(64, 4);
-/// assert_eq!(config.d_head(), 16);
-/// let message = MultiHeadAttentionConfig::new(5, 2).validate().unwrap_err().to_string();
-/// assert_eq!(message, "d_model 5 is not divisible by n_heads 2");
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct MultiHeadAttentionConfig {
-    /// The width of the vectors that come in and go out.
-    pub d_model: usize,
-    /// The number of query heads.
-    pub n_heads: usize,
-    /// The number of key/value heads (grouped queries, Ainslie et al. 2023); `None`: `n_heads`.
-    pub n_kv_heads: Option<usize>,
-    /// The width of a query and a key; `None`: `d_model / n_heads`.
-    pub d_head: Option<usize>,
-    /// The width of a value; `None`: `d_head`.
-    pub d_value: Option<usize>,
-    /// Whether the four projections have a bias.
-    pub bias: bool,
-    /// Scale and softcap of the scores.
-    pub options: AttentionOptions,
-}
-
-impl MultiHeadAttentionConfig {
-    /// `n_heads` heads of width `d_model / n_heads`, without bias.
-    #[must_use]
-    pub fn new(d_model: usize, n_heads: usize) -> Self {
-        Self {
-            d_model,
-            n_heads,
-            n_kv_heads: None,
-            d_head: None,
-            d_value: None,
-            bias: false,
-            options: AttentionOptions::default(),
-        }
-    }
-
-    /// Sets the number of key/value heads.
-    #[must_use]
-    pub fn with_n_kv_heads(mut self, n_kv_heads: usize) -> Self {
-        self.n_kv_heads = Some(n_kv_heads);
-        self
-    }
-
-    /// Sets the width of queries and keys.
-    #[must_use]
-    pub fn with_d_head(mut self, d_head: usize) -> Self {
-        self.d_head = Some(d_head);
-        self
-    }
-
-    /// Sets the width of values.
-    #[must_use]
-    pub fn with_d_value(mut self, d_value: usize) -> Self {
-        self.d_value = Some(d_value);
-        self
-    }
-
-    /// Gives the projections a bias, or none.
-    #[must_use]
-    pub fn with_bias(mut self, bias: bool) -> Self {
-        self.bias = bias;
-        self
-    }
-
-    /// Sets scale and softcap of the scores.
-    #[must_use]
-    pub fn with_options(mut self, options: AttentionOptions) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// The number of key/value heads in force.
-    #[must_use]
-    pub fn n_kv_heads(&self) -> usize {
-        self.n_kv_heads.unwrap_or(self.n_heads)
-    }
-
-    /// The width of queries and keys in force.
-    #[must_use]
-    pub fn d_head(&self) -> usize {
-        self.d_head.unwrap_or(self.d_model / self.n_heads.max(1))
-    }
-
-    /// The width of values in force.
-    #[must_use]
-    pub fn d_value(&self) -> usize {
-        self.d_value.unwrap_or_else(|| self.d_head())
-    }
-
-    /// Checks that the numbers fit together.
-    ///
-    /// # Errors
-    /// Names the numbers that do not.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_sizes(&[
-            ("d_model", self.d_model),
-            ("n_heads", self.n_heads),
-            ("n_kv_heads", self.n_kv_heads()),
-        ])?;
-        if self.d_head.is_none() {
-            ConfigError::check_divides(("d_model", self.d_model), ("n_heads", self.n_heads))?;
-        }
-        ConfigError::check_sizes(&[("d_head", self.d_head()), ("d_value", self.d_value())])?;
-        ConfigError::check_divides(("n_heads", self.n_heads), ("n_kv_heads", self.n_kv_heads()))?;
-        if let Some(cap) = self.options.softcap {
-            ConfigError::check_positive("softcap", cap)?;
-        }
-        if let Some(scale) = self.options.scale {
-            ConfigError::check_positive("scale", scale)?;
-        }
-        Ok(())
-    }
-
-    /// Builds the module on `device`.
-    ///
-    /// # Errors
-    /// If the numbers do not fit together, see [`validate`](Self::validate).
-    pub fn try_init(&self, device: &Device) -> Result<MultiHeadAttention, ConfigError> {
-        self.validate()?;
-        let linear = |input, output| LinearConfig::new(input, output).with_bias(self.bias).init(device);
-        let (n_heads, n_kv_heads) = (self.n_heads, self.n_kv_heads());
-        Ok(MultiHeadAttention {
-            w_q: linear(self.d_model, n_heads * self.d_head()),
-            w_k: linear(self.d_model, n_kv_heads * self.d_head()),
-            w_v: linear(self.d_model, n_kv_heads * self.d_value()),
-            w_o: linear(n_heads * self.d_value(), self.d_model),
-            n_heads,
-            n_kv_heads,
-            options: self.options.clone(),
-        })
-    }
-}
+use crate::{AttentionOptions, Dropout, DropoutKey, Mask, PositionScheme, attention, attention_weights};
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2.2): each head looks in its own subspace.
 ///
@@ -180,10 +40,17 @@ pub struct MultiHeadAttention {
     pub w_v: Linear,
     /// `W_O [n_heads · d_value, d_model]`
     pub w_o: Linear,
-    n_heads: usize,
-    n_kv_heads: usize,
+    /// Normalises each query, if QK-norm is on.
+    pub q_norm: Option<RmsNorm>,
+    /// Normalises each key, if QK-norm is on.
+    pub k_norm: Option<RmsNorm>,
+    /// How positions enter, if they do.
+    pub position: Option<PositionScheme>,
+    pub(crate) n_heads: usize,
+    pub(crate) n_kv_heads: usize,
+    pub(crate) dropout: f64,
     #[module(skip)]
-    options: AttentionOptions,
+    pub(crate) options: AttentionOptions,
 }
 
 /// The activations Q, K, V, split into heads.
@@ -221,7 +88,7 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn forward_with_weights(&self, x: Tensor<3>, mask: &Mask) -> (Tensor<3>, Tensor<4>) {
         let heads = self.project(x.clone(), x.clone(), x);
-        let weights = attention_weights(heads.q.clone(), heads.k.clone(), mask, &self.options);
+        let weights = self.weights(heads.clone(), mask);
         (self.merge(self.attend(heads, mask)), weights)
     }
 
@@ -229,7 +96,7 @@ impl MultiHeadAttention {
     ///
     /// # Shapes
     /// - x, output: `[batch, queries, d_model]`
-    /// - context: `[batch, keys, d_model]`
+    /// - context: `[batch, keys, d_context]`
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
@@ -248,19 +115,23 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn project(&self, x_q: Tensor<3>, x_k: Tensor<3>, x_v: Tensor<3>) -> Heads {
         let project = |x: Tensor<3>, weight: &Linear, n_heads: usize| {
-            let [d_model, width] = weight.weight.dims();
+            let [width_in, width] = weight.weight.dims();
             let [batch, seq, x_width] = x.dims();
-            assert_eq!(x_width, d_model, "attention of d_model {d_model} got an input of shape {:?}", x.dims());
+            assert_eq!(x_width, width_in, "a projection of [{width_in}, {width}] got an input of shape {:?}", x.dims());
             weight.forward(x).reshape([batch, seq, n_heads, width / n_heads]).swap_dims(1, 2)
         };
+        let normalize = |heads: Tensor<4>, norm: &Option<RmsNorm>| match norm {
+            Some(norm) => norm.forward(heads),
+            None => heads,
+        };
         Heads {
-            q: project(x_q, &self.w_q, self.n_heads),
-            k: project(x_k, &self.w_k, self.n_kv_heads),
+            q: normalize(project(x_q, &self.w_q, self.n_heads), &self.q_norm),
+            k: normalize(project(x_k, &self.w_k, self.n_kv_heads), &self.k_norm),
             v: project(x_v, &self.w_v, self.n_kv_heads),
         }
     }
 
-    /// Each head's blend of values, `z = softmax(Q·Kᵀ·scale + mask)·V`.
+    /// Each head's blend of values, `z = softmax(Q·Kᵀ·scale + mask)·V`, positions included.
     ///
     /// # Shapes
     /// - z: `[batch, n_heads, queries, d_value]`
@@ -269,7 +140,47 @@ impl MultiHeadAttention {
     /// If the shapes do not belong together.
     #[must_use]
     pub fn attend(&self, heads: Heads, mask: &Mask) -> Tensor<4> {
-        attention(heads.q, heads.k, heads.v, mask, &self.options)
+        let (heads, mask) = self.with_positions(heads, mask);
+        attention(heads.q, heads.k, heads.v, &mask, &self.options)
+    }
+
+    /// Each head's attention weights, before dropout.
+    ///
+    /// # Shapes
+    /// - weights: `[batch, n_heads, queries, keys]`
+    ///
+    /// # Panics
+    /// If the shapes do not belong together.
+    #[must_use]
+    pub fn weights(&self, heads: Heads, mask: &Mask) -> Tensor<4> {
+        let (heads, mask) = self.with_positions(heads, mask);
+        attention_weights(heads.q, heads.k, &mask, &self.options)
+    }
+
+    /// What the position scheme makes of heads and mask: rotated queries and keys, or a bias on the scores.
+    ///
+    /// Whoever walks the equation by hand (scores, weights, sum) starts from these.
+    #[must_use]
+    pub fn with_positions(&self, heads: Heads, mask: &Mask) -> (Heads, Mask) {
+        let Some(scheme) = &self.position else { return (heads, mask.clone()) };
+        let positions = mask.positions_for(heads.q.dims()[2], heads.k.dims()[2]);
+        let device = heads.q.device();
+        let heads = Heads {
+            q: scheme.rotate(heads.q, positions.query_rows()),
+            k: scheme.rotate(heads.k, &positions.key_rows()),
+            v: heads.v,
+        };
+        (heads, add_bias(mask, scheme.bias(&positions, &device)))
+    }
+
+    /// The same module for a call in which weights fall: `attention.with_dropout(key).forward(x, &mask)`.
+    ///
+    /// Without it nothing ever falls, whatever the configuration says.
+    #[must_use]
+    pub fn with_dropout(&self, key: DropoutKey) -> Self {
+        let mut attention = self.clone();
+        attention.options.dropout = (self.dropout > 0.0).then(|| Dropout::new(self.dropout, key));
+        attention
     }
 
     /// The heads side by side times `W_O`: `Σ_h z_h·W_O[h]` (plus the bias).
@@ -316,5 +227,13 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn options(&self) -> &AttentionOptions {
         &self.options
+    }
+}
+
+/// The mask with a position scheme's bias on top.
+pub(crate) fn add_bias(mask: &Mask, bias: Option<Tensor<4>>) -> Mask {
+    match bias {
+        Some(bias) => mask.and(&Mask::bias(bias)),
+        None => mask.clone(),
     }
 }

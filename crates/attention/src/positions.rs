@@ -55,6 +55,15 @@ impl Positions {
         Self { queries, keys }
     }
 
+    /// One row instead of many, if they are all the same: the mask is then built once for the batch.
+    pub(crate) fn shared_if_equal(mut self) -> Self {
+        if self.queries.iter().all(|row| *row == self.queries[0]) && self.keys.iter().all(|row| *row == self.keys[0]) {
+            self.queries.truncate(1);
+            self.keys.truncate(1);
+        }
+        self
+    }
+
     /// The position of query `row` in batch row `batch`.
     #[must_use]
     pub fn query(&self, batch: usize, row: usize) -> i64 {
@@ -65,6 +74,22 @@ impl Positions {
     #[must_use]
     pub fn key(&self, batch: usize, column: usize) -> Option<i64> {
         shared_or_own(&self.keys, batch)[column]
+    }
+
+    /// How far key `column` lies before query `row`; negative if it lies after it, `None` if the slot is empty.
+    #[must_use]
+    pub fn distance(&self, batch: usize, row: usize, column: usize) -> Option<i64> {
+        Some(self.query(batch, row) - self.key(batch, column)?)
+    }
+
+    /// `[1 or batch][queries]`
+    pub(crate) fn query_rows(&self) -> &[Vec<i64>] {
+        &self.queries
+    }
+
+    /// `[1 or batch][keys]`, with any number for an empty slot.
+    pub(crate) fn key_rows(&self) -> Vec<Vec<i64>> {
+        self.keys.iter().map(|row| row.iter().map(|position| position.unwrap_or(0)).collect()).collect()
     }
 
     /// The number of queries and of keys.

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, FloatDType, Tensor};
 
-use crate::{Mask, mask::ScoreShape};
+use crate::{Dropout, Mask, mask::ScoreShape};
 
 /// What may be changed about the scores; the default is the equation as published.
 ///
@@ -19,6 +19,8 @@ pub struct AttentionOptions {
     pub scale: Option<f64>,
     /// `c`: scores become `c·tanh(scores/c)`, before the mask (Gemma 2, section 2.3); `None`: unbounded.
     pub softcap: Option<f64>,
+    /// Drops weights after softmax, in this call; `None`: none fall.
+    pub dropout: Option<Dropout>,
 }
 
 impl AttentionOptions {
@@ -33,6 +35,13 @@ impl AttentionOptions {
     #[must_use]
     pub fn with_softcap(mut self, softcap: f64) -> Self {
         self.softcap = Some(softcap);
+        self
+    }
+
+    /// Drops weights after softmax.
+    #[must_use]
+    pub fn with_dropout(mut self, dropout: Dropout) -> Self {
+        self.dropout = Some(dropout);
         self
     }
 
@@ -83,12 +92,19 @@ pub fn attention(
 ) -> Tensor<4> {
     assert_key_fits_value(&key, &value);
     let weights = attention_weights(query, key, mask, options);
+    let weights = match &options.dropout {
+        Some(dropout) => {
+            weights.clone() * in_dtype(dropout.factors(weights.dims(), &weights.device()), weights.dtype())
+        }
+        None => weights,
+    };
     weighted_sum(weights, value, mask)
 }
 
 /// The attention weights (the *pattern*): row `q` says how much query `q` takes from each key.
 ///
-/// Rows sum to 1, or are all 0 where a query may attend to nothing. At least f32, whatever the inputs are.
+/// Rows sum to 1, or are all 0 where a query may attend to nothing. At least f32, whatever the inputs are. Dropout
+/// does not show: these are the weights before it.
 ///
 /// # Shapes
 /// - query: `[batch, heads, queries, d_head]`
@@ -147,10 +163,12 @@ pub fn attention_scores(query: Tensor<4>, key: Tensor<4>, mask: &Mask, options: 
     let key = clear_dead_keys(key, &materialized);
     let mut scores = per_kv_head(query, key.transpose()).mul_scalar(options.scale_for(d_head));
     if let Some(cap) = options.softcap {
-        scores = scores.div_scalar(cap).tanh().mul_scalar(cap);
+        // Not div_scalar: its gradient in Burn 0.22.1 goes through an f32 reciprocal, also for f64.
+        scores = scores.mul_scalar(1.0 / cap).tanh().mul_scalar(cap);
     }
     if let Some(bias) = mask.bias_for(&shape) {
-        scores = scores + at_least_f32(bias);
+        let dtype = scores.dtype();
+        scores = scores + in_dtype(bias, dtype);
     }
     match materialized.blocked {
         // Selection, not addition: a score that is masked leaves no trace, however large it was.
@@ -214,7 +232,7 @@ pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor
     let shape = ScoreShape { batch, heads, queries, keys };
     let value = clear_dead_keys(at_least_f32(value), &mask.materialize(&shape, &weights.device()));
     let z = per_kv_head(weights, value);
-    if z.dtype() == dtype { z } else { z.cast(dtype_as_float(dtype)) }
+    in_dtype(z, dtype)
 }
 
 /// `left·right` for each query head with the key/value head it reads.
@@ -278,11 +296,12 @@ fn at_least_f32(tensor: Tensor<4>) -> Tensor<4> {
     }
 }
 
-fn dtype_as_float(dtype: DType) -> FloatDType {
+fn in_dtype(tensor: Tensor<4>, dtype: DType) -> Tensor<4> {
     match dtype {
-        DType::F64 => FloatDType::F64,
-        DType::F16 => FloatDType::F16,
-        DType::BF16 => FloatDType::BF16,
-        _ => FloatDType::F32,
+        same if same == tensor.dtype() => tensor,
+        DType::F64 => tensor.cast(FloatDType::F64),
+        DType::F16 => tensor.cast(FloatDType::F16),
+        DType::BF16 => tensor.cast(FloatDType::BF16),
+        _ => tensor.cast(FloatDType::F32),
     }
 }

@@ -2,7 +2,7 @@
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{
-    Heads, Mask, MultiHeadAttention, attention_scores, attention_weights, softmax_of_scores, weighted_sum,
+    Heads, Mask, MultiHeadAttention, attention, attention_scores, attention_weights, softmax_of_scores, weighted_sum,
 };
 
 use crate::{AttentionSite, BlockSite, FeedForward, Interest, LayerNorm, Probe, Site, probe::visit};
@@ -89,6 +89,11 @@ impl Block {
         let pattern_site = Site::Attention(layer, AttentionSite::Pattern);
         let (wants_scores, wants_pattern) = (probe.interest(scores_site), probe.interest(pattern_site));
         let options = self.attn.options();
+        if wants_scores.max(wants_pattern) == Interest::Skip {
+            return self.attn.attend(heads, mask);
+        }
+        let (heads, mask) = self.attn.with_positions(heads, mask);
+        let mask = &mask;
         if wants_scores == Interest::Change || wants_pattern == Interest::Change {
             let scores = visit(probe, scores_site, attention_scores(heads.q, heads.k, mask, options));
             let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
@@ -100,7 +105,7 @@ impl Block {
         if wants_pattern == Interest::Read {
             let _ = probe.at(pattern_site, attention_weights(heads.q.clone(), heads.k.clone(), mask, options));
         }
-        self.attn.attend(heads, mask)
+        attention(heads.q, heads.k, heads.v, mask, options)
     }
 }
 

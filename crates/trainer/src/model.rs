@@ -24,7 +24,7 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
             FeedForwardKind::Relu => Some((d_ff, Activation::Relu)),
             FeedForwardKind::Gelu => Some((d_ff, Activation::Gelu)),
         },
-        attention: AttentionOptions { scale: model.attention_scale, softcap: None },
+        attention: AttentionOptions { scale: model.attention_scale, ..AttentionOptions::default() },
         init_std: model.init_std,
     };
     decoder.try_init(config.seed, device).map_err(|error| InputError::new("[model]", error))

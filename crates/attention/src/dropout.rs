@@ -1,0 +1,71 @@
+//! Dropout on attention weights, by key: which weights fall is a function of numbers, not of a global generator.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Names one use of dropout. The same key drops the same weights, in any process and on any thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct DropoutKey {
+    /// The run's seed.
+    pub seed: u64,
+    /// The training step.
+    pub step: u64,
+    /// Where in the model: a number for each layer.
+    pub site: u64,
+    /// The number of the first batch row. A batch worked on in parts gives each part its own first row, and so drops
+    /// what the whole batch would.
+    pub first_row: u64,
+}
+
+/// Drops each attention weight with a probability and scales the others up by `1/(1 − probability)`.
+///
+/// ```
+/// use headlight_attention::{Dropout, DropoutKey};
+///
+/// let dropout = Dropout::new(0.5, DropoutKey { seed: 1, step: 7, ..DropoutKey::default() });
+/// assert_eq!(dropout.probability(), 0.5);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Dropout {
+    probability: f64,
+    key: DropoutKey,
+}
+
+impl Dropout {
+    /// # Panics
+    /// If `probability` is not at least 0 and below 1.
+    #[must_use]
+    pub fn new(probability: f64, key: DropoutKey) -> Self {
+        assert!((0.0..1.0).contains(&probability), "dropout probability {probability} is not in [0, 1)");
+        Self { probability, key }
+    }
+
+    /// The share of weights that fall.
+    #[must_use]
+    pub fn probability(&self) -> f64 {
+        self.probability
+    }
+
+    /// `[batch, heads, queries, keys]`: 0 where a weight falls, else `1/(1 − probability)`.
+    pub(crate) fn factors(&self, dims: [usize; 4], device: &Device) -> Tensor<4> {
+        let [batch, heads, queries, keys] = dims;
+        let kept = (1.0 / (1.0 - self.probability)) as f32;
+        let mut factors = Vec::with_capacity(batch * heads * queries * keys);
+        for row in 0..batch as u64 {
+            let mut rng = self.rng_of_row(row);
+            let draw = |_| if rng.random::<f64>() < self.probability { 0.0 } else { kept };
+            factors.extend((0..heads * queries * keys).map(draw));
+        }
+        Tensor::from_data(TensorData::new(factors, dims), device)
+    }
+
+    fn rng_of_row(&self, row: u64) -> ChaCha8Rng {
+        let mut seed = [0; 32];
+        let DropoutKey { seed: run, step, site, first_row } = self.key;
+        for (bytes, part) in seed.chunks_exact_mut(8).zip([run, step, first_row + row, site]) {
+            bytes.copy_from_slice(&part.to_le_bytes());
+        }
+        ChaCha8Rng::from_seed(seed)
+    }
+}

@@ -1,0 +1,236 @@
+//! Keys and values of tokens already seen.
+
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+
+use crate::{Heads, Mask, MultiHeadAttention, Positions, attention, multi_head::add_bias};
+
+/// What one attention layer remembers of the tokens it has seen: their keys and values, with positions.
+///
+/// A full cache holds up to `capacity` tokens. A rolling cache holds what a sliding window can still see, in a buffer
+/// that does not grow. Rows of a batch may have different lengths: feed them padded at the end, then
+/// [`truncate`](Self::truncate) each to its own.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, Tolerance};
+/// use headlight_attention::{KvCache, Mask, MultiHeadAttentionConfig};
+///
+/// let device = Device::flex();
+/// let attention = MultiHeadAttentionConfig::new(8, 2).try_init(&device)?;
+/// let x = Tensor::<3>::random([1, 5, 8], burn::tensor::Distribution::Default, &device);
+/// let whole = attention.forward(x.clone(), &Mask::causal());
+///
+/// let mut cache = KvCache::with_capacity(5);
+/// let first = attention.forward_cached(x.clone().narrow(1, 0, 3), &Mask::causal(), &mut cache);
+/// let rest = attention.forward_cached(x.narrow(1, 3, 2), &Mask::causal(), &mut cache);
+/// let chunked = Tensor::cat(vec![first, rest], 1);
+/// whole.into_data().assert_approx_eq::<f32>(&chunked.into_data(), Tolerance::absolute(1e-6));
+/// # Ok::<(), headlight_attention::ConfigError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct KvCache {
+    slots: usize,
+    window: Option<usize>,
+    /// `[batch, kv_heads, slots, d_head]` and `[…, d_value]`; made when the first tokens come.
+    buffers: Option<(Tensor<4>, Tensor<4>)>,
+    /// Tokens seen, for each row.
+    lengths: Vec<usize>,
+    /// The position in each slot, for each row.
+    positions: Vec<Vec<Option<i64>>>,
+}
+
+impl KvCache {
+    /// For up to `capacity` tokens.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self { slots: capacity, window: None, buffers: None, lengths: Vec::new(), positions: Vec::new() }
+    }
+
+    /// For any number of tokens, each of which sees the last `window` tokens up to itself: `0 ≤ q − k < window`.
+    /// Attention through this cache is masked so, whatever the mask says besides.
+    ///
+    /// The buffer holds `2·window` tokens: half to look back on, half for the tokens of a chunk.
+    ///
+    /// # Panics
+    /// If `window` is 0.
+    #[must_use]
+    pub fn rolling(window: usize) -> Self {
+        assert!(window > 0, "a rolling cache needs a window of at least 1");
+        Self { slots: 2 * window, window: Some(window), ..Self::with_capacity(0) }
+    }
+
+    /// Tokens seen, for each batch row; empty before the first.
+    #[must_use]
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    /// Slots in the buffer: what bounds its memory.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Forgets, in each row, the tokens after the first `lengths[row]`: padding, or a guess that was wrong.
+    ///
+    /// # Panics
+    /// If there are not as many lengths as rows, a length is more than was seen, or a rolling cache no longer holds
+    /// what the window needs at that length.
+    pub fn truncate(&mut self, lengths: &[usize]) {
+        assert_eq!(lengths.len(), self.lengths.len(), "truncate: one length for each of {} rows", self.lengths.len());
+        for (row, &length) in lengths.iter().enumerate() {
+            let seen = self.lengths[row];
+            assert!(length <= seen, "truncate: row {row} has {seen} tokens, not {length}");
+            assert!(
+                seen - length <= self.most_new() || seen <= self.slots,
+                "truncate: {} tokens back is further than a rolling cache of {} slots remembers",
+                seen - length,
+                self.slots
+            );
+            for position in &mut self.positions[row] {
+                *position = position.filter(|&position| position < length as i64);
+            }
+            self.lengths[row] = length;
+        }
+    }
+
+    /// How many tokens may be written at once without losing one that the first of them still sees.
+    fn most_new(&self) -> usize {
+        self.window.map_or(usize::MAX, |window| self.slots - window + 1)
+    }
+
+    /// The positions of the next `count` tokens, for each row.
+    fn next_positions(&self, count: usize) -> Vec<Vec<i64>> {
+        let of_row = |&length: &usize| (length as i64..(length + count) as i64).collect();
+        self.lengths.iter().map(of_row).collect()
+    }
+
+    fn start(&mut self, batch: usize) {
+        if self.lengths.is_empty() {
+            self.lengths = vec![0; batch];
+            self.positions = vec![vec![None; self.slots]; batch];
+        }
+        assert_eq!(self.lengths.len(), batch, "a cache of {} rows got a batch of {batch}", self.lengths.len());
+    }
+
+    /// Writes the keys and values of the next tokens.
+    fn append(&mut self, k: Tensor<4>, v: Tensor<4>) {
+        let [batch, _, count, _] = k.dims();
+        let longest = self.lengths.iter().max().copied().unwrap_or(0);
+        assert!(
+            self.window.is_some() || longest + count <= self.slots,
+            "a cache of capacity {} has {longest} tokens and got {count} more",
+            self.slots
+        );
+        // The buffers are taken out: a tensor that is held twice would be copied before it is written.
+        let (mut keys, mut values) =
+            self.buffers.take().unwrap_or_else(|| (empty_like(&k, self.slots), empty_like(&v, self.slots)));
+        // Rows of equal length are written together.
+        let rows: Vec<Range<usize>> = if self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
+            std::iter::once(0..batch).collect()
+        } else {
+            (0..batch).map(|row| row..row + 1).collect()
+        };
+        for rows in rows {
+            for (from, slots) in self.runs(self.lengths[rows.start], count) {
+                keys = write(keys, &rows, &slots, &k, from);
+                values = write(values, &rows, &slots, &v, from);
+            }
+        }
+        self.buffers = Some((keys, values));
+        for (length, positions) in self.lengths.iter_mut().zip(&mut self.positions) {
+            for position in *length..*length + count {
+                positions[position % self.slots] = Some(position as i64);
+            }
+            *length += count;
+        }
+    }
+
+    /// Where `count` tokens after the first `length` go: (first token, slots) for each run without a wrap.
+    fn runs(&self, length: usize, count: usize) -> Vec<(usize, Range<usize>)> {
+        let mut runs = Vec::new();
+        let mut done = 0;
+        while done < count {
+            let slot = (length + done) % self.slots;
+            let run = (self.slots - slot).min(count - done);
+            runs.push((done, slot..slot + run));
+            done += run;
+        }
+        runs
+    }
+
+    /// Keys, values and their positions, in slots that have ever been used.
+    fn contents(&self) -> Option<(Tensor<4>, Tensor<4>, Vec<Vec<Option<i64>>>)> {
+        let (keys, values) = self.buffers.as_ref()?;
+        let used = self.lengths.iter().max().copied().unwrap_or(0).min(self.slots);
+        let positions = self.positions.iter().map(|row| row[..used].to_vec()).collect();
+        Some((keys.clone().narrow(2, 0, used), values.clone().narrow(2, 0, used), positions))
+    }
+}
+
+impl MultiHeadAttention {
+    /// Self-attention of new tokens, which see themselves and what the cache holds of those before.
+    ///
+    /// Any split of a sequence into calls gives the numbers of one pass. Order is by positions, so `mask` is what it
+    /// would be for the whole sequence, usually [`Mask::causal`]. A mask written out ([`Mask::allowed`],
+    /// [`Mask::key_padding`], [`Mask::bias`]) has one column for each token seen so far, the new ones included.
+    ///
+    /// # Shapes
+    /// - `x_new`, output: `[batch, new, d_model]`
+    ///
+    /// # Panics
+    /// If the cache is full, has another batch size, or is rolling and the mask is written out.
+    #[must_use]
+    pub fn forward_cached(&self, x_new: Tensor<3>, mask: &Mask, cache: &mut KvCache) -> Tensor<3> {
+        let [batch, new, _] = x_new.dims();
+        let heads = self.project(x_new.clone(), x_new.clone(), x_new);
+        cache.start(batch);
+        if new == 0 {
+            return self.merge(heads.q.zeros_like().narrow(3, 0, 0).expand([batch, self.n_heads, 0, 0]));
+        }
+        let mask = match cache.window {
+            Some(window) => {
+                assert!(!mask.is_written_out(), "a rolling cache takes masks about positions only, not {mask}");
+                mask.and(&Mask::window(window))
+            }
+            None => mask.clone(),
+        };
+        let mut done = 0;
+        let mut blends = Vec::new();
+        while done < new {
+            let count = cache.most_new().min(new - done);
+            let part = |heads: &Tensor<4>| heads.clone().narrow(2, done, count);
+            let heads = Heads { q: part(&heads.q), k: part(&heads.k), v: part(&heads.v) };
+            blends.push(self.attend_cached(heads, &mask, cache));
+            done += count;
+        }
+        self.merge(Tensor::cat(blends, 2))
+    }
+
+    /// Attention of a few new tokens; keys are kept as they are compared, rotated to their positions.
+    fn attend_cached(&self, new: Heads, mask: &Mask, cache: &mut KvCache) -> Tensor<4> {
+        let queries = cache.next_positions(new.q.dims()[2]);
+        let rotate = |heads| match &self.position {
+            Some(scheme) => scheme.rotate(heads, &queries),
+            None => heads,
+        };
+        let (q, k) = (rotate(new.q), rotate(new.k));
+        cache.append(k, new.v);
+        let Some((k, v, key_positions)) = cache.contents() else { return q };
+        let positions = Positions::new(queries, key_positions).shared_if_equal();
+        let bias = self.position.as_ref().and_then(|scheme| scheme.bias(&positions, &q.device()));
+        attention(q, k, v, &add_bias(&mask.at(positions), bias), &self.options)
+    }
+}
+
+fn empty_like(new: &Tensor<4>, slots: usize) -> Tensor<4> {
+    let [batch, heads, _, width] = new.dims();
+    Tensor::zeros([batch, heads, slots, width], (&new.device(), new.dtype()))
+}
+
+fn write(buffer: Tensor<4>, rows: &Range<usize>, slots: &Range<usize>, new: &Tensor<4>, from: usize) -> Tensor<4> {
+    let [_, heads, _, width] = buffer.dims();
+    let values = new.clone().narrow(0, rows.start, rows.len()).narrow(2, from, slots.len());
+    buffer.slice_assign([rows.clone(), 0..heads, slots.clone(), 0..width], values)
+}

@@ -1,0 +1,100 @@
+//! How positions enter attention: a part that can be swapped.
+
+use burn::{module::Module, tensor::Device, tensor::Tensor};
+
+use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout};
+
+/// Which [`PositionScheme`] a [`MultiHeadAttention`](crate::MultiHeadAttention) has.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum PositionConfig {
+    /// None: positions come in with the input, if at all.
+    #[default]
+    None,
+    /// Rotates queries and keys (Su et al. 2021).
+    Rotary {
+        /// Which components form a pair.
+        layout: RotaryLayout,
+        /// The angle of pair `i` at position `p` is `p·base^(−2i/rotated)`.
+        base: f64,
+        /// How many components of a head rotate, the first ones; `None`: all.
+        rotated: Option<usize>,
+    },
+    /// Takes from each score in proportion to the distance (Press et al. 2022).
+    Alibi,
+    /// Adds a learned number for each head and distance (after Shaw et al. 2018).
+    RelativeBias {
+        /// Distances beyond it share the last number.
+        max_distance: usize,
+    },
+}
+
+impl PositionConfig {
+    /// Rotary embedding of all components, half-split pairs, base 10,000.
+    #[must_use]
+    pub fn rotary() -> Self {
+        Self::Rotary { layout: RotaryLayout::HalfSplit, base: 10_000.0, rotated: None }
+    }
+
+    pub(crate) fn validate(&self, d_head: usize) -> Result<(), ConfigError> {
+        match *self {
+            Self::None | Self::Alibi => Ok(()),
+            Self::Rotary { base, rotated, .. } => {
+                ConfigError::check_positive("rotary base", base)?;
+                let rotated = rotated.unwrap_or(d_head);
+                ConfigError::check_divides(("rotary components", rotated), ("the size of a pair,", 2))?;
+                ConfigError::check_sizes(&[("rotary components", rotated)])?;
+                ConfigError::check_at_most(("rotary components", rotated), ("d_head", d_head))
+            }
+            Self::RelativeBias { max_distance } => ConfigError::check_sizes(&[("max_distance", max_distance)]),
+        }
+    }
+
+    pub(crate) fn init(&self, n_heads: usize, d_head: usize, device: &Device) -> Option<PositionScheme> {
+        match *self {
+            Self::None => None,
+            Self::Rotary { layout, base, rotated } => {
+                Some(PositionScheme::Rotary(Rotary::new(layout, base, rotated.unwrap_or(d_head))))
+            }
+            Self::Alibi => Some(PositionScheme::Alibi(Alibi::new(n_heads))),
+            Self::RelativeBias { max_distance } => {
+                Some(PositionScheme::Relative(RelativeBias::new(n_heads, max_distance, device)))
+            }
+        }
+    }
+}
+
+/// A position scheme at work: it rotates queries and keys, or adds to their scores.
+#[derive(Module, Debug)]
+pub enum PositionScheme {
+    /// Rotary embedding.
+    Rotary(Rotary),
+    /// Attention with linear biases.
+    Alibi(Alibi),
+    /// Learned relative bias.
+    Relative(RelativeBias),
+}
+
+impl PositionScheme {
+    /// Queries or keys with their positions in them.
+    ///
+    /// # Shapes
+    /// - heads, output: `[batch, heads, seq, d_head]`
+    /// - positions: `[1 or batch][seq]`
+    #[must_use]
+    pub fn rotate(&self, heads: Tensor<4>, positions: &[Vec<i64>]) -> Tensor<4> {
+        match self {
+            Self::Rotary(rotary) => rotary.rotate(heads, positions),
+            Self::Alibi(_) | Self::Relative(_) => heads,
+        }
+    }
+
+    /// What is added to the scores, `[1 or batch, heads, queries, keys]`.
+    #[must_use]
+    pub fn bias(&self, positions: &Positions, device: &Device) -> Option<Tensor<4>> {
+        match self {
+            Self::Rotary(_) => None,
+            Self::Alibi(alibi) => Some(alibi.bias(positions, device)),
+            Self::Relative(relative) => Some(relative.bias(positions)),
+        }
+    }
+}
