@@ -114,8 +114,9 @@ impl KvCache {
         assert_eq!(self.lengths.len(), batch, "a cache of {} rows got a batch of {batch}", self.lengths.len());
     }
 
-    /// Writes the keys and values of the next tokens.
-    fn append(&mut self, k: Tensor<4>, v: Tensor<4>) {
+    /// Writes the keys and values of the next tokens; gives back those of all slots that have ever been used, and
+    /// their positions.
+    fn append(&mut self, k: Tensor<4>, v: Tensor<4>) -> (Tensor<4>, Tensor<4>, Vec<Vec<Option<i64>>>) {
         let [batch, _, count, _] = k.dims();
         let longest = self.lengths.iter().max().copied().unwrap_or(0);
         assert!(
@@ -138,13 +139,16 @@ impl KvCache {
                 values = write(values, &rows, &slots, &v, from);
             }
         }
-        self.buffers = Some((keys, values));
         for (length, positions) in self.lengths.iter_mut().zip(&mut self.positions) {
             for position in *length..*length + count {
                 positions[position % self.slots] = Some(position as i64);
             }
             *length += count;
         }
+        let used = self.lengths.iter().max().copied().unwrap_or(0).min(self.slots);
+        let seen = (keys.clone().narrow(2, 0, used), values.clone().narrow(2, 0, used));
+        self.buffers = Some((keys, values));
+        (seen.0, seen.1, self.positions.iter().map(|row| row[..used].to_vec()).collect())
     }
 
     /// Where `count` tokens after the first `length` go: (first token, slots) for each run without a wrap.
@@ -158,14 +162,6 @@ impl KvCache {
             done += run;
         }
         runs
-    }
-
-    /// Keys, values and their positions, in slots that have ever been used.
-    fn contents(&self) -> Option<(Tensor<4>, Tensor<4>, Vec<Vec<Option<i64>>>)> {
-        let (keys, values) = self.buffers.as_ref()?;
-        let used = self.lengths.iter().max().copied().unwrap_or(0).min(self.slots);
-        let positions = self.positions.iter().map(|row| row[..used].to_vec()).collect();
-        Some((keys.clone().narrow(2, 0, used), values.clone().narrow(2, 0, used), positions))
     }
 }
 
@@ -187,7 +183,8 @@ impl MultiHeadAttention {
         let heads = self.project(x_new.clone(), x_new.clone(), x_new);
         cache.start(batch);
         if new == 0 {
-            return self.merge(heads.q.zeros_like().narrow(3, 0, 0).expand([batch, self.n_heads, 0, 0]));
+            let d_value = heads.v.dims()[3];
+            return self.merge(Tensor::zeros([batch, self.n_heads, 0, d_value], (&heads.v.device(), heads.v.dtype())));
         }
         let mask = match cache.window {
             Some(window) => {
@@ -216,8 +213,7 @@ impl MultiHeadAttention {
             None => heads,
         };
         let (q, k) = (rotate(new.q), rotate(new.k));
-        cache.append(k, new.v);
-        let Some((k, v, key_positions)) = cache.contents() else { return q };
+        let (k, v, key_positions) = cache.append(k, new.v);
         let positions = Positions::new(queries, key_positions).shared_if_equal();
         let bias = self.position.as_ref().and_then(|scheme| scheme.bias(&positions, &q.device()));
         attention(q, k, v, &add_bias(&mask.at(positions), bias), &self.options)

@@ -191,7 +191,7 @@ fn a_rolling_cache_takes_no_written_out_mask() {
 }
 
 #[test]
-fn the_buffer_is_written_in_place_and_its_memory_does_not_grow() {
+fn a_rolling_buffer_does_not_grow() {
     // A chunk as long as the sequence passes through the same slots as single tokens.
     let module = module(PositionConfig::None);
     let x = random([1, 64, D_MODEL], 5, &Device::flex());
