@@ -23,8 +23,15 @@ pub struct DropoutKey {
 /// ```
 /// use headlight_attention::{Dropout, DropoutKey};
 ///
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_attention::{attention, AttentionOptions, Mask};
+///
 /// let dropout = Dropout::new(0.5, DropoutKey { seed: 1, step: 7, ..DropoutKey::default() });
-/// assert_eq!(dropout.probability(), 0.5);
+/// let zeros = |n| Tensor::<4>::zeros([1, 1, n, 1], &Device::flex());
+/// let ones = Tensor::<4>::ones([1, 1, 2, 1], &Device::flex());
+/// let options = AttentionOptions::default().with_dropout(dropout);
+/// let output = attention(zeros(1), zeros(2), ones, &Mask::none(), &options).into_scalar::<f32>();
+/// assert!([0.0, 1.0, 2.0].contains(&output)); // each weight ½ fell to 0 or rose to 1
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {

@@ -31,7 +31,51 @@
 //! | scale | `1/√d_head` unless set; softcap comes before the mask |
 //! | softmax | in f32 or wider, for f16 and bf16 inputs too |
 //! | grouped queries | query head `h` reads key/value head `h / (heads / kv_heads)` |
+//! | dropout | on the weights, after softmax, only in a call that carries a [`DropoutKey`]; weights handed out are before it |
+//! | weights | per head, on request, beside the output, which keeps its bits |
 //! | errors | a shape that cannot be right panics and names both shapes; a configuration that cannot be right is an `Err` that names both numbers |
+
+//!
+//! # Masks, drawn
+//!
+//! `■` may attend, `·` may not; rows are queries, columns keys.
+//!
+//! ```text
+//! none            causal          window(2)       lengths([2])    causal and lengths([2])   causal, 1 query of 4
+//!   k0 k1 k2 k3     k0 k1 k2 k3     k0 k1 k2 k3     k0 k1 k2 k3     k0 k1 k2 k3               k0 k1 k2 k3
+//! q0 ■  ■  ■  ■   q0 ■  ·  ·  ·   q0 ■  ·  ·  ·   q0 ■  ■  ·  ·   q0 ■  ·  ·  ·             q3 ■  ■  ■  ■
+//! q1 ■  ■  ■  ■   q1 ■  ■  ·  ·   q1 ■  ■  ·  ·   q1 ■  ■  ·  ·   q1 ■  ■  ·  ·
+//! q2 ■  ■  ■  ■   q2 ■  ■  ■  ·   q2 ·  ■  ■  ·   q2 ■  ■  ·  ·   q2 ■  ■  ·  ·
+//! q3 ■  ■  ■  ■   q3 ■  ■  ■  ■   q3 ·  ·  ■  ■   q3 ■  ■  ·  ·   q3 ■  ■  ·  ·
+//! ```
+//!
+//! Masks of other libraries are converted by name: see [`mask_convert`].
+//!
+//! # How this differs
+//!
+//! **From PyTorch.** `scaled_dot_product_attention` takes true as *may attend*, `nn.MultiheadAttention` as *may not*;
+//! here one type says *may attend* and Bool tensors only come in through constructors that name their meaning.
+//! PyTorch's `is_causal` with fewer queries than keys lets the first query see one key; here the last query sees all,
+//! which is what decoding needs. Projections multiply from the left, `x·W`, with `W [in, out]`; PyTorch stores `Wᵀ`.
+//!
+//! **From Burn's module.** `burn::nn`'s fills masked scores with −10⁴, which real scores can fall below, and gives a
+//! query without keys the mean of what it may not see. Here masked weights are exactly 0 by selection. Burn's has as
+//! many key as query heads, no bias on scores, and a cache that keeps queries too and computes all scores again.
+//!
+//! **From flash attention** (Dao et al. 2022). The function is the same. Flash attention goes through the keys in
+//! blocks with a running maximum and never stores the n×n weights; this crate composes plain tensor operations and
+//! stores them.
+//!
+//! # What each projection learns
+//!
+//! `W_Q` and `W_K` only ever act together: the score of two inputs is `x_q·W_Q·W_Kᵀ·x_kᵀ`, a bilinear form of rank
+//! `d_head`, which decides *where* a head looks. `W_V` and `W_O` act together too: `x_k·W_V·W_O` is what a looked-at
+//! token writes into the stream, which decides *what* is moved (Elhage et al. 2021, "QK and OV circuits"). That the
+//! two are separate is why a token may be found by one property and hand over another, and why a pattern alone does
+//! not tell what a head does: a head that looks at a token with a value near zero writes nothing.
+//!
+//! Costs for n tokens: the projections take `4·n·d_model²` multiplications when heads are `d_model / n_heads` wide,
+//! however many heads there are; scores and blend take `2·n²·d_model`.
 
 mod alibi;
 mod dropout;
@@ -66,3 +110,8 @@ pub use scaled_dot_product::{
     AttentionOptions, attention, attention_scores, attention_weights, softmax_of_scores, weighted_sum,
 };
 pub use single_head::SingleHeadAttention;
+
+/// The README's program compiles and does what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

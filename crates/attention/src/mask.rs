@@ -69,12 +69,23 @@ struct MemoKey {
 
 impl Mask {
     /// Every query may attend to every key.
+    ///
+    /// ```
+    /// # use headlight_attention::Mask;
+    /// assert!(Mask::none().allows(0, 0, 0, 1, (2, 2)));
+    /// ```
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
     /// A query may attend to keys at its own position and before: `k ≤ q`.
+    ///
+    /// ```
+    /// # use headlight_attention::Mask;
+    /// let row = |q| [0, 1, 2].map(|k| Mask::causal().allows(0, 0, q, k, (3, 3)));
+    /// assert_eq!([row(0), row(1), row(2)], [[true, false, false], [true, true, false], [true, true, true]]);
+    /// ```
     #[must_use]
     pub fn causal() -> Self {
         Self::of(Rule::Causal)
@@ -83,12 +94,23 @@ impl Mask {
     /// A query may attend to the last `width` positions up to its own: `0 ≤ q − k < width`.
     ///
     /// It includes `causal`. `window(1)` is "self only".
+    ///
+    /// ```
+    /// # use headlight_attention::Mask;
+    /// assert_eq!([0, 1, 2, 3].map(|k| Mask::window(2).allows(0, 0, 2, k, (4, 4))), [false, true, true, false]);
+    /// ```
     #[must_use]
     pub fn window(width: usize) -> Self {
         Self::of(Rule::Window(width))
     }
 
     /// In batch row `b` only keys at positions `k < lengths[b]` are real.
+    ///
+    /// ```
+    /// # use headlight_attention::Mask;
+    /// let mask = Mask::lengths(&[2, 1]);
+    /// assert_eq!([0, 1].map(|batch| mask.allows(batch, 0, 0, 1, (2, 2))), [true, false]);
+    /// ```
     #[must_use]
     pub fn lengths(lengths: &[usize]) -> Self {
         Self::of(Rule::Lengths(lengths.into()))
@@ -98,6 +120,13 @@ impl Mask {
     ///
     /// # Shapes
     /// - keep: `[batch, keys]`
+    ///
+    /// ```
+    /// # use burn::tensor::{Bool, Device, Tensor};
+    /// # use headlight_attention::Mask;
+    /// let keep = Tensor::<2, Bool>::from_bool([[true, false]], &Device::flex());
+    /// assert_eq!([0, 1].map(|k| Mask::key_padding(keep.clone()).allows(0, 0, 1, k, (2, 2))), [true, false]);
+    /// ```
     #[must_use]
     pub fn key_padding(keep: Tensor<2, Bool>) -> Self {
         let [batch, keys] = keep.dims();
@@ -112,6 +141,13 @@ impl Mask {
     ///
     /// # Panics
     /// If `keep` has another rank.
+    ///
+    /// ```
+    /// # use burn::tensor::{Bool, Device, Tensor};
+    /// # use headlight_attention::Mask;
+    /// let keep = Tensor::<2, Bool>::from_bool([[false, true], [true, false]], &Device::flex());
+    /// assert_eq!([0, 1].map(|k| Mask::allowed(keep.clone()).allows(0, 0, 1, k, (2, 2))), [true, false]);
+    /// ```
     #[must_use]
     pub fn allowed<const D: usize>(keep: Tensor<D, Bool>) -> Self {
         Self::of(Rule::Array(Arc::new(KeepArray::from_tensor(keep))))
@@ -121,6 +157,16 @@ impl Mask {
     ///
     /// # Shapes
     /// - bias: `[batch, heads, queries, keys]`; an axis of size 1 holds for all
+    ///
+    /// ```
+    /// # use burn::tensor::{Device, Tensor};
+    /// # use headlight_attention::{attention_weights, AttentionOptions, Mask};
+    /// let zeros = |n| Tensor::<4>::zeros([1, 1, n, 1], &Device::flex());
+    /// let bias = Tensor::<4>::from_floats([[[[0.0, 3f32.ln()]]]], &Device::flex());
+    /// let weights = attention_weights(zeros(1), zeros(2), &Mask::bias(bias), &AttentionOptions::default());
+    /// let weights = weights.into_data().to_vec::<f32>().unwrap();
+    /// assert!((weights[0] - 0.25).abs() < 1e-6 && (weights[1] - 0.75).abs() < 1e-6); // 1 : 3
+    /// ```
     #[must_use]
     pub fn bias(bias: Tensor<4>) -> Self {
         Self { bias: Some(bias), ..Self::default() }
@@ -130,6 +176,12 @@ impl Mask {
     ///
     /// # Panics
     /// If both masks were given different positions with [`at`](Mask::at).
+    ///
+    /// ```
+    /// # use headlight_attention::Mask;
+    /// let mask = Mask::causal().and(&Mask::lengths(&[1]));
+    /// assert_eq!([0, 1, 2].map(|k| mask.allows(0, 0, 1, k, (3, 3))), [true, false, false]);
+    /// ```
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         assert!(
@@ -150,6 +202,13 @@ impl Mask {
     }
 
     /// The same rules for queries and keys at these positions.
+    ///
+    /// ```
+    /// # use headlight_attention::{Mask, Positions};
+    /// // A query at position 1; slots that hold positions 2 and 0, and an empty one.
+    /// let mask = Mask::causal().at(Positions::new(vec![vec![1]], vec![vec![Some(2), Some(0), None]]));
+    /// assert_eq!([0, 1, 2].map(|slot| mask.allows(0, 0, 0, slot, (1, 3))), [false, true, false]);
+    /// ```
     #[must_use]
     pub fn at(&self, positions: Positions) -> Self {
         Self { positions: Some(positions), memo: Arc::default(), ..self.clone() }

@@ -210,6 +210,19 @@ impl MultiHeadAttention {
     /// # Shapes
     /// - z: `[batch, n_heads, queries, d_value]`
     /// - results: `[batch, n_heads, queries, d_model]`
+    ///
+    /// ```
+    /// # use burn::{module::Param, tensor::{Device, Tensor}};
+    /// # use headlight_attention::MultiHeadAttentionConfig;
+    /// let device = Device::flex();
+    /// let mut attention = MultiHeadAttentionConfig::new(2, 2).try_init(&device)?;
+    /// attention.w_o.weight = Param::from_tensor(Tensor::from_floats([[1.0, 2.0], [3.0, 4.0]], &device)); // a row a head
+    /// let z = Tensor::<4>::from_floats([[[[10.0]], [[1.0]]]], &device);
+    /// let results = attention.results(z.clone()).into_data().to_vec::<f32>().unwrap();
+    /// assert_eq!(results, [10.0, 20.0, 3.0, 4.0]);
+    /// assert_eq!(attention.merge(z).into_data().to_vec::<f32>().unwrap(), [13.0, 24.0]);
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn results(&self, z: Tensor<4>) -> Tensor<4> {
         let [width, d_model] = self.w_o.weight.dims();

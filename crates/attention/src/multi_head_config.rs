@@ -44,6 +44,15 @@ pub struct MultiHeadAttentionConfig {
 }
 
 /// Which of the four projections have a bias.
+///
+/// ```
+/// use headlight_attention::{Biases, MultiHeadAttentionConfig};
+///
+/// let biases = Biases { output: true, ..Biases::NONE };
+/// let attention = MultiHeadAttentionConfig::new(4, 2).with_biases(biases).try_init(&burn::tensor::Device::flex())?;
+/// assert!(attention.w_q.bias.is_none() && attention.w_o.bias.is_some());
+/// # Ok::<(), headlight_attention::ConfigError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Biases {
     /// `b_Q`

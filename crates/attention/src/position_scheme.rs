@@ -5,6 +5,16 @@ use burn::{module::Module, tensor::Device, tensor::Tensor};
 use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout};
 
 /// Which [`PositionScheme`] a [`MultiHeadAttention`](crate::MultiHeadAttention) has.
+///
+/// ```
+/// use headlight_attention::{MultiHeadAttentionConfig, PositionConfig, RotaryLayout};
+///
+/// // Rotary on the first 4 of 8 components, pairs next to each other.
+/// let position = PositionConfig::Rotary { layout: RotaryLayout::Interleaved, base: 10_000.0, rotated: Some(4) };
+/// assert!(MultiHeadAttentionConfig::new(16, 2).with_position(position).validate().is_ok());
+/// let error = MultiHeadAttentionConfig::new(4, 2).with_position(position).validate().unwrap_err();
+/// assert_eq!(error.to_string(), "rotary components 4 is more than d_head 2");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum PositionConfig {
     /// None: positions come in with the input, if at all.

@@ -219,6 +219,15 @@ pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
 ///
 /// # Panics
 /// If the shapes do not belong together; the message names both.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_attention::{weighted_sum, Mask};
+///
+/// let weights = Tensor::<4>::from_floats([[[[0.25, 0.75]]]], &Device::flex());
+/// let value = Tensor::<4>::from_floats([[[[4.0], [8.0]]]], &Device::flex());
+/// assert_eq!(weighted_sum(weights, value, &Mask::none()).into_scalar::<f32>(), 7.0); // ¼·4 + ¾·8
+/// ```
 #[must_use]
 pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor<4> {
     let [batch, heads, queries, keys] = weights.dims();
