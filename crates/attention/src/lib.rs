@@ -85,6 +85,7 @@ mod load;
 mod mask;
 pub mod mask_convert;
 mod mask_rule;
+mod mask_tensors;
 mod multi_head;
 mod multi_head_config;
 mod position_scheme;

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, FloatDType, Tensor};
 
-use crate::{Dropout, Mask, mask::ScoreShape};
+use crate::{Dropout, Mask, mask_tensors::ScoreShape};
 
 /// What may be changed about the scores; the default is the equation as published.
 ///
@@ -261,7 +261,7 @@ fn per_kv_head(left: Tensor<4>, right: Tensor<4>) -> Tensor<4> {
 }
 
 /// Zeroes the rows of keys or values that nobody may attend to: 0·NaN would still be NaN.
-fn clear_dead_keys(keys_or_values: Tensor<4>, mask: &crate::mask::Materialized) -> Tensor<4> {
+fn clear_dead_keys(keys_or_values: Tensor<4>, mask: &crate::mask_tensors::Materialized) -> Tensor<4> {
     match &mask.dead_keys {
         Some(dead) => {
             let dims = keys_or_values.dims();

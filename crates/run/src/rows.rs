@@ -134,13 +134,13 @@ pub struct HeadRow {
 pub struct EventRow {
     /// Updates done when it was seen.
     pub step: usize,
-    /// What happened.
+    /// What happened: `role_emerged` or `role_lost`.
     pub event: String,
     /// To which head.
     pub head: HeadName,
-    /// The role it took on.
+    /// The role it took on or lost.
     pub role: String,
-    /// The score of that role.
+    /// The score of that role at this step.
     pub value: f64,
 }
 

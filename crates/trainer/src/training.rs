@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Instant};
 
 use burn::{module::Module, tensor::Device};
-use headlight_lens::Role;
+use headlight_lens::{Measure, Role};
 use headlight_residual::{Decoder, weights_to_bytes};
 use headlight_run::{
     Config, EventRow, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, TimingRow,
@@ -136,9 +136,10 @@ impl Training {
                 last_row = (Instant::now(), step);
                 run.append_timing(&TimingRow { step, seconds: started.elapsed().as_secs_f64(), tokens_per_second })?;
                 progress.measured(step, update.loss, measured.evaluation.accuracy, tokens_per_second);
-                for event in new_roles(&mut roles, step, &measured.observations[0]) {
+                for event in role_events(&mut roles, step, &measured.observations[0]) {
+                    let what = if event.event == "role_lost" { "is no longer" } else { "became" };
                     progress
-                        .say(&format!("step {step}: {} became a {} head ({:.2})", event.head, event.role, event.value));
+                        .say(&format!("step {step}: {} {what} a {} head ({:.2})", event.head, event.role, event.value));
                     run.append_event(&event)?;
                 }
                 if keep_patterns {
@@ -221,21 +222,28 @@ fn write_weights(run: &RunDirectory, which: Weights, model: &Decoder) -> Result<
     run.write_weights(which, &bytes)
 }
 
-/// Heads whose role on the probe is one they did not have before; falling back to `mixed` is no event.
-fn new_roles(known: &mut HashMap<HeadName, &'static str>, step: usize, probe: &Observation) -> Vec<EventRow> {
+/// What changed in the heads' roles on the probe: a role that was not there before, or one that is gone.
+fn role_events(known: &mut HashMap<HeadName, Measure>, step: usize, probe: &Observation) -> Vec<EventRow> {
     let mut events = Vec::new();
     for (head, scores) in &probe.heads {
-        let role = Role::of(scores);
-        let Role::Of(measure) = role else { continue };
-        if known.insert(*head, role.name()) != Some(role.name()) {
-            events.push(EventRow {
-                step,
-                event: "role_emerged".to_owned(),
-                head: *head,
-                role: role.name().to_owned(),
-                value: scores[measure.name()].value,
-            });
-        }
+        let (event, measure) = match (Role::of(scores), known.get(head).copied()) {
+            (Role::Of(now), before) if before != Some(now) => {
+                known.insert(*head, now);
+                ("role_emerged", now)
+            }
+            (Role::Mixed, Some(before)) => {
+                known.remove(head);
+                ("role_lost", before)
+            }
+            _ => continue,
+        };
+        events.push(EventRow {
+            step,
+            event: event.to_owned(),
+            head: *head,
+            role: measure.name().to_owned(),
+            value: scores.get(measure.name()).map_or(f64::NAN, |score| score.value),
+        });
     }
     events
 }

@@ -1,0 +1,108 @@
+//! A mask as tensors, built once for each shape of scores.
+
+use std::sync::{Arc, Mutex};
+
+use burn::tensor::{Bool, Device, Tensor, TensorData};
+
+use crate::{Mask, mask_rule::Rule};
+
+/// The mask as tensors, for one shape of scores.
+#[derive(Debug, Clone)]
+pub(crate) struct Materialized {
+    /// `[batch or 1, heads or 1, queries, keys]`, true where attending is *not* allowed; `None`: all pairs may.
+    pub blocked: Option<Tensor<4, Bool>>,
+    /// `[batch or 1, 1, keys, 1]`, true for keys that no query may attend to; `None`: there are none.
+    pub dead_keys: Option<Tensor<4, Bool>>,
+}
+
+/// The shape of the scores a mask is laid over.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ScoreShape {
+    pub batch: usize,
+    pub heads: usize,
+    pub queries: usize,
+    pub keys: usize,
+}
+
+/// The tensors of the last shape asked for; copies of a mask share them.
+pub(crate) type Memo = Arc<Mutex<Option<(MemoKey, Materialized)>>>;
+
+/// What the tensors of a mask were built for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MemoKey {
+    shape: ScoreShape,
+    device: Device,
+    autodiff: bool,
+}
+
+impl Mask {
+    /// The rules as tensors, from the memo where the last call had the same shape and device.
+    pub(crate) fn materialize(&self, shape: &ScoreShape, device: &Device) -> Materialized {
+        let key = MemoKey { shape: shape.clone(), device: device.clone(), autodiff: device.is_autodiff() };
+        let mut memo = self.memo.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((known, materialized)) = memo.as_ref()
+            && *known == key
+        {
+            return materialized.clone();
+        }
+        let materialized = self.build(shape, device);
+        *memo = Some((key, materialized.clone()));
+        materialized
+    }
+
+    fn build(&self, shape: &ScoreShape, device: &Device) -> Materialized {
+        let positions = self.positions_for(shape.queries, shape.keys);
+        if self.rules.is_empty() && !positions.has_empty_slots() {
+            return Materialized { blocked: None, dead_keys: None };
+        }
+        for rule in &self.rules {
+            rule.assert_fits(shape);
+        }
+        assert!(
+            positions.rows() == 1 || positions.rows() == shape.batch,
+            "mask positions are for batch {}, the scores have batch {}",
+            positions.rows(),
+            shape.batch
+        );
+
+        // One copy is enough along an axis on which no rule depends.
+        let by_batch = positions.rows() > 1 || self.rules.iter().any(Rule::depends_on_batch);
+        let by_head = self.rules.iter().any(Rule::depends_on_head);
+        let batches = if by_batch { shape.batch } else { 1 };
+        let heads = if by_head { shape.heads } else { 1 };
+        let (queries, keys) = (shape.queries, shape.keys);
+
+        let mut blocked = Vec::with_capacity(batches * heads * queries * keys);
+        let mut dead = vec![true; batches * keys];
+        for batch in 0..batches {
+            for head in 0..heads {
+                for row in 0..queries {
+                    for column in 0..keys {
+                        let allowed = self.allows_at(&positions, batch, head, row, column);
+                        blocked.push(!allowed);
+                        dead[batch * keys + column] &= !allowed;
+                    }
+                }
+            }
+        }
+        let tensor = |flags: Vec<bool>, dims: [usize; 4]| {
+            let any = flags.contains(&true);
+            any.then(|| Tensor::<4, Bool>::from_data(TensorData::new(flags, dims), device))
+        };
+        Materialized {
+            blocked: tensor(blocked, [batches, heads, queries, keys]),
+            dead_keys: tensor(dead, [batches, 1, keys, 1]),
+        }
+    }
+}
+
+impl ScoreShape {
+    /// Panics unless `dims` can be broadcast to the scores.
+    pub(crate) fn assert_broadcast(&self, what: &str, dims: [usize; 4]) {
+        let scores = [self.batch, self.heads, self.queries, self.keys];
+        assert!(
+            dims.iter().zip(scores).all(|(&own, score)| own == 1 || own == score),
+            "{what} of shape {dims:?} does not fit scores of shape {scores:?} [batch, heads, queries, keys]"
+        );
+    }
+}
