@@ -80,6 +80,8 @@
 mod alibi;
 mod dropout;
 mod error;
+#[cfg(feature = "flex")]
+mod kernel;
 mod kv_cache;
 mod load;
 mod mask;

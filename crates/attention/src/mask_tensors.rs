@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
-use crate::{Mask, mask_rule::Rule};
+use crate::{Mask, Positions, mask_rule::Rule};
 
 /// The mask as tensors, for one shape of scores.
 #[derive(Debug, Clone)]
@@ -50,11 +50,8 @@ impl Mask {
         materialized
     }
 
-    fn build(&self, shape: &ScoreShape, device: &Device) -> Materialized {
-        let positions = self.positions_for(shape.queries, shape.keys);
-        if self.rules.is_empty() && !positions.has_empty_slots() {
-            return Materialized { blocked: None, dead_keys: None };
-        }
+    /// Panics if a rule or the positions were written for another shape.
+    pub(crate) fn assert_fits(&self, shape: &ScoreShape, positions: &Positions) {
         for rule in &self.rules {
             rule.assert_fits(shape);
         }
@@ -64,6 +61,14 @@ impl Mask {
             positions.rows(),
             shape.batch
         );
+    }
+
+    fn build(&self, shape: &ScoreShape, device: &Device) -> Materialized {
+        let positions = self.positions_for(shape.queries, shape.keys);
+        if self.rules.is_empty() && !positions.has_empty_slots() {
+            return Materialized { blocked: None, dead_keys: None };
+        }
+        self.assert_fits(shape, &positions);
 
         // One copy is enough along an axis on which no rule depends.
         let by_batch = positions.rows() > 1 || self.rules.iter().any(Rule::depends_on_batch);

@@ -54,6 +54,7 @@ pub struct MultiHeadAttentionConfig {
 /// # Ok::<(), headlight_attention::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four projections, each with its own answer")]
 pub struct Biases {
     /// `b_Q`
     pub query: bool,

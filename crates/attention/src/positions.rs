@@ -110,6 +110,15 @@ impl Positions {
         self.queries.len().max(self.keys.len())
     }
 
+    /// Whether the keys of each row stand one after the other, without gaps.
+    #[cfg(feature = "flex")]
+    pub(crate) fn keys_in_order(&self) -> bool {
+        let in_order = |row: &Vec<Option<i64>>| {
+            row.windows(2).all(|pair| matches!(pair, [Some(a), Some(b)] if *b == a + 1)) && !row.contains(&None)
+        };
+        self.keys.iter().all(in_order)
+    }
+
     /// Whether some slot is empty.
     pub(crate) fn has_empty_slots(&self) -> bool {
         self.keys.iter().flatten().any(Option::is_none)

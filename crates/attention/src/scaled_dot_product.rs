@@ -91,6 +91,10 @@ pub fn attention(
     options: &AttentionOptions,
 ) -> Tensor<4> {
     assert_key_fits_value(&key, &value);
+    #[cfg(feature = "flex")]
+    if let Some(z) = crate::kernel::attention(&query, &key, &value, mask, options, &score_shape(&query, &key)) {
+        return z;
+    }
     let weights = attention_weights(query, key, mask, options);
     let weights = match &options.dropout {
         Some(dropout) => {

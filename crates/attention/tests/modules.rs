@@ -11,7 +11,7 @@ use burn::{
 use common::{NaiveInput, Sizes, assert_close, naive, numbers, random, values};
 use headlight_attention::{
     Alibi, AttentionOptions, Dropout, DropoutKey, Heads, Mask, MultiHeadAttention, MultiHeadAttentionConfig,
-    PositionConfig, PositionScheme, RelativeBias, WeightFormat, attention, attention_weights,
+    PositionConfig, PositionScheme, RelativeBias, RotaryLayout, WeightFormat, attention, attention_weights,
 };
 
 fn flex() -> Device {
@@ -269,7 +269,7 @@ fn configurations_that_cannot_be_right_name_both_numbers() {
     assert_eq!(message(config().with_d_head(0)), "d_head must be at least 1");
     assert_eq!(message(config().with_dropout(1.0)), "dropout must be at least 0 and below 1, not 1");
     assert_eq!(message(config().with_dropout(f64::NAN)), "dropout must be at least 0 and below 1, not NaN");
-    let rotary = |rotated| PositionConfig::Rotary { layout: Default::default(), base: 1e4, rotated };
+    let rotary = |rotated| PositionConfig::Rotary { layout: RotaryLayout::default(), base: 1e4, rotated };
     assert_eq!(message(config().with_position(rotary(Some(4)))), "rotary components 4 is more than d_head 3");
     assert_eq!(
         message(config().with_position(rotary(None))),

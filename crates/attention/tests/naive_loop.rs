@@ -169,11 +169,14 @@ proptest! {
 
 #[test]
 fn odd_sizes_equal_the_loop() {
-    for (keys, d_head) in [(1, 1), (7, 3), (63, 16), (65, 64), (130, 80)] {
+    for (keys, d_head) in [(1, 1), (7, 3), (63, 16), (65, 64), (130, 80), (1000, 3)] {
         let sizes = Sizes { batch: 2, heads: 4, kv_heads: 2, queries: keys, keys, d_head, d_value: d_head };
-        for masking in [Masking::Causal, Masking::Window(9), Masking::None] {
-            let case = Case { sizes, masking, with_bias: false, softcap: None, scale: None, salt: 5 };
-            check(&case, DType::F32, 1e-5);
+        for masking in [Masking::Causal, Masking::Window(90), Masking::None] {
+            for softcap in [None, Some(3.0)] {
+                let masking = masking.clone();
+                let case = Case { sizes, masking, with_bias: false, softcap, scale: None, salt: 5 };
+                check(&case, DType::F32, 1e-5);
+            }
         }
     }
 }

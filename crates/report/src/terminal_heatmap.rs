@@ -11,6 +11,8 @@ pub struct Heatmap<'a> {
     pub weights: &'a [f32],
     /// The tokens, which name rows and columns.
     pub tokens: &'a [String],
+    /// Whether no query sees the future, which is then left blank; else all keys are drawn.
+    pub causal: bool,
 }
 
 /// What weights are drawn with.
@@ -33,15 +35,18 @@ const COLOURS: [[u8; 3]; 6] =
 const LONGEST_LABEL: usize = 12;
 
 impl Heatmap<'_> {
-    /// Draws it: a row per query, two columns per key; the future, which no query sees, is left blank.
+    /// Draws it: a row per query, two columns per key.
     ///
     /// ```
     /// use headlight_report::{Heatmap, Ink};
     ///
     /// let tokens = ["a".to_owned(), "b".to_owned()];
-    /// let picture = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens }.draw(Ink::Characters);
-    /// let lines: Vec<&str> = picture.lines().map(str::trim_end).collect();
+    /// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, causal: true };
+    /// let picture = heatmap.draw(Ink::Characters);
+    /// let lines: Vec<&str> = picture.lines().collect();
     /// assert_eq!(lines[..3], ["   a b", "a  @@", "b  --xx"]);
+    /// let picture = Heatmap { causal: false, ..heatmap }.draw(Ink::Characters);
+    /// assert_eq!(picture.lines().nth(1), Some("a  @@.."));
     /// ```
     #[must_use]
     pub fn draw(&self, ink: Ink) -> String {
@@ -53,7 +58,8 @@ impl Heatmap<'_> {
         }
         for (query, name) in labels.iter().enumerate() {
             let _ = write!(out, "{name:>left$}  ");
-            for key in 0..=query {
+            let keys = if self.causal { query + 1 } else { labels.len() };
+            for key in 0..keys {
                 cell(&mut out, self.weights[query * labels.len() + key], ink);
             }
             out.push('\n');

@@ -178,7 +178,8 @@ impl HeadPattern {
     #[must_use]
     pub fn draw(&self, ink: Ink) -> String {
         let weights: Vec<f32> = self.pattern.concat();
-        format!("{}\n\n{}", self.head, Heatmap { weights: &weights, tokens: &self.tokens }.draw(ink))
+        let heatmap = Heatmap { weights: &weights, tokens: &self.tokens, causal: true };
+        format!("{}\n\n{}", self.head, heatmap.draw(ink))
     }
 }
 

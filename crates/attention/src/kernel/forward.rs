@@ -1,0 +1,101 @@
+//! Forward: a pass over the keys with a running maximum and a running sum.
+
+use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
+use rayon::prelude::*;
+
+use super::{
+    Plan,
+    exp::{exp, exp_and_sum, max_of, vectorised},
+    matmul::{Matrix, product},
+    tile::{self, KEYS, QUERIES, tiles},
+};
+
+/// The output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ exp(score)`, +∞ where a row sees
+/// nothing (so that backward finds all its weights to be 0).
+pub(crate) fn forward(query: &FlexTensor, key: &FlexTensor, value: &FlexTensor, plan: &Plan) -> (FlexTensor, Vec<f32>) {
+    let (heads, queries) = (plan.shape.heads, plan.shape.queries);
+    let d_value = value.layout().shape()[3];
+    let mut output = vec![0.0; plan.shape.batch * heads * queries * d_value];
+    let mut log_sums = vec![f32::INFINITY; plan.shape.batch * heads * queries];
+
+    // One task is up to QUERIES rows of one head: outputs of tasks are disjoint slices.
+    let of_head = output.par_chunks_mut(queries * d_value).zip(log_sums.par_chunks_mut(queries));
+    of_head.enumerate().for_each(|(index, (output, log_sums))| {
+        let (batch, head) = (index / heads, index % heads);
+        let matrices =
+            [matrix(query, batch, head, heads), matrix(key, batch, head, heads), matrix(value, batch, head, heads)];
+        let blocks = output.par_chunks_mut(QUERIES * d_value).zip(log_sums.par_chunks_mut(QUERIES));
+        blocks.enumerate().for_each(|(block, (output, log_sums))| {
+            let first = block * QUERIES;
+            vectorised(|| rows(plan, (batch, head, first), matrices, output, log_sums));
+        });
+    });
+    let shape = Shape::new([plan.shape.batch, heads, queries, d_value]);
+    (FlexTensor::from_data(TensorData::new(output, shape)), log_sums)
+}
+
+/// The rows from `first` on, as many as `log_sums` is long.
+#[inline(always)]
+fn rows(
+    plan: &Plan,
+    (batch, head, first): (usize, usize, usize),
+    [query, key, value]: [Matrix; 3],
+    output: &mut [f32],
+    log_sums: &mut [f32],
+) {
+    let count = log_sums.len();
+    let d_value = value.columns;
+    let mut scores = vec![0.0; count * KEYS.min(key.rows)];
+    let mut maxima = [f32::NEG_INFINITY; QUERIES];
+    let mut sums = [0.0_f32; QUERIES];
+    for place in tiles(plan, batch, head, first..first + count) {
+        tile::scores(&mut scores, plan, &place, query, key);
+        let columns = place.keys.len();
+        for (row, weights) in scores[..count * columns].chunks_exact_mut(columns).enumerate() {
+            let before = maxima[row];
+            let max = before.max(max_of(weights));
+            if max == f32::NEG_INFINITY {
+                weights.fill(0.0);
+                continue;
+            }
+            let sum = exp_and_sum(weights, max);
+            // What was summed under the old maximum shrinks to the new one.
+            let shrink = exp(before - max);
+            sums[row] = sums[row] * shrink + sum;
+            maxima[row] = max;
+            if before != f32::NEG_INFINITY && shrink != 1.0 {
+                output[row * d_value..][..d_value].iter_mut().for_each(|z| *z *= shrink);
+            }
+        }
+        let value = value.some_rows(place.keys.start, columns);
+        product(output, true, 1.0, Matrix::dense(&scores, count, columns), value);
+    }
+    for (row, log_sum) in log_sums.iter_mut().enumerate() {
+        if sums[row] != 0.0 {
+            *log_sum = maxima[row] + sums[row].ln();
+            let share = 1.0 / sums[row];
+            output[row * d_value..][..d_value].iter_mut().for_each(|z| *z *= share);
+        }
+    }
+}
+
+/// The tensor itself, or a copy if one of its axes runs backwards.
+pub(crate) fn in_order(tensor: FlexTensor) -> FlexTensor {
+    if tensor.layout().has_positive_strides() { tensor } else { tensor.to_contiguous() }
+}
+
+/// The matrix `[seq, width]` of one head of a tensor `[batch, heads or kv_heads, seq, width]`, whatever its strides.
+pub(crate) fn matrix(tensor: &FlexTensor, batch: usize, head: usize, heads: usize) -> Matrix<'_> {
+    let layout = tensor.layout();
+    let (shape, strides) = (layout.shape(), layout.strides());
+    let stride = |axis: usize| strides[axis] as usize;
+    let own_head = head / (heads / shape[1]);
+    Matrix {
+        data: tensor.storage::<f32>(),
+        start: layout.start_offset() + batch * stride(0) + own_head * stride(1),
+        rows: shape[2],
+        columns: shape[3],
+        row_stride: stride(2),
+        column_stride: stride(3),
+    }
+}

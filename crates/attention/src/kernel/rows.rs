@@ -1,0 +1,92 @@
+//! Which keys a row of scores may see, without a matrix of flags.
+
+use std::ops::Range;
+
+use burn::tensor::{Bool, Device, Tensor, TensorData};
+
+use crate::{Mask, Positions, mask_rule::Rule, mask_tensors::ScoreShape};
+
+/// The rules of a mask, asked row by row.
+#[derive(Debug)]
+pub(crate) struct VisibleKeys {
+    rules: Vec<Rule>,
+    positions: Positions,
+    /// Keys stand in order without gaps and every rule speaks of positions: what a row sees is one run of columns.
+    in_runs: bool,
+}
+
+impl VisibleKeys {
+    pub fn new(mask: &Mask, shape: &ScoreShape) -> Self {
+        let positions = mask.positions_for(shape.queries, shape.keys);
+        mask.assert_fits(shape, &positions);
+        let by_position = mask.rules.iter().all(|rule| !matches!(rule, Rule::Array(_)));
+        Self { rules: mask.rules.clone(), in_runs: by_position && positions.keys_in_order(), positions }
+    }
+
+    /// The run of columns that `row` may see at most; exactly these if [`in_runs`](Self::in_runs).
+    pub fn run(&self, batch: usize, row: usize) -> Range<usize> {
+        let keys = self.positions.len().1;
+        if !self.in_runs || keys == 0 {
+            return 0..keys;
+        }
+        let query = self.positions.query(batch, row);
+        let first = self.positions.key(batch, 0).unwrap_or(0);
+        let (mut low, mut high) = (first, first + keys as i64);
+        for rule in &self.rules {
+            match rule {
+                Rule::Causal => high = high.min(query + 1),
+                Rule::Window(width) => {
+                    high = high.min(query + 1);
+                    low = low.max(query.saturating_sub(i64::try_from(*width).unwrap_or(i64::MAX)).saturating_add(1));
+                }
+                Rule::Lengths(lengths) => high = high.min(i64::try_from(lengths[batch]).unwrap_or(i64::MAX)),
+                Rule::Array(_) => {}
+            }
+        }
+        if high <= low { 0..0 } else { (low - first) as usize..(high - first) as usize }
+    }
+
+    /// Whether [`run`](Self::run) says all there is to say.
+    pub fn in_runs(&self) -> bool {
+        self.in_runs
+    }
+
+    /// Whether `row` may see `column`.
+    pub fn sees(&self, batch: usize, head: usize, row: usize, column: usize) -> bool {
+        let query = (row, self.positions.query(batch, row));
+        self.positions
+            .key(batch, column)
+            .is_some_and(|key| self.rules.iter().all(|rule| rule.allows(batch, head, query, (column, key))))
+    }
+
+    /// `[1 or batch, 1, keys, 1]`, true for keys that no query of any head may attend to; `None`: there are none.
+    pub fn dead_keys(&self, shape: &ScoreShape, device: &Device) -> Option<Tensor<4, Bool>> {
+        if self.rules.is_empty() && !self.positions.has_empty_slots() {
+            return None;
+        }
+        let depends = self.positions.rows() > 1 || self.rules.iter().any(Rule::depends_on_batch);
+        let batches = if depends { shape.batch } else { 1 };
+        let heads = if self.rules.iter().any(Rule::depends_on_head) { shape.heads } else { 1 };
+        let mut dead = vec![true; batches * shape.keys];
+        for batch in 0..batches {
+            let dead = &mut dead[batch * shape.keys..][..shape.keys];
+            if self.in_runs {
+                // Runs move on with the rows: each column is visited about once.
+                let mut done = 0;
+                for row in 0..shape.queries {
+                    let run = self.run(batch, row);
+                    let from = if run.start < done && done <= run.end { done } else { run.start };
+                    dead[from..run.end.max(from)].fill(false);
+                    done = run.end;
+                }
+            } else {
+                for (column, dead) in dead.iter_mut().enumerate() {
+                    let seen = |head| (0..shape.queries).any(|row| self.sees(batch, head, row, column));
+                    *dead = !(0..heads).any(seen);
+                }
+            }
+        }
+        let any = dead.contains(&true);
+        any.then(|| Tensor::from_data(TensorData::new(dead, [batches, 1, shape.keys, 1]), device))
+    }
+}
