@@ -230,6 +230,29 @@ fn a_changed_token_changes_no_bit_before_it() {
 }
 
 #[test]
+fn nan_that_is_seen_shows_and_nan_that_is_not_does_not() {
+    let device = Device::flex().autodiff();
+    let column = |numbers: &[f64]| tensor(numbers, [1, 1, numbers.len(), 1], DType::F32, &device).require_grad();
+    let nan = f64::NAN;
+    let options = AttentionOptions::default();
+    for (query, key, mask, is_nan) in [
+        ([nan, 1.0], [1.0, 1.0], Mask::none(), [true, false]),
+        ([1.0, 1.0], [nan, 1.0], Mask::causal(), [true, true]),
+        ([1.0, 1.0], [nan, 1.0], Mask::lengths(&[1]), [true, true]),
+        ([1.0, 1.0], [1.0, nan], Mask::lengths(&[1]), [false, false]),
+    ] {
+        let (q, k, v) = (column(&query), column(&key), column(&[1.0, 3.0]));
+        let output = attention(q.clone(), k.clone(), v, &mask, &options);
+        let found: Vec<bool> = values(output.clone()).iter().map(|z| z.is_nan()).collect();
+        assert_eq!(found, is_nan, "{query:?} {key:?} {mask}");
+        let weights = values(attention_weights(q.clone(), k, &mask, &options));
+        assert_eq!([weights[0].is_nan(), weights[2].is_nan()], is_nan, "{query:?} {key:?} {mask}");
+        let gradient = values(q.grad(&output.sum().backward()).unwrap());
+        assert_eq!(gradient.iter().map(|d| d.is_nan()).collect::<Vec<_>>(), is_nan, "{query:?} {key:?} {mask}");
+    }
+}
+
+#[test]
 fn padding_a_batch_changes_no_row() {
     let device = Device::flex();
     let x = common::random([1, 2, 4, 3], 1, &device);

@@ -46,7 +46,7 @@ impl FeedForward {
         let pre = visit(probe, Site::Mlp(layer, MlpSite::Pre), self.w_in.forward(x));
         let post = match self.activation {
             Activation::Relu => activation::relu(pre),
-            Activation::Gelu => activation::gelu(pre),
+            Activation::Gelu => headlight_ops::gelu(pre),
         };
         self.w_out.forward(visit(probe, Site::Mlp(layer, MlpSite::Post), post))
     }

@@ -5,7 +5,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-use crate::{NormSite, Probe, Site, probe::visit};
+use crate::{Interest, NormSite, Probe, Site, probe::visit};
 
 /// `(x − mean) / √(variance + ε) · gain + bias` over the last axis (Ba et al. 2016, section 3).
 #[derive(Module, Debug)]
@@ -34,10 +34,28 @@ impl LayerNorm {
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
     pub fn forward<P: Probe>(&self, x: Tensor<3>, site: impl Fn(NormSite) -> Site, probe: &mut P) -> Tensor<3> {
-        let centred = x.clone() - x.mean_dim(2);
-        let variance = centred.clone().square().mean_dim(2);
-        let scale = visit(probe, site(NormSite::Scale), variance.add_scalar(self.epsilon).sqrt());
-        let normalized = (centred / scale) * self.gain.val().unsqueeze() + self.bias.val().unsqueeze();
+        let scale_site = site(NormSite::Scale);
+        let normalized = match probe.interest(scale_site) {
+            Interest::Skip => self.normalize(x),
+            Interest::Read => {
+                let _ = probe.at(scale_site, self.scale(x.clone()));
+                self.normalize(x)
+            }
+            Interest::Change => {
+                let scale = probe.at(scale_site, self.scale(x.clone()));
+                (x.clone() - x.mean_dim(2)) / scale * self.gain.val().unsqueeze() + self.bias.val().unsqueeze()
+            }
+        };
         visit(probe, site(NormSite::Normalized), normalized)
+    }
+
+    fn normalize(&self, x: Tensor<3>) -> Tensor<3> {
+        headlight_ops::layer_norm(x, self.gain.val(), self.bias.val(), self.epsilon)
+    }
+
+    /// `√(variance + ε)`, `[batch, pos, 1]`
+    fn scale(&self, x: Tensor<3>) -> Tensor<3> {
+        let centred = x.clone() - x.mean_dim(2);
+        centred.square().mean_dim(2).add_scalar(self.epsilon).sqrt()
     }
 }

@@ -1,6 +1,6 @@
 //! Sequences as tensors, and the loss on them.
 
-use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::tasks::Sequence;
 
@@ -50,8 +50,7 @@ pub fn count_scored(sequences: &[Sequence]) -> usize {
 /// - logits: `[rows, positions, vocabulary]`
 #[must_use]
 pub fn summed_loss(logits: Tensor<3>, batch: &Batch) -> Tensor<1> {
-    let of_target = log_softmax(logits, 2).gather(2, batch.targets.clone().unsqueeze_dim(2)).squeeze_dim::<2>(2);
-    (of_target * batch.scored.clone()).sum().neg()
+    headlight_ops::cross_entropy(logits, batch.targets.clone(), batch.scored.clone())
 }
 
 /// How many scored targets are the likeliest token.

@@ -1,13 +1,12 @@
 //! Backward: each tile of weights again, from the scores and the saved log-sum.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
+use headlight_vector::{Matrix, dot, exp, product, vectorised};
 use rayon::prelude::*;
 
 use super::{
     Plan,
-    exp::{dot, exp, vectorised},
     forward::{in_order, matrix},
-    matmul::{Matrix, product},
     tile::{self, KEYS, QUERIES, tiles},
 };
 
@@ -96,7 +95,7 @@ fn one_head(
                     *weight = exp(score - log_sum);
                     // A masked score is −∞ and so may the slope be: its gradient is 0 by selection.
                     let gradient = *weight * (*d_score - sum) * slope;
-                    *d_score = if *weight > 0.0 { gradient } else { 0.0 };
+                    *d_score = if *weight == 0.0 { 0.0 } else { gradient };
                 }
             }
             let (weights, d_scores) =

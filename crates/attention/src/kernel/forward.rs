@@ -1,12 +1,11 @@
 //! Forward: a pass over the keys with a running maximum and a running sum.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
+use headlight_vector::{Matrix, exp, exp_and_sum, max_of, product, vectorised};
 use rayon::prelude::*;
 
 use super::{
     Plan,
-    exp::{exp, exp_and_sum, max_of, vectorised},
-    matmul::{Matrix, product},
     tile::{self, KEYS, QUERIES, tiles},
 };
 
@@ -55,6 +54,10 @@ fn rows(
             let before = maxima[row];
             let max = before.max(max_of(weights));
             if max == f32::NEG_INFINITY {
+                // Nothing to see, unless every score that may be seen is NaN: that must not pass for nothing.
+                if weights.iter().any(|score| score.is_nan()) {
+                    sums[row] = f32::NAN;
+                }
                 weights.fill(0.0);
                 continue;
             }

@@ -7,9 +7,7 @@
 #![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
 
 mod backward;
-mod exp;
 mod forward;
-mod matmul;
 mod operation;
 mod rows;
 mod tile;

@@ -2,11 +2,9 @@
 
 use std::ops::Range;
 
-use super::{
-    Plan,
-    exp::tanh,
-    matmul::{Matrix, product},
-};
+use headlight_vector::{Matrix, product, tanh};
+
+use super::Plan;
 
 /// Rows and columns of a tile.
 pub(crate) const QUERIES: usize = 64;

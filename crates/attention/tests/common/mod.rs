@@ -1,6 +1,5 @@
 //! What the tests of attention share: short ways to make tensors, and attention as a naive loop in f64.
 #![allow(dead_code, reason = "each test file uses its part")]
-#![allow(clippy::needless_range_loop, reason = "plain loops over numbers are the point")]
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 

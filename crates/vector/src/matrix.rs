@@ -3,22 +3,31 @@
 use gemm::Parallelism;
 
 /// A matrix inside a slice: element (i, j) is `data[start + i·row_stride + j·column_stride]`.
-#[derive(Clone, Copy)]
-pub(crate) struct Matrix<'a> {
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'a> {
+    /// Where it lies.
     pub data: &'a [f32],
+    /// Where in it element (0, 0) is.
     pub start: usize,
+    /// The number of rows.
     pub rows: usize,
+    /// The number of columns.
     pub columns: usize,
+    /// From a row to the next.
     pub row_stride: usize,
+    /// From a column to the next.
     pub column_stride: usize,
 }
 
 impl<'a> Matrix<'a> {
     /// Rows one after the other.
+    #[must_use]
     pub fn dense(data: &'a [f32], rows: usize, columns: usize) -> Self {
         Self { data, start: 0, rows, columns, row_stride: columns, column_stride: 1 }
     }
 
+    /// Rows as columns.
+    #[must_use]
     pub fn transposed(self) -> Self {
         Self {
             rows: self.columns,
@@ -30,11 +39,13 @@ impl<'a> Matrix<'a> {
     }
 
     /// Rows `from .. from + count`.
+    #[must_use]
     pub fn some_rows(self, from: usize, count: usize) -> Self {
         Self { start: self.start + from * self.row_stride, rows: count, ..self }
     }
 
     /// Row `i`, if its elements lie next to each other.
+    #[must_use]
     pub fn row(self, i: usize) -> Option<&'a [f32]> {
         let from = self.start + i * self.row_stride;
         (self.column_stride == 1).then(|| &self.data[from..from + self.columns])
@@ -50,7 +61,7 @@ impl<'a> Matrix<'a> {
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
 #[allow(unsafe_code, reason = "the library's entry takes pointers; every bound is checked before")]
-pub(crate) fn product(out: &mut [f32], add: bool, factor: f32, left: Matrix, right: Matrix) {
+pub fn product(out: &mut [f32], add: bool, factor: f32, left: Matrix, right: Matrix) {
     let (rows, inner, columns) = (left.rows, left.columns, right.columns);
     assert!(right.rows == inner && out.len() >= rows * columns, "matrix product of sizes that do not fit");
     if rows == 0 || columns == 0 || inner == 0 {

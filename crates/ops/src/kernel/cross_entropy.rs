@@ -1,0 +1,86 @@
+//! Softmax and the loss in one pass over the logits; backward in another. No copy of the logits is kept.
+
+use burn::{backend::flex::FlexTensor, tensor::DType, tensor::Shape};
+use headlight_vector::{exp, exp_and_sum, max_of, vectorised};
+use rayon::prelude::*;
+
+use super::{ROWS, numbers, shaped, width};
+
+/// What forward saved: the logits as they were and `ln Σ exp` of each row.
+#[derive(Debug, Clone)]
+pub(crate) struct Saved {
+    pub logits: FlexTensor,
+    pub targets: std::sync::Arc<Vec<usize>>,
+    pub weights: FlexTensor,
+    pub log_sums: std::sync::Arc<Vec<f32>>,
+}
+
+pub(crate) fn targets_of(targets: &FlexTensor, vocabulary: usize) -> Vec<usize> {
+    let (from, count) = (targets.layout().start_offset(), targets.layout().num_elements());
+    let ids: Vec<i64> = match targets.dtype() {
+        DType::I64 => targets.storage::<i64>()[from..][..count].to_vec(),
+        DType::I32 => targets.storage::<i32>()[from..][..count].iter().map(|&id| i64::from(id)).collect(),
+        other => panic!("targets of dtype {other:?}"),
+    };
+    let checked = |id: i64| {
+        let index = usize::try_from(id).ok().filter(|&index| index < vocabulary);
+        index.unwrap_or_else(|| panic!("target {id} is outside the vocabulary of {vocabulary}"))
+    };
+    ids.into_iter().map(checked).collect()
+}
+
+/// The summed loss `[1]` and each row's log-sum.
+pub(crate) fn forward(logits: &FlexTensor, targets: &[usize], weights: &FlexTensor) -> (FlexTensor, Vec<f32>) {
+    let vocabulary = width(logits);
+    let (numbers, weights) = (numbers(logits), numbers(weights));
+    let mut log_sums = vec![0.0; targets.len()];
+    let blocks: Vec<f64> = numbers
+        .par_chunks(ROWS * vocabulary)
+        .zip(log_sums.par_chunks_mut(ROWS))
+        .zip(targets.par_chunks(ROWS).zip(weights.par_chunks(ROWS)))
+        .map_init(
+            || vec![0.0; vocabulary],
+            |powers, ((logits, log_sums), (targets, weights))| {
+                vectorised(|| {
+                    let mut loss = 0.0;
+                    for (row, logits) in logits.chunks_exact(vocabulary).enumerate() {
+                        if weights[row] == 0.0 {
+                            continue;
+                        }
+                        let max = max_of(logits);
+                        powers.copy_from_slice(logits);
+                        log_sums[row] = max + exp_and_sum(powers, max).ln();
+                        loss += f64::from(weights[row]) * f64::from(log_sums[row] - logits[targets[row]]);
+                    }
+                    loss
+                })
+            },
+        )
+        .collect();
+    let loss: f64 = blocks.iter().sum();
+    (shaped(vec![loss as f32], Shape::new([1])), log_sums)
+}
+
+/// `d logits = upstream · weight · (softmax − one-hot)`
+pub(crate) fn backward(saved: &Saved, upstream: f32) -> FlexTensor {
+    let vocabulary = width(&saved.logits);
+    let (logits, weights) = (numbers(&saved.logits), numbers(&saved.weights));
+    let mut gradient = vec![0.0; logits.len()];
+    gradient.par_chunks_mut(ROWS * vocabulary).enumerate().for_each(|(block, gradient)| {
+        vectorised(|| {
+            for (row, gradient) in gradient.chunks_exact_mut(vocabulary).enumerate() {
+                let row = block * ROWS + row;
+                let factor = upstream * weights[row];
+                if factor == 0.0 {
+                    continue;
+                }
+                let (logits, log_sum) = (&logits[row * vocabulary..][..vocabulary], saved.log_sums[row]);
+                for (gradient, &logit) in gradient.iter_mut().zip(logits) {
+                    *gradient = factor * exp(logit - log_sum);
+                }
+                gradient[saved.targets[row]] -= factor;
+            }
+        });
+    });
+    shaped(gradient, saved.logits.layout().shape().clone())
+}

@@ -1,0 +1,92 @@
+//! Layer norm, one pass over the rows each way.
+
+use burn::{backend::flex::FlexTensor, tensor::Shape};
+use headlight_vector::{dot, sum_of, vectorised};
+use rayon::prelude::*;
+
+use super::{ROWS, numbers, shaped, width};
+
+/// What forward saved: the input, the gain, and for each row (mean, 1/√(variance + ε)).
+#[derive(Debug, Clone)]
+pub(crate) struct Saved {
+    pub x: FlexTensor,
+    pub gain: FlexTensor,
+    pub statistics: std::sync::Arc<Vec<(f32, f32)>>,
+}
+
+pub(crate) fn forward(
+    x: &FlexTensor,
+    gain: &FlexTensor,
+    bias: &FlexTensor,
+    epsilon: f32,
+) -> (FlexTensor, Vec<(f32, f32)>) {
+    let width = width(x);
+    let (numbers_of_x, gain, bias) = (numbers(x), numbers(gain), numbers(bias));
+    let mut y = vec![0.0; numbers_of_x.len()];
+    let mut statistics = vec![(0.0, 0.0); numbers_of_x.len() / width];
+    y.par_chunks_mut(ROWS * width)
+        .zip(numbers_of_x.par_chunks(ROWS * width))
+        .zip(statistics.par_chunks_mut(ROWS))
+        .for_each(|((y, x), statistics)| {
+            vectorised(|| {
+                let rows = y.chunks_exact_mut(width).zip(x.chunks_exact(width));
+                for ((y, x), statistics) in rows.zip(statistics) {
+                    let mean = sum_of(x) / width as f32;
+                    for (y, &x) in y.iter_mut().zip(x) {
+                        *y = x - mean;
+                    }
+                    let variance = dot(y, y) / width as f32;
+                    let inverse = 1.0 / (variance + epsilon).sqrt();
+                    for ((y, &gain), &bias) in y.iter_mut().zip(gain).zip(bias) {
+                        *y = *y * inverse * gain + bias;
+                    }
+                    *statistics = (mean, inverse);
+                }
+            });
+        });
+    (shaped(y, x.layout().shape().clone()), statistics)
+}
+
+/// Gradients of x, gain and bias. With `n = (x − mean)·inverse` and `g = upstream·gain`:
+/// `dx = inverse·(g − mean(g) − n·mean(g·n))`, `d gain = Σ upstream·n`, `d bias = Σ upstream`.
+pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 3] {
+    let width = width(&saved.x);
+    let (x, gain, upstream) = (numbers(&saved.x), numbers(&saved.gain), numbers(upstream));
+    let mut d_x = vec![0.0; x.len()];
+    // Each block of rows has its own sums for gain and bias; they are added in the order of the blocks.
+    let sums: Vec<(Vec<f32>, Vec<f32>)> = d_x
+        .par_chunks_mut(ROWS * width)
+        .zip(x.par_chunks(ROWS * width).zip(upstream.par_chunks(ROWS * width)))
+        .zip(saved.statistics.par_chunks(ROWS))
+        .map(|((d_x, (x, upstream)), statistics)| {
+            vectorised(|| {
+                let (mut d_gain, mut d_bias) = (vec![0.0; width], vec![0.0; width]);
+                let mut normal = vec![0.0; width];
+                let rows = x.chunks_exact(width).zip(upstream.chunks_exact(width));
+                for ((d_x, (x, upstream)), &(mean, inverse)) in d_x.chunks_exact_mut(width).zip(rows).zip(statistics) {
+                    for i in 0..width {
+                        normal[i] = (x[i] - mean) * inverse;
+                        d_gain[i] += upstream[i] * normal[i];
+                        d_bias[i] += upstream[i];
+                        d_x[i] = upstream[i] * gain[i];
+                    }
+                    let mean_g = sum_of(d_x) / width as f32;
+                    let mean_gn = dot(d_x, &normal) / width as f32;
+                    for (d_x, &normal) in d_x.iter_mut().zip(&normal) {
+                        *d_x = inverse * (*d_x - mean_g - normal * mean_gn);
+                    }
+                }
+                (d_gain, d_bias)
+            })
+        })
+        .collect();
+    let (mut d_gain, mut d_bias) = (vec![0.0; width], vec![0.0; width]);
+    for (gain, bias) in &sums {
+        for i in 0..width {
+            d_gain[i] += gain[i];
+            d_bias[i] += bias[i];
+        }
+    }
+    let row = |data| shaped(data, Shape::new([width]));
+    [shaped(d_x, saved.x.layout().shape().clone()), row(d_gain), row(d_bias)]
+}

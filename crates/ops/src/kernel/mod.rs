@@ -1,0 +1,70 @@
+//! The operations as kernels on Flex, each one pass forward and one pass backward.
+#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
+
+mod cross_entropy;
+mod gelu;
+mod layer_norm;
+mod operation;
+
+use burn::{
+    backend::{Dispatch, DispatchDevice, flex::FlexTensor},
+    tensor::{DType, Device, Int, Shape, Tensor, TensorData},
+};
+use operation::Fused;
+
+/// Rows worked on together. Fixed, so that sums over rows are added in the same order on any number of threads.
+const ROWS: usize = 64;
+
+pub(crate) fn cross_entropy(logits: &Tensor<3>, targets: &Tensor<2, Int>, weights: &Tensor<2>) -> Option<Tensor<1>> {
+    let applies = applies(&logits.device(), &[logits.dtype(), weights.dtype()]) && !logits.dims().contains(&0);
+    applies.then(|| {
+        let weights = weights.clone().detach();
+        Tensor::from_dispatch(<Dispatch as Fused>::fused_cross_entropy(
+            logits.clone().into_dispatch(),
+            targets.clone().into_dispatch(),
+            weights.into_dispatch(),
+        ))
+    })
+}
+
+pub(crate) fn gelu(x: &Tensor<3>) -> Option<Tensor<3>> {
+    let applies = applies(&x.device(), &[x.dtype()]) && !x.dims().contains(&0);
+    applies.then(|| Tensor::from_dispatch(<Dispatch as Fused>::fused_gelu(x.clone().into_dispatch())))
+}
+
+pub(crate) fn layer_norm(x: &Tensor<3>, gain: &Tensor<1>, bias: &Tensor<1>, epsilon: f64) -> Option<Tensor<3>> {
+    let applies = applies(&x.device(), &[x.dtype(), gain.dtype(), bias.dtype()]) && !x.dims().contains(&0);
+    applies.then(|| {
+        Tensor::from_dispatch(<Dispatch as Fused>::fused_layer_norm(
+            x.clone().into_dispatch(),
+            gain.clone().into_dispatch(),
+            bias.clone().into_dispatch(),
+            epsilon as f32,
+        ))
+    })
+}
+
+fn applies(device: &Device, dtypes: &[DType]) -> bool {
+    let on_flex = matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_));
+    on_flex && dtypes.iter().all(|&dtype| dtype == DType::F32)
+}
+
+/// The numbers of a contiguous tensor.
+fn numbers(tensor: &FlexTensor) -> &[f32] {
+    let layout = tensor.layout();
+    &tensor.storage::<f32>()[layout.start_offset()..][..layout.num_elements()]
+}
+
+fn contiguous(tensor: FlexTensor) -> FlexTensor {
+    if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
+}
+
+fn shaped(data: Vec<f32>, shape: Shape) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(data, shape))
+}
+
+/// The length of the last axis.
+fn width(tensor: &FlexTensor) -> usize {
+    let shape = tensor.layout().shape();
+    shape[shape.num_dims() - 1]
+}

@@ -1,0 +1,163 @@
+//! The fused operations against the same thing as loops in f64, and against Burn's own operations elsewhere.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use headlight_ops::{cross_entropy, gelu, layer_norm};
+
+fn numbers(count: usize, salt: usize) -> Vec<f64> {
+    (0..count).map(|i| f64::from((((i * 7919 + salt * 104_729) % 10_007) as f32 / 10_007.0 - 0.5) * 6.0)).collect()
+}
+
+fn tensor<const D: usize>(values: &[f64], dims: [usize; D], device: &Device) -> Tensor<D> {
+    let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+    Tensor::from_data(TensorData::new(values, dims), device)
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor.into_data().iter::<f64>().collect()
+}
+
+#[track_caller]
+fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    let size = expected.iter().fold(1f64, |size, value| size.max(value.abs()));
+    for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+        assert!((a - b).abs() <= 1e-5 * size, "{what}[{i}] is {a}, not {b}");
+    }
+}
+
+#[expect(deprecated, reason = "Burn's earlier backend runs the composed form")]
+fn devices() -> [Device; 2] {
+    [Device::flex().autodiff(), Device::ndarray().autodiff()]
+}
+
+const SHAPES: [[usize; 3]; 6] = [[1, 1, 1], [1, 7, 3], [2, 63, 16], [3, 65, 64], [1, 130, 80], [2, 2, 1000]];
+
+#[test]
+fn layer_norm_and_its_gradients() {
+    for dims in SHAPES.into_iter().filter(|dims| dims[2] > 1) {
+        let [batch, pos, width] = dims;
+        let count = batch * pos * width;
+        let (x, upstream) = (numbers(count, 1), numbers(count, 2));
+        let (gain, bias) = (numbers(width, 3), numbers(width, 4));
+        let n = width as f64;
+        let (mut y, mut d_x) = (vec![0.0; count], vec![0.0; count]);
+        let (mut d_gain, mut d_bias) = (vec![0.0; width], vec![0.0; width]);
+        for row in 0..batch * pos {
+            let at = |i: usize| row * width + i;
+            let mean = (0..width).map(|i| x[at(i)]).sum::<f64>() / n;
+            let variance = (0..width).map(|i| (x[at(i)] - mean).powi(2)).sum::<f64>() / n;
+            let inverse = 1.0 / (variance + 1e-5).sqrt();
+            let normal = |i: usize| (x[at(i)] - mean) * inverse;
+            let g = |i: usize| upstream[at(i)] * gain[i];
+            let mean_g = (0..width).map(g).sum::<f64>() / n;
+            let mean_gn = (0..width).map(|i| g(i) * normal(i)).sum::<f64>() / n;
+            for i in 0..width {
+                y[at(i)] = normal(i) * gain[i] + bias[i];
+                d_x[at(i)] = inverse * (g(i) - mean_g - normal(i) * mean_gn);
+                d_gain[i] += upstream[at(i)] * normal(i);
+                d_bias[i] += upstream[at(i)];
+            }
+        }
+        for device in devices() {
+            let x = tensor(&x, dims, &device).require_grad();
+            let gain = tensor(&gain, [width], &device).require_grad();
+            let bias = tensor(&bias, [width], &device).require_grad();
+            let output = layer_norm(x.clone(), gain.clone(), bias.clone(), 1e-5);
+            assert_close("y", &values(output.clone()), &y);
+            let gradients = (output * tensor(&upstream, dims, &device)).sum().backward();
+            assert_close("d_x", &values(x.grad(&gradients).unwrap()), &d_x);
+            assert_close("d_gain", &values(gain.grad(&gradients).unwrap()), &d_gain);
+            assert_close("d_bias", &values(bias.grad(&gradients).unwrap()), &d_bias);
+        }
+    }
+}
+
+/// The density of the standard normal.
+fn density(x: f64) -> f64 {
+    (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+/// Its integral, by Simpson's rule from 0.
+fn distribution(x: f64) -> f64 {
+    let (n, step) = (200, x / 200.0);
+    let inner = (1..n).map(|i| density(f64::from(i) * step) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum::<f64>();
+    0.5 + step / 3.0 * (density(0.0) + inner + density(x))
+}
+
+#[test]
+fn gelu_and_its_gradient() {
+    for dims in SHAPES {
+        let count = dims.iter().product();
+        let (x, upstream) = (numbers(count, 5), numbers(count, 6));
+        let expected_y: Vec<f64> = x.iter().map(|&x| x * distribution(x)).collect();
+        let slope = |x: f64| distribution(x) + x * density(x);
+        let expected_d_x: Vec<f64> = x.iter().zip(&upstream).map(|(&x, upstream)| upstream * slope(x)).collect();
+        for device in devices() {
+            let x = tensor(&x, dims, &device).require_grad();
+            let y = gelu(x.clone());
+            let gradients = (y.clone() * tensor(&upstream, dims, &device)).sum().backward();
+            assert_close("y", &values(y), &expected_y);
+            assert_close("d_x", &values(x.grad(&gradients).unwrap()), &expected_d_x);
+        }
+    }
+}
+
+#[test]
+fn cross_entropy_and_its_gradient() {
+    for dims in SHAPES {
+        let [rows, positions, vocabulary] = dims;
+        let count = rows * positions;
+        let logits = numbers(count * vocabulary, 7);
+        let targets: Vec<i32> = (0..count).map(|i| ((i * 31 + 7) % vocabulary) as i32).collect();
+        let weights: Vec<f64> = (0..count).map(|i| if i % 3 == 1 { 0.0 } else { 1.0 + i as f64 % 2.0 }).collect();
+        let (mut loss, mut gradient) = (0.0, vec![0.0; logits.len()]);
+        for (i, row) in logits.chunks(vocabulary).enumerate() {
+            let sum: f64 = row.iter().map(|x| x.exp()).sum();
+            loss += weights[i] * (sum.ln() - row[targets[i] as usize]);
+            for (j, x) in row.iter().enumerate() {
+                let hot = f64::from(u8::from(j == targets[i] as usize));
+                gradient[i * vocabulary + j] = 3.0 * weights[i] * (x.exp() / sum - hot);
+            }
+        }
+        for device in devices() {
+            let logits = tensor(&logits, dims, &device).require_grad();
+            let targets = Tensor::<2, Int>::from_data(TensorData::new(targets.clone(), [rows, positions]), &device);
+            let output = cross_entropy(logits.clone(), targets, tensor(&weights, [rows, positions], &device));
+            assert_close("loss", &values(output.clone()), &[loss]);
+            let gradients = output.mul_scalar(3.0).sum().backward();
+            assert_close("gradient", &values(logits.grad(&gradients).unwrap()), &gradient);
+        }
+    }
+}
+
+#[test]
+fn large_logits_neither_overflow_nor_lose_the_loss() {
+    let device = Device::flex().autodiff();
+    let logits = Tensor::<3>::from_floats([[[1e4, 0.0, -1e4]]], &device).require_grad();
+    let targets = Tensor::<2, Int>::from_ints([[1]], &device);
+    let loss = cross_entropy(logits.clone(), targets, Tensor::ones([1, 1], &device));
+    assert_eq!(values(loss.clone()), [1e4]);
+    assert_eq!(values(logits.grad(&loss.backward()).unwrap()), [1.0, -1.0, 0.0]);
+}
+
+#[test]
+fn views_are_read_where_they_lie() {
+    let device = Device::flex();
+    let x = tensor(&numbers(24, 9), [2, 3, 4], &device);
+    let view = x.clone().swap_dims(0, 1);
+    let copy = tensor(&values(view.clone()), [3, 2, 4], &device);
+    let (gain, bias) = (Tensor::ones([4], &device), Tensor::zeros([4], &device));
+    let norm = |x| values(layer_norm(x, gain.clone(), bias.clone(), 1e-5));
+    assert_eq!(norm(view.clone()), norm(copy.clone()));
+    assert_eq!(values(gelu(view)), values(gelu(copy)));
+    let part = x.clone().narrow(1, 1, 2);
+    assert_eq!(values(gelu(part)), values(gelu(x).narrow(1, 1, 2)));
+}
+
+#[test]
+#[should_panic(expected = "target 9 is outside the vocabulary of 3")]
+fn a_target_outside_the_vocabulary_is_named() {
+    let device = Device::flex();
+    let targets = Tensor::<2, Int>::from_ints([[9]], &device);
+    let _ = cross_entropy(Tensor::zeros([1, 1, 3], &device), targets, Tensor::ones([1, 1], &device));
+}

@@ -1,0 +1,92 @@
+//! Sums and maxima in lanes: the order is fixed, and many are added at once.
+
+use crate::exp;
+
+/// Numbers added side by side.
+const LANES: usize = 32;
+
+/// The largest value of a row, −∞ for an empty one; NaN counts for nothing (it shows in the sum).
+#[inline(always)]
+#[must_use]
+pub fn max_of(row: &[f32]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let chunks = row.chunks_exact(LANES);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane = if x > *lane { x } else { *lane };
+        }
+    }
+    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |max, &x| if x > max { x } else { max })
+}
+
+/// Replaces each `x` by `e^{x − shift}` and gives their sum.
+#[inline(always)]
+pub fn exp_and_sum(row: &mut [f32], shift: f32) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let mut chunks = row.chunks_exact_mut(LANES);
+    for chunk in &mut chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *x = exp(*x - shift);
+            *lane += *x;
+        }
+    }
+    let mut sum: f32 = lanes.iter().sum();
+    for x in chunks.into_remainder() {
+        *x = exp(*x - shift);
+        sum += *x;
+    }
+    sum
+}
+
+/// `Σ a·b`
+#[inline(always)]
+#[must_use]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    let rest: f32 = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
+    for (a, b) in left.zip(right) {
+        for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
+            *lane += a * b;
+        }
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+/// `Σ x`
+#[inline(always)]
+#[must_use]
+pub fn sum_of(row: &[f32]) -> f32 {
+    let mut lanes = [0.0; LANES];
+    let chunks = row.chunks_exact(LANES);
+    let rest: f32 = chunks.remainder().iter().sum();
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane += x;
+        }
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectorised;
+
+    #[test]
+    fn sums_and_maxima_of_every_length() {
+        for length in 0..100 {
+            let row: Vec<f32> = (0..length).map(|i| ((i * 37 + 11) % 50) as f32 / 10.0 - 2.0).collect();
+            assert_eq!(max_of(&row), row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            let exact: f64 = row.iter().map(|&x| f64::from(x - 1.0).exp()).sum();
+            let mut powers = row.clone();
+            let sum = vectorised(|| exp_and_sum(&mut powers, 1.0));
+            assert!((f64::from(sum) - exact).abs() <= 1e-6 * exact.max(1.0));
+            let squares: f64 = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+            let plain: f64 = row.iter().map(|&x| f64::from(x)).sum();
+            assert!((f64::from(sum_of(&row)) - plain).abs() < 1e-4);
+            assert!((f64::from(dot(&row, &row)) - squares).abs() < 1e-4);
+        }
+    }
+}
