@@ -62,9 +62,10 @@
 //! query without keys the mean of what it may not see. Here masked weights are exactly 0 by selection. Burn's has as
 //! many key as query heads, no bias on scores, and a cache that keeps queries too and computes all scores again.
 //!
-//! **From flash attention** (Dao et al. 2022). The function is the same. Flash attention goes through the keys in
-//! blocks with a running maximum and never stores the n×n weights; this crate composes plain tensor operations and
-//! stores them.
+//! **From flash attention** (Dao et al. 2022). The function is the same, and so is the order of work where the cargo
+//! feature `flex` is on, the device is Burn's CPU backend, and the numbers are f32 without additive bias and dropout:
+//! blocks of keys with a running maximum, backward from one saved number a row, memory linear in the length. In all
+//! other cases plain tensor operations are composed, and the n×n weights are stored.
 //!
 //! # What each projection learns
 //!
@@ -76,6 +77,10 @@
 //!
 //! Costs for n tokens: the projections take `4·n·d_model²` multiplications when heads are `d_model / n_heads` wide,
 //! however many heads there are; scores and blend take `2·n²·d_model`.
+//!
+//! # Cargo features
+//!
+//! `flex`: the kernel on Burn's CPU backend. Without features the crate compiles without any backend.
 
 mod alibi;
 mod dropout;

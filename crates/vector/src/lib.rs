@@ -12,8 +12,29 @@ pub use elementary::{erf, exp, tanh};
 pub use lanes::{dot, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, product};
 
-/// Runs `work` compiled for the widest vectors this processor has.
+/// Loops over numbers, with what they need.
+///
+/// `run` must be marked `#[inline(always)]`, and what it calls too: a function (or closure) that is compiled on its own
+/// is compiled for the narrowest vectors.
+pub trait Kernel {
+    /// What the loops give.
+    type Output;
+
+    /// The loops.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a kernel compiled for the widest vectors this processor has.
 #[inline(always)]
-pub fn vectorised<R>(work: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(work)
+pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
+    struct Call<K>(K);
+    impl<K: Kernel> pulp::NullaryFnOnce for Call<K> {
+        type Output = K::Output;
+
+        #[inline(always)]
+        fn call(self) -> K::Output {
+            self.0.run()
+        }
+    }
+    pulp::Arch::new().dispatch(Call(kernel))
 }

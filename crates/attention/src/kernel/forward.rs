@@ -1,7 +1,7 @@
 //! Forward: a pass over the keys with a running maximum and a running sum.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
-use headlight_vector::{Matrix, exp, exp_and_sum, max_of, product, vectorised};
+use headlight_vector::{Kernel, Matrix, exp, exp_and_sum, max_of, product, vectorised};
 use rayon::prelude::*;
 
 use super::{
@@ -26,7 +26,7 @@ pub(crate) fn forward(query: &FlexTensor, key: &FlexTensor, value: &FlexTensor, 
         let blocks = output.par_chunks_mut(QUERIES * d_value).zip(log_sums.par_chunks_mut(QUERIES));
         blocks.enumerate().for_each(|(block, (output, log_sums))| {
             let first = block * QUERIES;
-            vectorised(|| rows(plan, (batch, head, first), matrices, output, log_sums));
+            vectorised(Rows { plan, batch, head, first, matrices, output, log_sums });
         });
     });
     let shape = Shape::new([plan.shape.batch, heads, queries, d_value]);
@@ -34,50 +34,64 @@ pub(crate) fn forward(query: &FlexTensor, key: &FlexTensor, value: &FlexTensor, 
 }
 
 /// The rows from `first` on, as many as `log_sums` is long.
-#[inline(always)]
-fn rows(
-    plan: &Plan,
-    (batch, head, first): (usize, usize, usize),
-    [query, key, value]: [Matrix; 3],
-    output: &mut [f32],
-    log_sums: &mut [f32],
-) {
-    let count = log_sums.len();
-    let d_value = value.columns;
-    let mut scores = vec![0.0; count * KEYS.min(key.rows)];
-    let mut maxima = [f32::NEG_INFINITY; QUERIES];
-    let mut sums = [0.0_f32; QUERIES];
-    for place in tiles(plan, batch, head, first..first + count) {
-        tile::scores(&mut scores, plan, &place, query, key);
-        let columns = place.keys.len();
-        for (row, weights) in scores[..count * columns].chunks_exact_mut(columns).enumerate() {
-            let before = maxima[row];
-            let max = before.max(max_of(weights));
-            if max == f32::NEG_INFINITY {
-                // Nothing to see, unless every score that may be seen is NaN: that must not pass for nothing.
-                if weights.iter().any(|score| score.is_nan()) {
-                    sums[row] = f32::NAN;
+struct Rows<'a> {
+    plan: &'a Plan,
+    batch: usize,
+    head: usize,
+    first: usize,
+    /// Query, key, value.
+    matrices: [Matrix<'a>; 3],
+    output: &'a mut [f32],
+    log_sums: &'a mut [f32],
+}
+
+impl Kernel for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { plan, batch, head, first, matrices: [query, key, value], output, log_sums } = self;
+        let count = log_sums.len();
+        let d_value = value.columns;
+        let mut scores = vec![0.0; count * KEYS.min(key.rows)];
+        let mut maxima = [f32::NEG_INFINITY; QUERIES];
+        let mut sums = [0.0_f32; QUERIES];
+        for place in tiles(plan, batch, head, first..first + count) {
+            tile::scores(&mut scores, plan, &place, query, key);
+            let columns = place.keys.len();
+            for (row, weights) in scores[..count * columns].chunks_exact_mut(columns).enumerate() {
+                let before = maxima[row];
+                let max = before.max(max_of(weights));
+                if max == f32::NEG_INFINITY {
+                    // Nothing to see, unless every score that may be seen is NaN: that must not pass for nothing.
+                    if weights.iter().any(|score| score.is_nan()) {
+                        sums[row] = f32::NAN;
+                    }
+                    weights.fill(0.0);
+                    continue;
                 }
-                weights.fill(0.0);
-                continue;
+                let sum = exp_and_sum(weights, max);
+                // What was summed under the old maximum shrinks to the new one.
+                let shrink = exp(before - max);
+                sums[row] = sums[row] * shrink + sum;
+                maxima[row] = max;
+                if before != f32::NEG_INFINITY && shrink != 1.0 {
+                    for z in &mut output[row * d_value..][..d_value] {
+                        *z *= shrink;
+                    }
+                }
             }
-            let sum = exp_and_sum(weights, max);
-            // What was summed under the old maximum shrinks to the new one.
-            let shrink = exp(before - max);
-            sums[row] = sums[row] * shrink + sum;
-            maxima[row] = max;
-            if before != f32::NEG_INFINITY && shrink != 1.0 {
-                output[row * d_value..][..d_value].iter_mut().for_each(|z| *z *= shrink);
-            }
+            let value = value.some_rows(place.keys.start, columns);
+            product(output, true, 1.0, Matrix::dense(&scores, count, columns), value);
         }
-        let value = value.some_rows(place.keys.start, columns);
-        product(output, true, 1.0, Matrix::dense(&scores, count, columns), value);
-    }
-    for (row, log_sum) in log_sums.iter_mut().enumerate() {
-        if sums[row] != 0.0 {
-            *log_sum = maxima[row] + sums[row].ln();
-            let share = 1.0 / sums[row];
-            output[row * d_value..][..d_value].iter_mut().for_each(|z| *z *= share);
+        for (row, log_sum) in log_sums.iter_mut().enumerate() {
+            if sums[row] != 0.0 {
+                *log_sum = maxima[row] + sums[row].ln();
+                let share = 1.0 / sums[row];
+                for z in &mut output[row * d_value..][..d_value] {
+                    *z *= share;
+                }
+            }
         }
     }
 }

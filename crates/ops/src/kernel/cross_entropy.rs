@@ -1,7 +1,7 @@
 //! Softmax and the loss in one pass over the logits; backward in another. No copy of the logits is kept.
 
 use burn::{backend::flex::FlexTensor, tensor::DType, tensor::Shape};
-use headlight_vector::{exp, exp_and_sum, max_of, vectorised};
+use headlight_vector::{Kernel, exp, exp_and_sum, max_of, vectorised};
 use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, width};
@@ -38,24 +38,7 @@ pub(crate) fn forward(logits: &FlexTensor, targets: &[usize], weights: &FlexTens
         .par_chunks(ROWS * vocabulary)
         .zip(log_sums.par_chunks_mut(ROWS))
         .zip(targets.par_chunks(ROWS).zip(weights.par_chunks(ROWS)))
-        .map_init(
-            || vec![0.0; vocabulary],
-            |powers, ((logits, log_sums), (targets, weights))| {
-                vectorised(|| {
-                    let mut loss = 0.0;
-                    for (row, logits) in logits.chunks_exact(vocabulary).enumerate() {
-                        if weights[row] == 0.0 {
-                            continue;
-                        }
-                        let max = max_of(logits);
-                        powers.copy_from_slice(logits);
-                        log_sums[row] = max + exp_and_sum(powers, max).ln();
-                        loss += f64::from(weights[row]) * f64::from(log_sums[row] - logits[targets[row]]);
-                    }
-                    loss
-                })
-            },
-        )
+        .map(|((logits, log_sums), (targets, weights))| vectorised(Losses { logits, log_sums, targets, weights }))
         .collect();
     let loss: f64 = blocks.iter().sum();
     (shaped(vec![loss as f32], Shape::new([1])), log_sums)
@@ -67,20 +50,69 @@ pub(crate) fn backward(saved: &Saved, upstream: f32) -> FlexTensor {
     let (logits, weights) = (numbers(&saved.logits), numbers(&saved.weights));
     let mut gradient = vec![0.0; logits.len()];
     gradient.par_chunks_mut(ROWS * vocabulary).enumerate().for_each(|(block, gradient)| {
-        vectorised(|| {
-            for (row, gradient) in gradient.chunks_exact_mut(vocabulary).enumerate() {
-                let row = block * ROWS + row;
-                let factor = upstream * weights[row];
-                if factor == 0.0 {
-                    continue;
-                }
-                let (logits, log_sum) = (&logits[row * vocabulary..][..vocabulary], saved.log_sums[row]);
-                for (gradient, &logit) in gradient.iter_mut().zip(logits) {
-                    *gradient = factor * exp(logit - log_sum);
-                }
-                gradient[saved.targets[row]] -= factor;
-            }
-        });
+        vectorised(Gradients { gradient, saved, logits, weights, first: block * ROWS, upstream });
     });
     shaped(gradient, saved.logits.layout().shape().clone())
+}
+
+/// Some rows, forward.
+struct Losses<'a> {
+    logits: &'a [f32],
+    log_sums: &'a mut [f32],
+    targets: &'a [usize],
+    weights: &'a [f32],
+}
+
+impl Kernel for Losses<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let Self { logits, log_sums, targets, weights } = self;
+        let vocabulary = logits.len() / targets.len();
+        let mut powers = vec![0.0; vocabulary];
+        let mut loss = 0.0;
+        for (row, logits) in logits.chunks_exact(vocabulary).enumerate() {
+            if weights[row] == 0.0 {
+                continue;
+            }
+            let max = max_of(logits);
+            powers.copy_from_slice(logits);
+            log_sums[row] = max + exp_and_sum(&mut powers, max).ln();
+            loss += f64::from(weights[row]) * f64::from(log_sums[row] - logits[targets[row]]);
+        }
+        loss
+    }
+}
+
+/// Some rows, backward; logits and weights are those of all rows.
+struct Gradients<'a> {
+    gradient: &'a mut [f32],
+    saved: &'a Saved,
+    logits: &'a [f32],
+    weights: &'a [f32],
+    first: usize,
+    upstream: f32,
+}
+
+impl Kernel for Gradients<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { gradient, saved, logits, weights, first, upstream } = self;
+        let vocabulary = width(&saved.logits);
+        for (row, gradient) in gradient.chunks_exact_mut(vocabulary).enumerate() {
+            let row = first + row;
+            let factor = upstream * weights[row];
+            if factor == 0.0 {
+                continue;
+            }
+            let (logits, log_sum) = (&logits[row * vocabulary..][..vocabulary], saved.log_sums[row]);
+            for (gradient, &logit) in gradient.iter_mut().zip(logits) {
+                *gradient = factor * exp(logit - log_sum);
+            }
+            gradient[saved.targets[row]] -= factor;
+        }
+    }
 }

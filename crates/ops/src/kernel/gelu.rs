@@ -1,7 +1,7 @@
 //! `x·Φ(x)` and its derivative `Φ(x) + x·φ(x)`.
 
 use burn::backend::flex::FlexTensor;
-use headlight_vector::{erf, exp, vectorised};
+use headlight_vector::{Kernel, erf, exp, vectorised};
 use rayon::prelude::*;
 
 use super::{numbers, shaped};
@@ -13,11 +13,7 @@ pub(crate) fn forward(x: &FlexTensor) -> FlexTensor {
     let x_numbers = numbers(x);
     let mut y = vec![0.0; x_numbers.len()];
     y.par_chunks_mut(CHUNK).zip(x_numbers.par_chunks(CHUNK)).for_each(|(y, x)| {
-        vectorised(|| {
-            for (y, &x) in y.iter_mut().zip(x) {
-                *y = x * distribution(x);
-            }
-        });
+        vectorised(Values { y, x });
     });
     shaped(y, x.layout().shape().clone())
 }
@@ -27,13 +23,42 @@ pub(crate) fn backward(x: &FlexTensor, upstream: &FlexTensor) -> FlexTensor {
     let mut gradient = vec![0.0; x_numbers.len()];
     let chunks = x_numbers.par_chunks(CHUNK).zip(upstream.par_chunks(CHUNK));
     gradient.par_chunks_mut(CHUNK).zip(chunks).for_each(|(gradient, (x, upstream))| {
-        vectorised(|| {
-            for ((gradient, &x), &upstream) in gradient.iter_mut().zip(x).zip(upstream) {
-                *gradient = upstream * (distribution(x) + x * density(x));
-            }
-        });
+        vectorised(Slopes { gradient, x, upstream });
     });
     shaped(gradient, x.layout().shape().clone())
+}
+
+struct Values<'a> {
+    y: &'a mut [f32],
+    x: &'a [f32],
+}
+
+impl Kernel for Values<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (y, &x) in self.y.iter_mut().zip(self.x) {
+            *y = x * distribution(x);
+        }
+    }
+}
+
+struct Slopes<'a> {
+    gradient: &'a mut [f32],
+    x: &'a [f32],
+    upstream: &'a [f32],
+}
+
+impl Kernel for Slopes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for ((gradient, &x), &upstream) in self.gradient.iter_mut().zip(self.x).zip(self.upstream) {
+            *gradient = upstream * (distribution(x) + x * density(x));
+        }
+    }
 }
 
 /// `Φ(x) = (1 + erf(x/√2))/2`

@@ -1,7 +1,7 @@
 //! Layer norm, one pass over the rows each way.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{dot, sum_of, vectorised};
+use headlight_vector::{Kernel, dot, sum_of, vectorised};
 use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, width};
@@ -27,23 +27,7 @@ pub(crate) fn forward(
     y.par_chunks_mut(ROWS * width)
         .zip(numbers_of_x.par_chunks(ROWS * width))
         .zip(statistics.par_chunks_mut(ROWS))
-        .for_each(|((y, x), statistics)| {
-            vectorised(|| {
-                let rows = y.chunks_exact_mut(width).zip(x.chunks_exact(width));
-                for ((y, x), statistics) in rows.zip(statistics) {
-                    let mean = sum_of(x) / width as f32;
-                    for (y, &x) in y.iter_mut().zip(x) {
-                        *y = x - mean;
-                    }
-                    let variance = dot(y, y) / width as f32;
-                    let inverse = 1.0 / (variance + epsilon).sqrt();
-                    for ((y, &gain), &bias) in y.iter_mut().zip(gain).zip(bias) {
-                        *y = *y * inverse * gain + bias;
-                    }
-                    *statistics = (mean, inverse);
-                }
-            });
-        });
+        .for_each(|((y, x), statistics)| vectorised(Normalise { y, x, statistics, gain, bias, epsilon }));
     (shaped(y, x.layout().shape().clone()), statistics)
 }
 
@@ -58,27 +42,7 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 3] 
         .par_chunks_mut(ROWS * width)
         .zip(x.par_chunks(ROWS * width).zip(upstream.par_chunks(ROWS * width)))
         .zip(saved.statistics.par_chunks(ROWS))
-        .map(|((d_x, (x, upstream)), statistics)| {
-            vectorised(|| {
-                let (mut d_gain, mut d_bias) = (vec![0.0; width], vec![0.0; width]);
-                let mut normal = vec![0.0; width];
-                let rows = x.chunks_exact(width).zip(upstream.chunks_exact(width));
-                for ((d_x, (x, upstream)), &(mean, inverse)) in d_x.chunks_exact_mut(width).zip(rows).zip(statistics) {
-                    for i in 0..width {
-                        normal[i] = (x[i] - mean) * inverse;
-                        d_gain[i] += upstream[i] * normal[i];
-                        d_bias[i] += upstream[i];
-                        d_x[i] = upstream[i] * gain[i];
-                    }
-                    let mean_g = sum_of(d_x) / width as f32;
-                    let mean_gn = dot(d_x, &normal) / width as f32;
-                    for (d_x, &normal) in d_x.iter_mut().zip(&normal) {
-                        *d_x = inverse * (*d_x - mean_g - normal * mean_gn);
-                    }
-                }
-                (d_gain, d_bias)
-            })
-        })
+        .map(|((d_x, (x, upstream)), statistics)| vectorised(Gradients { d_x, x, upstream, gain, statistics }))
         .collect();
     let (mut d_gain, mut d_bias) = (vec![0.0; width], vec![0.0; width]);
     for (gain, bias) in &sums {
@@ -89,4 +53,78 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 3] 
     }
     let row = |data| shaped(data, Shape::new([width]));
     [shaped(d_x, saved.x.layout().shape().clone()), row(d_gain), row(d_bias)]
+}
+
+/// Some rows, forward.
+struct Normalise<'a> {
+    y: &'a mut [f32],
+    x: &'a [f32],
+    statistics: &'a mut [(f32, f32)],
+    gain: &'a [f32],
+    bias: &'a [f32],
+    epsilon: f32,
+}
+
+impl Kernel for Normalise<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { y, x, statistics, gain, bias, epsilon } = self;
+        let width = gain.len();
+        for ((y, x), statistics) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).zip(statistics) {
+            let mean = sum_of(x) / width as f32;
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = x - mean;
+            }
+            let variance = dot(y, y) / width as f32;
+            let inverse = 1.0 / (variance + epsilon).sqrt();
+            for ((y, &gain), &bias) in y.iter_mut().zip(gain).zip(bias) {
+                *y = *y * inverse * gain + bias;
+            }
+            *statistics = (mean, inverse);
+        }
+    }
+}
+
+/// Some rows, backward.
+struct Gradients<'a> {
+    d_x: &'a mut [f32],
+    x: &'a [f32],
+    upstream: &'a [f32],
+    gain: &'a [f32],
+    statistics: &'a [(f32, f32)],
+}
+
+impl Kernel for Gradients<'_> {
+    type Output = (Vec<f32>, Vec<f32>);
+
+    /// Fills `d_x` and gives the rows' parts of `d gain` and `d bias`.
+    #[inline(always)]
+    fn run(self) -> (Vec<f32>, Vec<f32>) {
+        let Self { d_x, x, upstream, gain, statistics } = self;
+        let width = gain.len();
+        let (mut d_gain, mut d_bias, mut normal) = (vec![0.0; width], vec![0.0; width], vec![0.0; width]);
+        let rows = x.chunks_exact(width).zip(upstream.chunks_exact(width));
+        for ((d_x, (x, upstream)), &(mean, inverse)) in d_x.chunks_exact_mut(width).zip(rows).zip(statistics) {
+            for (normal, &x) in normal.iter_mut().zip(x) {
+                *normal = (x - mean) * inverse;
+            }
+            for ((d_gain, &normal), &upstream) in d_gain.iter_mut().zip(&normal).zip(upstream) {
+                *d_gain += upstream * normal;
+            }
+            for (d_bias, &upstream) in d_bias.iter_mut().zip(upstream) {
+                *d_bias += upstream;
+            }
+            for ((d_x, &upstream), &gain) in d_x.iter_mut().zip(upstream).zip(gain) {
+                *d_x = upstream * gain;
+            }
+            let mean_g = sum_of(d_x) / width as f32;
+            let mean_gn = dot(d_x, &normal) / width as f32;
+            for (d_x, &normal) in d_x.iter_mut().zip(&normal) {
+                *d_x = inverse * (*d_x - mean_g - normal * mean_gn);
+            }
+        }
+        (d_gain, d_bias)
+    }
 }
