@@ -1,7 +1,8 @@
 //! The fused operations against the same thing as loops in f64, and against Burn's own operations elsewhere.
 
+use burn::optim::{AdamWConfig, Optimizer};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_ops::{cross_entropy, gelu, layer_norm};
+use headlight_ops::{AdamWStep, adamw, cross_entropy, gelu, layer_norm};
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
     (0..count).map(|i| f64::from((((i * 7919 + salt * 104_729) % 10_007) as f32 / 10_007.0 - 0.5) * 6.0)).collect()
@@ -160,4 +161,41 @@ fn a_target_outside_the_vocabulary_is_named() {
     let device = Device::flex();
     let targets = Tensor::<2, Int>::from_ints([[9]], &device);
     let _ = cross_entropy(Tensor::zeros([1, 1, 3], &device), targets, Tensor::ones([1, 1], &device));
+}
+
+#[test]
+#[expect(deprecated, reason = "Burn's earlier backend runs the composed form")]
+fn adamw_equals_burns_own_and_the_loop_over_several_steps() {
+    let theirs =
+        AdamWConfig::new().with_beta_1(0.9).with_beta_2(0.98).with_epsilon(1e-8).with_weight_decay(0.1).build();
+    let count = 40_000;
+    let start = numbers(count, 1);
+    for device in [Device::flex(), Device::ndarray()] {
+        let (mut p, mut m, mut v) = (start.clone(), vec![0.0; count], vec![0.0; count]);
+        let mut ours =
+            (tensor(&start, [count], &device), Tensor::zeros([count], &device), Tensor::zeros([count], &device));
+        let mut burns = (tensor(&start, [count], &device), None);
+        for time in 1..=5 {
+            let gradient = numbers(count, 10 + time as usize);
+            let step =
+                AdamWStep { learning_rate: 0.01, beta_1: 0.9, beta_2: 0.98, epsilon: 1e-8, weight_decay: 0.1, time };
+            for i in 0..count {
+                m[i] = 0.9 * m[i] + 0.1 * gradient[i];
+                v[i] = 0.98 * v[i] + 0.02 * gradient[i] * gradient[i];
+                let (m, v) = (m[i] / (1.0 - 0.9f64.powi(time)), v[i] / (1.0 - 0.98f64.powi(time)));
+                p[i] -= 0.01 * m / (v.sqrt() + 1e-8) + 0.01 * 0.1 * p[i];
+            }
+            let gradient = tensor(&gradient, [count], &device);
+            // What is held elsewhere must not be written to.
+            let held = ours.0.clone();
+            let before = values(held.clone());
+            burns = theirs.step(0.01, burns.0, gradient.clone(), burns.1);
+            ours = adamw(ours.0, gradient, ours.1, ours.2, &step);
+            assert_eq!(values(held), before);
+            assert_close("parameter", &values(ours.0.clone()), &p);
+            assert_close("against Burn", &values(burns.0.clone()), &p);
+            assert_close("m", &values(ours.1.clone()), &m);
+            assert_close("v", &values(ours.2.clone()), &v);
+        }
+    }
 }

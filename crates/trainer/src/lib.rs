@@ -9,6 +9,7 @@ mod evaluate;
 mod gradients;
 pub mod inspect;
 pub mod model;
+mod optimizer;
 mod progress;
 mod schedule;
 mod step;

@@ -2,7 +2,7 @@
 
 use burn::{
     module::Module,
-    optim::{AdamWConfig, GradientsParams, ModuleOptimizer},
+    optim::{GradientsParams, ModuleOptimizer},
     tensor::Device,
 };
 use headlight_residual::Decoder;
@@ -11,6 +11,7 @@ use headlight_run::TrainConfig;
 use crate::{
     batch::{Batch, count_scored, summed_loss},
     gradients,
+    optimizer::AdamW,
     tasks::Sequence,
 };
 
@@ -37,12 +38,7 @@ impl Updater {
     /// # Errors
     /// If threads cannot be started.
     pub fn new(train: &TrainConfig, device: Device) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let optimizer = AdamWConfig::new()
-            .with_beta_1(train.betas[0] as f32)
-            .with_beta_2(train.betas[1] as f32)
-            .with_epsilon(train.epsilon as f32)
-            .with_weight_decay(train.weight_decay as f32)
-            .init();
+        let optimizer = ModuleOptimizer::from(AdamW::new(train));
         // Burn's operations use the pool they are called from. With a pool of one thread each, shards do not wait
         // for each other's pieces.
         let pool = |_| rayon::ThreadPoolBuilder::new().num_threads(1).build();

@@ -1,6 +1,7 @@
 //! The operations as kernels on Flex, each one pass forward and one pass backward.
 #![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
 
+mod adamw;
 mod cross_entropy;
 mod gelu;
 mod layer_norm;
@@ -11,6 +12,8 @@ use burn::{
     tensor::{DType, Device, Int, Shape, Tensor, TensorData},
 };
 use operation::Fused;
+
+use crate::AdamWStep;
 
 /// Rows worked on together. Fixed, so that sums over rows are added in the same order on any number of threads.
 const ROWS: usize = 64;
@@ -42,6 +45,25 @@ pub(crate) fn layer_norm(x: &Tensor<3>, gain: &Tensor<1>, bias: &Tensor<1>, epsi
             epsilon as f32,
         ))
     })
+}
+
+/// Whether these tensors can be updated by the kernel. Tensors that track gradients cannot.
+pub(crate) fn adamw_applies<const D: usize>(tensors: &[&Tensor<D>; 4]) -> bool {
+    let dtypes = tensors.map(Tensor::dtype);
+    tensors.iter().all(|tensor| applies(&tensor.device(), &dtypes) && !tensor.device().is_autodiff())
+        && !tensors[0].dims().contains(&0)
+}
+
+pub(crate) fn adamw<const D: usize>(
+    parameter: Tensor<D>,
+    gradient: Tensor<D>,
+    m: Tensor<D>,
+    v: Tensor<D>,
+    step: &AdamWStep,
+) -> (Tensor<D>, Tensor<D>, Tensor<D>) {
+    let [parameter, gradient, m, v] = [parameter, gradient, m, v].map(Tensor::into_dispatch);
+    let (parameter, m, v) = <Dispatch as adamw::FusedAdamW>::fused_adamw(parameter, gradient, m, v, *step);
+    (Tensor::from_dispatch(parameter), Tensor::from_dispatch(m), Tensor::from_dispatch(v))
 }
 
 fn applies(device: &Device, dtypes: &[DType]) -> bool {
