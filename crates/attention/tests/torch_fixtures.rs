@@ -2,52 +2,12 @@
 
 mod common;
 
-use std::path::PathBuf;
-
-use burn::{
-    store::{ModuleStore, SafetensorsStore},
-    tensor::{Bool, DType, Device, Tensor, TensorData},
-};
-use common::{assert_close, tensor, values};
+use burn::tensor::{DType, Device};
+use common::{Fixture, assert_close, values};
 use headlight_attention::{
     AttentionOptions, LoadError, Mask, MultiHeadAttention, MultiHeadAttentionConfig, Rotary, RotaryLayout,
     WeightFormat, attention,
 };
-
-struct Fixture(SafetensorsStore);
-
-impl Fixture {
-    fn open(name: &str) -> Self {
-        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-        Self(SafetensorsStore::from_file(folder.join(name)))
-    }
-
-    fn has(&mut self, name: &str) -> bool {
-        self.0.get_tensor(name).unwrap().is_some()
-    }
-
-    fn data(&mut self, name: &str) -> TensorData {
-        let stored = self.0.get_tensor(name).unwrap().unwrap_or_else(|| panic!("no tensor {name}"));
-        TensorData::from_bytes(stored.to_bytes().unwrap(), stored.shape.clone(), stored.dtype)
-    }
-
-    fn numbers(&mut self, name: &str) -> Vec<f64> {
-        self.data(name).iter::<f64>().collect()
-    }
-
-    fn tensor<const D: usize>(&mut self, name: &str, device: &Device) -> Tensor<D> {
-        let data = self.data(name);
-        let dims: [usize; D] = data.shape().to_vec().try_into().unwrap();
-        tensor(&data.iter::<f64>().collect::<Vec<_>>(), dims, data.dtype(), device)
-    }
-
-    fn flags<const D: usize>(&mut self, name: &str) -> Tensor<D, Bool> {
-        let data = self.data(name);
-        let dims: [usize; D] = data.shape().to_vec().try_into().unwrap();
-        let flags: Vec<bool> = data.iter::<u8>().map(|flag| flag != 0).collect();
-        Tensor::from_data(TensorData::new(flags, dims), &Device::flex())
-    }
-}
 
 fn check_sdpa(case: &str, bound: f64) {
     let mut fixture = Fixture::open("sdpa.safetensors");

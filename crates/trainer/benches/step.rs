@@ -14,7 +14,7 @@ use headlight_trainer::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// (layers, heads, d_model, n_ctx, feed-forward, batch); `scripts/bench_torch.py` has the same.
+/// Layers, heads, width and length; feed-forward; batch. `scripts/bench_torch.py` has the same.
 const MODELS: [(&str, [usize; 4], &str, usize); 4] = [
     ("toy", [2, 4, 64, 64], "none", 64),
     ("S", [2, 4, 64, 64], "gelu", 64),

@@ -1,7 +1,12 @@
 //! What the tests of attention share: short ways to make tensors, and attention as a naive loop in f64.
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use std::path::PathBuf;
+
+use burn::{
+    store::{ModuleStore, SafetensorsStore},
+    tensor::{Bool, DType, Device, Tensor, TensorData},
+};
 
 /// Small numbers without pattern, the same for the same `salt`.
 pub fn numbers(count: usize, salt: u64) -> Vec<f64> {
@@ -33,6 +38,42 @@ pub fn assert_close(what: &str, found: &[f64], expected: &[f64], bound: f64) {
     let size = expected.iter().fold(1f64, |size, value| size.max(value.abs()));
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
         assert!((a - b).abs() <= bound * size, "{what}[{i}] is {a}, not {b}");
+    }
+}
+
+/// A safetensors file of `tests/fixtures`.
+pub struct Fixture(pub SafetensorsStore);
+
+impl Fixture {
+    pub fn open(name: &str) -> Self {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+        Self(SafetensorsStore::from_file(folder.join(name)))
+    }
+
+    pub fn has(&mut self, name: &str) -> bool {
+        self.0.get_tensor(name).unwrap().is_some()
+    }
+
+    pub fn data(&mut self, name: &str) -> TensorData {
+        let stored = self.0.get_tensor(name).unwrap().unwrap_or_else(|| panic!("no tensor {name}"));
+        TensorData::from_bytes(stored.to_bytes().unwrap(), stored.shape.clone(), stored.dtype)
+    }
+
+    pub fn numbers(&mut self, name: &str) -> Vec<f64> {
+        self.data(name).iter::<f64>().collect()
+    }
+
+    pub fn tensor<const D: usize>(&mut self, name: &str, device: &Device) -> Tensor<D> {
+        let data = self.data(name);
+        let dims: [usize; D] = data.shape().to_vec().try_into().unwrap();
+        tensor(&data.iter::<f64>().collect::<Vec<_>>(), dims, data.dtype(), device)
+    }
+
+    pub fn flags<const D: usize>(&mut self, name: &str) -> Tensor<D, Bool> {
+        let data = self.data(name);
+        let dims: [usize; D] = data.shape().to_vec().try_into().unwrap();
+        let flags: Vec<bool> = data.iter::<u8>().map(|flag| flag != 0).collect();
+        Tensor::from_data(TensorData::new(flags, dims), &Device::flex())
     }
 }
 
