@@ -114,7 +114,7 @@ impl Encoder {
         let lengths: Vec<usize> = sentences.iter().map(|ids| ids.len()).collect();
         let (batch, longest) = (lengths.len(), lengths.iter().copied().max().unwrap_or(0));
         let padded = sentences.iter().flat_map(|ids| {
-            let filling = std::iter::repeat(&self.pad).take(longest - ids.len());
+            let filling = std::iter::repeat_n(&self.pad, longest - ids.len());
             ids.iter().chain(filling).map(|&id| i64::from(id))
         });
         let ids = TensorData::new(padded.collect::<Vec<i64>>(), [batch, longest]);

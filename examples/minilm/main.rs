@@ -83,14 +83,13 @@ fn run(arguments: &Arguments) -> Result<Answer, String> {
             return Err(format!("{option} {value}: the model has {count}, from 0 to {}", count.saturating_sub(1)));
         }
     }
-    let tokenizer = Tokenizer::open(&vocabulary)?;
+    let tokenizer = Tokenizer::open(&vocabulary, max_length(&arguments.folder, &config)?)?;
     if tokenizer.highest_id() as usize >= config.vocab_size {
         let (highest, rows) = (tokenizer.highest_id(), config.vocab_size);
         return Err(format!("{}: token {highest} has no row among the model's {rows}", vocabulary.display()));
     }
-    let max_length = max_length(&arguments.folder, &config)?;
     let read = |(index, sentence): (usize, &String)| {
-        let encoding = tokenizer.encode(sentence, max_length);
+        let encoding = tokenizer.encode(sentence);
         encoding.ok_or_else(|| format!("--sentence {sentence:?}: sentence {} is empty", index + 1))
     };
     let read: Vec<Encoding> = arguments.sentences.iter().enumerate().map(read).collect::<Result<_, _>>()?;
@@ -172,13 +171,18 @@ impl Answer {
 
     /// A table of all pairs; embeddings have length 1, so a cosine is a dot product.
     fn cosines(&self) -> String {
-        let header: String = (1..=self.embeddings.len()).map(|index| format!("{index:>7}")).collect();
-        let mut table = format!("   {header}\n");
-        for (index, a) in self.embeddings.iter().enumerate() {
-            let cosine = |b: &Vec<f32>| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-            let row: String = self.embeddings.iter().map(|b| format!("{:>7.3}", cosine(b))).collect();
-            let _ = writeln!(table, "{:>3}{row}", index + 1);
+        let mut table = "   ".to_owned();
+        for number in 1..=self.embeddings.len() {
+            let _ = write!(table, "{number:>7}");
         }
+        for (index, a) in self.embeddings.iter().enumerate() {
+            let _ = write!(table, "\n{:>3}", index + 1);
+            for b in &self.embeddings {
+                let cosine: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+                let _ = write!(table, "{cosine:>7.3}");
+            }
+        }
+        table.push('\n');
         table
     }
 }

@@ -28,6 +28,23 @@ fn two_equal_keys() -> (Tensor<4>, Tensor<4>, Tensor<4>) {
 }
 
 #[test]
+fn case_07_dropout_does_not_lose_the_causal_mask() {
+    // keras 23038
+    for step in 0..20 {
+        let dropout = Dropout::new(0.5, DropoutKey { step, ..DropoutKey::default() });
+        let options = AttentionOptions::default().with_dropout(dropout);
+        let first_row = |v1: f32| {
+            let zeros = Tensor::<4>::zeros([1, 1, 2, 1], &flex());
+            let v = Tensor::<4>::from_floats([[[[1.0], [v1]]]], &flex());
+            values(attention(zeros.clone(), zeros, v, &Mask::causal(), &options))[0]
+        };
+        // The only weight of row 0 is 1, and once dropped out 0 or 2; the second value never counts.
+        assert!([0.0, 2.0].contains(&first_row(3.0)));
+        assert_eq!(first_row(3.0), first_row(-1e30));
+    }
+}
+
+#[test]
 fn case_18_dropout_acts_only_in_a_call_with_a_key() {
     // pytorch 124464, nanoGPT 240
     let module = init(&MultiHeadAttentionConfig::new(8, 2).with_dropout(0.5));

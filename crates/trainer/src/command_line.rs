@@ -2,13 +2,18 @@
 
 use std::{io::Write, process::ExitCode};
 
+use clap::Parser;
 use headlight_run::InputError;
 use tracing_subscriber::EnvFilter;
 
-/// Sends logs to standard error; `RUST_LOG` chooses which.
-pub fn start_logging() {
+/// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
+pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match program(&A::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
 }
 
 /// Why a program stopped.
@@ -24,8 +29,7 @@ pub enum Failure {
 
 impl Failure {
     /// Prints the one line and gives the exit code.
-    #[must_use]
-    pub fn report(&self) -> ExitCode {
+    fn report(&self) -> ExitCode {
         eprintln!("error: {self}");
         ExitCode::from(match self {
             Self::Input(_) => 2,

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use headlight_report::Ink;
 use headlight_run::{HeadName, InputError};
 use headlight_trainer::{
-    command_line::{Failure, print, start_logging},
+    command_line::{self, Failure, print},
     inspect::Inspection,
 };
 use serde::Serialize;
@@ -53,11 +53,7 @@ enum What {
 }
 
 fn main() -> ExitCode {
-    start_logging();
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    command_line::run(run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use clap::Parser;
 use headlight_run::{Config, InputError, RunDirectory};
 use headlight_trainer::{
     Training,
-    command_line::{Failure, print, start_logging},
+    command_line::{self, Failure, print},
     inspect::Inspection,
 };
 
@@ -34,11 +34,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    start_logging();
-    match run(&Arguments::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
+    command_line::run(run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
