@@ -40,6 +40,13 @@ impl Alibi {
     }
 
     /// `[1 or batch, heads, queries, keys]`
+    ///
+    /// ```
+    /// # use burn::tensor::Device;
+    /// # use headlight_attention::{Alibi, Positions};
+    /// let bias = Alibi::new(1).bias(&Positions::aligned_at_end(1, 3), &Device::flex());
+    /// assert_eq!(bias.into_data().to_vec::<f32>().unwrap(), [-2.0 / 256.0, -1.0 / 256.0, 0.0]);
+    /// ```
     #[must_use]
     pub fn bias(&self, positions: &Positions, device: &Device) -> Tensor<4> {
         let (queries, keys) = positions.len();

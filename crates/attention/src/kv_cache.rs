@@ -74,6 +74,20 @@ impl KvCache {
 
     /// Forgets, in each row, the tokens after the first `lengths[row]`: padding, or a guess that was wrong.
     ///
+    /// ```
+    /// # use burn::tensor::{Device, Tensor};
+    /// # use headlight_attention::{KvCache, Mask, MultiHeadAttentionConfig};
+    /// let device = Device::flex();
+    /// let attention = MultiHeadAttentionConfig::new(4, 1).try_init(&device)?;
+    /// let mut cache = KvCache::with_capacity(8);
+    /// // Two prompts of 2 and 3 tokens, the first padded.
+    /// let _ = attention.forward_cached(Tensor::ones([2, 3, 4], &device), &Mask::causal(), &mut cache);
+    /// cache.truncate(&[2, 3]);
+    /// let _ = attention.forward_cached(Tensor::ones([2, 1, 4], &device), &Mask::causal(), &mut cache);
+    /// assert_eq!(cache.lengths(), [3, 4]);
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
+    ///
     /// # Panics
     /// If there are not as many lengths as rows, a length is more than was seen, or a rolling cache no longer holds
     /// what the window needs at that length.

@@ -10,6 +10,28 @@ use burn::{
 use crate::MultiHeadAttention;
 
 /// Where attention weights come from: what the tensors are called, and which way the matrices lie.
+///
+/// ```
+/// use burn::{
+///     nn::attention::{MhaInput, MultiHeadAttentionConfig as BurnConfig},
+///     store::{ModuleSnapshot, SafetensorsStore},
+///     tensor::{Device, Tensor, Tolerance},
+/// };
+/// use headlight_attention::{Mask, MultiHeadAttentionConfig, WeightFormat};
+///
+/// let device = Device::flex();
+/// let theirs = BurnConfig::new(8, 2).with_dropout(0.0).init(&device);
+/// let mut file = SafetensorsStore::from_bytes(None);
+/// theirs.save_into(&mut file)?;
+/// let mut file = SafetensorsStore::from_bytes(Some(file.get_bytes()?));
+///
+/// let ours = MultiHeadAttentionConfig::new(8, 2).with_bias(true).try_init(&device)?;
+/// let ours = ours.load(&mut file, "", &WeightFormat::Burn)?;
+/// let x = Tensor::<3>::ones([1, 3, 8], &device);
+/// let (ours, theirs) = (ours.forward(x.clone(), &Mask::none()), theirs.forward(MhaInput::self_attn(x)).context);
+/// ours.into_data().assert_approx_eq::<f32>(&theirs.into_data(), Tolerance::absolute(1e-6));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightFormat {
     /// `burn::nn`'s `MultiHeadAttention` and `CrossAttention` as saved by `burn-store`: `query.weight`, `key.weight`,

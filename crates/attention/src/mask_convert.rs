@@ -14,6 +14,13 @@ use crate::Mask;
 
 impl Mask {
     /// The Bool `attn_mask` of PyTorch's `scaled_dot_product_attention`: true = may attend.
+    ///
+    /// ```
+    /// # use burn::tensor::{Bool, Device, Tensor};
+    /// # use headlight_attention::Mask;
+    /// let mask = Mask::from_torch_sdpa(Tensor::<2, Bool>::from_bool([[true, false]], &Device::flex()));
+    /// assert_eq!([0, 1].map(|k| mask.allows(0, 0, 0, k, (1, 2))), [true, false]);
+    /// ```
     #[must_use]
     pub fn from_torch_sdpa<const D: usize>(attn_mask: Tensor<D, Bool>) -> Self {
         Self::allowed(attn_mask)
@@ -38,18 +45,39 @@ impl Mask {
     }
 
     /// The `key_padding_mask` of PyTorch's `nn.MultiheadAttention`, `[batch, keys]`: true = ignore the key.
+    ///
+    /// ```
+    /// # use burn::tensor::{Bool, Device, Tensor};
+    /// # use headlight_attention::Mask;
+    /// let mask = Mask::from_torch_key_padding(Tensor::<2, Bool>::from_bool([[false, true]], &Device::flex()));
+    /// assert_eq!([0, 1].map(|k| mask.allows(0, 0, 0, k, (1, 2))), [true, false]);
+    /// ```
     #[must_use]
     pub fn from_torch_key_padding(key_padding_mask: Tensor<2, Bool>) -> Self {
         Self::key_padding(key_padding_mask.bool_not())
     }
 
     /// Burn's `mask_attn`, `[batch, queries, keys]`: true = may **not** attend.
+    ///
+    /// ```
+    /// # use burn::tensor::{Bool, Device, Tensor};
+    /// # use headlight_attention::Mask;
+    /// let mask = Mask::from_burn_attn(Tensor::<3, Bool>::from_bool([[[false, true]]], &Device::flex()));
+    /// assert_eq!([0, 1].map(|k| mask.allows(0, 0, 0, k, (1, 2))), [true, false]);
+    /// ```
     #[must_use]
     pub fn from_burn_attn(mask_attn: Tensor<3, Bool>) -> Self {
         Self::allowed(mask_attn.bool_not())
     }
 
     /// Burn's `mask_pad`, `[batch, keys]`: true = padding.
+    ///
+    /// ```
+    /// # use burn::tensor::{Bool, Device, Tensor};
+    /// # use headlight_attention::Mask;
+    /// let mask = Mask::from_burn_pad(Tensor::<2, Bool>::from_bool([[false, true]], &Device::flex()));
+    /// assert_eq!([0, 1].map(|k| mask.allows(0, 0, 0, k, (1, 2))), [true, false]);
+    /// ```
     #[must_use]
     pub fn from_burn_pad(mask_pad: Tensor<2, Bool>) -> Self {
         Self::key_padding(mask_pad.bool_not())

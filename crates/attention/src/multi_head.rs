@@ -72,6 +72,20 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     /// If `x` is not `d_model` wide or the mask is for another shape.
+    ///
+    /// ```
+    /// # use burn::{module::Param, tensor::{Device, Tensor}};
+    /// # use headlight_attention::{Mask, MultiHeadAttentionConfig};
+    /// let device = Device::flex();
+    /// let mut attention = MultiHeadAttentionConfig::new(1, 1).try_init(&device)?;
+    /// attention.w_q.weight = Param::from_tensor(Tensor::zeros([1, 1], &device)); // every key matches equally
+    /// attention.w_v.weight = Param::from_tensor(Tensor::ones([1, 1], &device));
+    /// attention.w_o.weight = Param::from_tensor(Tensor::ones([1, 1], &device));
+    /// let x = Tensor::<3>::from_floats([[[1.0], [3.0], [8.0]]], &device);
+    /// let means = attention.forward(x, &Mask::causal()).into_data().to_vec::<f32>().unwrap();
+    /// assert!(means.iter().zip([1.0, 2.0, 4.0]).all(|(a, b)| (a - b).abs() < 1e-6)); // of all tokens so far
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn forward(&self, x: Tensor<3>, mask: &Mask) -> Tensor<3> {
         self.merge(self.attend(self.project(x.clone(), x.clone(), x), mask))
@@ -100,18 +114,46 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
+    ///
+    /// ```
+    /// # use burn::{module::Param, tensor::{Device, Tensor}};
+    /// # use headlight_attention::{Mask, MultiHeadAttentionConfig};
+    /// # let device = Device::flex();
+    /// # let mut attention = MultiHeadAttentionConfig::new(1, 1).try_init(&device)?;
+    /// # for projection in [&mut attention.w_q, &mut attention.w_k, &mut attention.w_v, &mut attention.w_o] {
+    /// #     projection.weight = Param::from_tensor(Tensor::ones([1, 1], &device));
+    /// # }
+    /// // All projections 1: a query of 0 takes the mean of the context.
+    /// let x = Tensor::<3>::from_floats([[[0.0]]], &device);
+    /// let context = Tensor::<3>::from_floats([[[1.0], [3.0]]], &device);
+    /// assert_eq!(attention.cross(x, context, &Mask::none()).into_scalar::<f32>(), 2.0);
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn cross(&self, x: Tensor<3>, context: Tensor<3>, mask: &Mask) -> Tensor<3> {
         self.merge(self.attend(self.project(x, context.clone(), context), mask))
     }
 
-    /// `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V`, split into heads.
+    /// `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V`, split into heads, queries and keys normalised if so configured.
     ///
     /// # Shapes
-    /// - `x_q`: `[batch, queries, d_model]`; `x_k`, `x_v`: `[batch, keys, d_model]`
+    /// - `x_q`: `[batch, queries, d_model]`; `x_k`, `x_v`: `[batch, keys, d_context]`
     ///
     /// # Panics
-    /// If an input is not `d_model` wide.
+    /// If an input is not as wide as its projection.
+    ///
+    /// ```
+    /// # use burn::{module::Param, tensor::{Device, Tensor}};
+    /// # use headlight_attention::MultiHeadAttentionConfig;
+    /// let device = Device::flex();
+    /// let mut attention = MultiHeadAttentionConfig::new(2, 2).try_init(&device)?;
+    /// attention.w_q.weight = Param::from_tensor(Tensor::from_floats([[1.0, 0.0], [10.0, 1.0]], &device)); // a column a head
+    /// let x = Tensor::<3>::from_floats([[[3.0, 4.0]]], &device);
+    /// let heads = attention.project(x.clone(), x.clone(), x);
+    /// assert_eq!(heads.q.dims(), [1, 2, 1, 1]);
+    /// assert_eq!(heads.q.into_data().to_vec::<f32>().unwrap(), [43.0, 4.0]);
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn project(&self, x_q: Tensor<3>, x_k: Tensor<3>, x_v: Tensor<3>) -> Heads {
         let project = |x: Tensor<3>, weight: &Linear, n_heads: usize| {

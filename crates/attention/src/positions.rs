@@ -41,6 +41,14 @@ impl Positions {
     /// # Panics
     ///
     /// If there is no row, or the rows of one argument differ in length.
+    ///
+    /// ```
+    /// # use headlight_attention::Positions;
+    /// // A cache of three slots, out of order, the last one empty; a query at position 5.
+    /// let positions = Positions::new(vec![vec![5]], vec![vec![Some(4), Some(3), None]]);
+    /// assert_eq!(positions.len(), (1, 3));
+    /// assert_eq!([0, 1, 2].map(|slot| positions.distance(0, 0, slot)), [Some(1), Some(2), None]);
+    /// ```
     #[must_use]
     pub fn new(queries: Vec<Vec<i64>>, keys: Vec<Vec<Option<i64>>>) -> Self {
         assert!(

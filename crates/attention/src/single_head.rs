@@ -49,6 +49,20 @@ impl SingleHeadAttention {
     /// # Shapes
     /// - x: `[batch, seq, d_model]`
     /// - output: `[batch, seq, d_k]`
+    ///
+    /// ```
+    /// # use burn::{module::Param, tensor::{Device, Tensor}};
+    /// # use headlight_attention::SingleHeadAttention;
+    /// let device = Device::flex();
+    /// let mut head = SingleHeadAttention::try_init(1, 1, &device)?;
+    /// for projection in [&mut head.w_q, &mut head.w_k, &mut head.w_v] {
+    ///     projection.weight = Param::from_tensor(Tensor::ones([1, 1], &device));
+    /// }
+    /// // Q = K = V = [0, 1]: the scores are [[0, 0], [0, 1]], the weights [[½, ½], [1, e]/(1 + e)].
+    /// let output = head.forward(Tensor::from_floats([[[0.0], [1.0]]], &device)).into_data().to_vec::<f32>().unwrap();
+    /// assert!((output[0] - 0.5).abs() < 1e-6 && (output[1] - 0.731_058_6).abs() < 1e-6);
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
     #[must_use]
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let q = self.w_q.forward(x.clone()); // [batch, seq, d_k]

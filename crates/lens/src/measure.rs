@@ -29,10 +29,10 @@ impl Measure {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::PreviousToken => "previous_token",
-            Self::CurrentToken => "current_token",
-            Self::FirstToken => "first_token",
-            Self::DuplicateToken => "duplicate_token",
+            Self::PreviousToken => "previous token",
+            Self::CurrentToken => "current token",
+            Self::FirstToken => "first token",
+            Self::DuplicateToken => "duplicate token",
             Self::Induction => "induction",
         }
     }

@@ -24,7 +24,7 @@ impl Role {
     ///
     /// let score = |value, null| Score { value, null, ceiling: 1.0, low: value, high: value };
     /// let scores = Scores::from([
-    ///     ("previous_token".to_owned(), score(0.54, 0.08)), // half of the way
+    ///     ("previous token".to_owned(), score(0.54, 0.08)), // half of the way
     ///     ("induction".to_owned(), score(0.60, 0.30)),      // higher, but less than half
     /// ]);
     /// assert_eq!(Role::of(&scores), Role::Of(Measure::PreviousToken));
@@ -45,7 +45,7 @@ impl Role {
         }
     }
 
-    /// `previous_token`, …, or `mixed`.
+    /// `previous token`, …, or `mixed`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -51,7 +51,7 @@ impl<'a> LayerPattern<'a> {
 ///
 /// // One head, one sequence of 2 tokens: the second token attends to the first with weight 0.9.
 /// let scores = score_layer(LayerPattern::new([1, 1, 2], &[1.0, 0.0, 0.9, 0.1]), &[vec![4, 5]]);
-/// let previous = scores[0]["previous_token"];
+/// let previous = scores[0]["previous token"];
 /// assert!((previous.value - 0.9).abs() < 1e-6);
 /// assert_eq!(previous.null, 0.5);
 /// assert!(!scores[0].contains_key("induction"));

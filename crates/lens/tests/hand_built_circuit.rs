@@ -137,7 +137,7 @@ fn the_nulls_are_those_of_uniform_attention_and_hold_the_closed_form() {
     let layers = scores_of(&hand_built(), &sequences());
     let harmonic: f64 = (1..=LENGTH).map(|n| 1.0 / n as f64).sum();
     for scores in layers.iter().flatten() {
-        let null = scores["previous_token"].null;
+        let null = scores["previous token"].null;
         assert!((null - (harmonic - 1.0) / (LENGTH as f64 - 1.0)).abs() < 1e-12);
     }
     for (name, uniform) in &layers[0][1] {

@@ -26,7 +26,7 @@ pub fn heads_table(names: &[&str], lines: &[HeadLine], before: &[HeadLine]) -> S
     table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec!["head".to_owned()];
     header.extend(has_roles.then(|| "looks like".to_owned()));
-    header.extend(names.iter().map(|name| name.replace("_token", "")));
+    header.extend(names.iter().map(|name| name.replace(" token", "")));
     table.set_header(header);
     for line in lines {
         let mut row = vec![line.head.to_string()];

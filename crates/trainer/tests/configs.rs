@@ -64,5 +64,5 @@ fn a_fixed_period_is_learned_by_position_and_fools_no_role() {
 fn the_hello_reaches_the_conditional_entropy_with_a_previous_token_head() {
     let (_run, summary) = train("previous_token.toml", &[]);
     assert!((summary.loss - summary.floor).abs() <= 0.02, "{} against {}", summary.loss, summary.floor);
-    assert_eq!(roles(&summary), [("L0H0".to_owned(), "previous_token")]);
+    assert_eq!(roles(&summary), [("L0H0".to_owned(), "previous token")]);
 }
