@@ -137,9 +137,9 @@ impl Training {
                 run.append_timing(&TimingRow { step, seconds: started.elapsed().as_secs_f64(), tokens_per_second })?;
                 progress.measured(step, update.loss, measured.evaluation.accuracy, tokens_per_second);
                 for event in role_events(&mut roles, step, &measured.observations[0]) {
-                    let what = if event.event == "role_lost" { "is no longer" } else { "became" };
+                    let what = if event.event == "role_lost" { "no longer looks like" } else { "looks like" };
                     progress
-                        .say(&format!("step {step}: {} {what} a {} head ({:.2})", event.head, event.role, event.value));
+                        .say(&format!("step {step}: {} {what}: {} (score {:.2})", event.head, event.role, event.value));
                     run.append_event(&event)?;
                 }
                 if keep_patterns {
