@@ -23,6 +23,7 @@ SENTENCES = [
     "A head that attends to a token with a value near zero writes nothing, so a pattern alone does not tell what a "
     "head does; one has to look at the values, and then to switch the head off and see what is lost.",
     "unbelievably tokenizable [SEP] snow⽔man 水 🙂",
+    "word after word " * 120,  # longer than the model reads
 ]
 LAYER, HEAD = 0, 8
 BOUND = 1e-5
@@ -40,15 +41,16 @@ def theirs(folder):
     # A special token written in the text is text: nobody may close a sentence from inside it.
     tokenizer = AutoTokenizer.from_pretrained(folder, split_special_tokens=True)
     model = AutoModel.from_pretrained(folder, attn_implementation="eager").eval()
-    batch = tokenizer(SENTENCES, padding=True, truncation=True, return_tensors="pt")
+    with open(os.path.join(folder, "sentence_bert_config.json"), encoding="utf-8") as file:
+        longest = json.load(file)["max_seq_length"]
+    batch = tokenizer(SENTENCES, padding=True, truncation=True, max_length=longest, return_tensors="pt")
     with torch.no_grad():
         output = model(**batch, output_attentions=True)
     keep = batch["attention_mask"].unsqueeze(-1).float()
     embeddings = torch.nn.functional.normalize((output.last_hidden_state * keep).sum(1) / keep.sum(1), dim=1)
     first = int(batch["attention_mask"][0].sum())
-    tokens = [
-        tokenizer.convert_ids_to_tokens(ids[mask.bool()]) for ids, mask in zip(batch["input_ids"], batch["attention_mask"])
-    ]
+    real = [ids[mask.bool()] for ids, mask in zip(batch["input_ids"], batch["attention_mask"])]
+    tokens = [tokenizer.convert_ids_to_tokens(ids) for ids in real]
     return tokens, embeddings, output.attentions[LAYER][0, HEAD, :first, :first]
 
 
@@ -57,7 +59,7 @@ def main():
     found = ours(folder)
     tokens, embeddings, pattern = theirs(folder)
     for own, other in zip(found["tokens"], tokens):
-        print("tokens", "same" if own == other else f"differ: {own} {other}")
+        print("tokens", f"same, {len(own)}" if own == other else f"differ: {own} {other}")
     worst = {
         "embeddings": (torch.tensor(found["embeddings"]) - embeddings).abs().max().item(),
         "pattern": (torch.tensor(found["pattern"]) - pattern).abs().max().item(),

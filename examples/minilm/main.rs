@@ -119,7 +119,7 @@ fn files(folder: &Path) -> Result<[PathBuf; 3], String> {
     }
 }
 
-/// How many tokens the model reads: as many as it has positions, or fewer, where sentence-transformers' own file says so.
+/// How many tokens the model reads: as many as it has positions, or fewer, if sentence-transformers' own file says so.
 fn max_length(folder: &Path, config: &Config) -> Result<usize, String> {
     #[derive(Deserialize)]
     struct SentenceConfig {

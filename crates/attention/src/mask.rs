@@ -1,6 +1,6 @@
 //! Which query may attend to which key.
 
-use std::sync::Arc;
+use std::{borrow::Borrow, sync::Arc};
 
 use burn::tensor::{Bool, Tensor};
 
@@ -155,11 +155,12 @@ impl Mask {
     ///
     /// ```
     /// # use headlight_attention::Mask;
-    /// let mask = Mask::causal().and(&Mask::lengths(&[1]));
+    /// let mask = Mask::causal().and(Mask::lengths(&[1]));
     /// assert_eq!([0, 1, 2].map(|k| mask.allows(0, 0, 1, k, (3, 3))), [true, false, false]);
     /// ```
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub fn and(&self, other: impl Borrow<Self>) -> Self {
+        let other = other.borrow();
         assert!(
             self.positions.is_none() || other.positions.is_none() || self.positions == other.positions,
             "Mask::and: the two masks were made for different positions"

@@ -99,6 +99,7 @@ impl Training {
     pub fn run(self, run: &RunDirectory) -> Result<Summary, InputError> {
         let Config { train, log, checkpoint, seed, .. } = self.config.clone();
         run.write_vocabulary(&self.task.vocabulary())?;
+        tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
         let mut updater = Updater::new(&train, self.device.clone().autodiff())
             .map_err(|error| InputError::new("train.shards", error))?;
         let progress = Progress::new(train.steps);
@@ -126,6 +127,7 @@ impl Training {
                     ),
                 ));
             }
+            tracing::debug!(step, loss = update.loss, gradient_norm = update.gradient_norm, learning_rate = rate);
             let is_last = step == train.steps;
             let keep_patterns = is_last || step.is_multiple_of(log.patterns_every);
             if is_last || keep_patterns || step.is_multiple_of(log.every) {
@@ -148,6 +150,7 @@ impl Training {
             }
             if step.is_multiple_of(checkpoint.every) && !is_last {
                 write_weights(run, Weights::Step(step), &model)?;
+                tracing::info!(step, "checkpoint written");
             }
             progress.step(step);
         }
