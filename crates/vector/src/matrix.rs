@@ -56,17 +56,24 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `out ← factor·left·right`, or `out ← out + factor·left·right`. `out` holds dense rows.
+/// `out ← factor·left·right`, or `out ← out + factor·left·right`; row `i` of `out` begins at `i·out_stride`.
 ///
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
 #[allow(unsafe_code, reason = "the library's entry takes pointers; every bound is checked before")]
-pub fn product(out: &mut [f32], add: bool, factor: f32, left: Matrix, right: Matrix) {
+pub fn product(out: &mut [f32], out_stride: usize, add: bool, factor: f32, left: Matrix, right: Matrix) {
     let (rows, inner, columns) = (left.rows, left.columns, right.columns);
-    assert!(right.rows == inner && out.len() >= rows * columns, "matrix product of sizes that do not fit");
-    if rows == 0 || columns == 0 || inner == 0 {
+    assert!(right.rows == inner, "matrix product of {rows}×{inner} and {}×{columns}", right.rows);
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    assert!(
+        out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
+        "matrix product outside its slice"
+    );
+    if inner == 0 {
         if !add {
-            out[..rows * columns].fill(0.0);
+            out.chunks_mut(out_stride).take(rows).for_each(|row| row[..columns].fill(0.0));
         }
         return;
     }
@@ -80,7 +87,7 @@ pub fn product(out: &mut [f32], add: bool, factor: f32, left: Matrix, right: Mat
             inner,
             out.as_mut_ptr(),
             1,
-            columns as isize,
+            out_stride as isize,
             add,
             left.data.as_ptr().add(left.start),
             left.column_stride as isize,
@@ -106,11 +113,18 @@ mod tests {
     fn products_by_hand() {
         let (a, b) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]);
         let mut out = [1.0; 4];
-        product(&mut out, false, 1.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2));
+        product(&mut out, 2, false, 1.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2));
         assert_eq!(out, [19.0, 22.0, 43.0, 50.0]);
-        product(&mut out, true, 2.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2).transposed());
+        product(&mut out, 2, true, 2.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2).transposed());
         assert_eq!(out, [19.0 + 34.0, 22.0 + 46.0, 43.0 + 78.0, 50.0 + 106.0]);
-        product(&mut out, false, 1.0, Matrix::dense(&a, 2, 2).some_rows(1, 1), Matrix::dense(&b, 2, 2));
+        product(&mut out, 2, false, 1.0, Matrix::dense(&a, 2, 2).some_rows(1, 1), Matrix::dense(&b, 2, 2));
         assert_eq!(out[..2], [3.0 * 5.0 + 4.0 * 7.0, 3.0 * 6.0 + 4.0 * 8.0]);
+
+        // Rows of the output apart from each other: what lies between stays.
+        let mut apart = [9.0; 6];
+        product(&mut apart, 4, false, 1.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2));
+        assert_eq!(apart, [19.0, 22.0, 9.0, 9.0, 43.0, 50.0]);
+        product(&mut apart, 4, false, 1.0, Matrix::dense(&[], 2, 0), Matrix::dense(&[], 0, 2));
+        assert_eq!(apart, [0.0, 0.0, 9.0, 9.0, 0.0, 0.0]);
     }
 }

@@ -27,33 +27,70 @@ pub(crate) struct Saved {
 /// `dS = A·(dA − D)`, `dQ = dS·K·scale`, `dK = dSᵀ·Q·scale`.
 pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 3] {
     let shape = &saved.plan.shape;
-    let kv_heads = saved.key.layout().shape()[1];
-    let group = shape.heads / kv_heads;
+    let (heads, kv_heads) = (shape.heads, saved.key.layout().shape()[1]);
     let (d_head, d_value) = (saved.key.layout().shape()[3], saved.value.layout().shape()[3]);
-    let upstream = in_order(upstream.clone());
-    let mut d_query = vec![0.0; shape.batch * shape.heads * shape.queries * d_head];
-    let mut d_key = vec![0.0; shape.batch * kv_heads * shape.keys * d_head];
-    let mut d_value_out = vec![0.0; shape.batch * kv_heads * shape.keys * d_value];
+    let upstream = &in_order(upstream.clone());
+    let mut gradients =
+        [(shape.queries, heads, d_head), (shape.keys, kv_heads, d_head), (shape.keys, kv_heads, d_value)]
+            .map(|(seq, heads, width)| vec![0.0; shape.batch * seq * heads * width]);
+    let [d_query, d_key, d_value_rows] = &mut gradients;
 
-    // One task is a key/value head with all its query heads: nobody else adds to the same gradients.
+    // A task is a sequence, with the heads side by side as the projections made them; or, where there are not enough
+    // sequences to go round, a key/value head with its query heads. Nobody else adds to the same gradients.
+    let side_by_side = shape.batch >= rayon::current_num_threads();
+    let in_task = if side_by_side { kv_heads } else { 1 };
+    let group = heads / kv_heads;
     d_query
-        .par_chunks_mut(group * shape.queries * d_head)
-        .zip(d_key.par_chunks_mut(shape.keys * d_head))
-        .zip(d_value_out.par_chunks_mut(shape.keys * d_value))
+        .par_chunks_mut(shape.queries * in_task * group * d_head)
+        .zip(d_key.par_chunks_mut(shape.keys * in_task * d_head))
+        .zip(d_value_rows.par_chunks_mut(shape.keys * in_task * d_value))
         .enumerate()
-        .for_each(|(index, ((d_query, d_key), d_value))| {
-            let (batch, kv_head) = (index / kv_heads, index % kv_heads);
-            for (in_group, d_query) in d_query.chunks_exact_mut(shape.queries * d_head).enumerate() {
-                let head = kv_head * group + in_group;
-                let upstream = &upstream;
-                vectorised(OneHead { saved, upstream, batch, head, d_query, d_key, d_value });
+        .for_each(|(task, ((d_query, d_key), d_value_rows))| {
+            for index in 0..in_task * group {
+                let first_head = if side_by_side { 0 } else { task % kv_heads * group };
+                let kv = index / group;
+                vectorised(OneHead {
+                    saved,
+                    upstream,
+                    batch: if side_by_side { task } else { task / kv_heads },
+                    head: first_head + index,
+                    d_query: Rows { numbers: &mut d_query[index * d_head..], stride: in_task * group * d_head },
+                    d_key: Rows { numbers: &mut d_key[kv * d_head..], stride: in_task * d_head },
+                    d_value: Rows { numbers: &mut d_value_rows[kv * d_value..], stride: in_task * d_value },
+                });
             }
         });
-    let tensor = |data: Vec<f32>, like: &FlexTensor| -> FlexTensor {
-        let shape: Shape = like.layout().shape().clone();
-        FlexTensor::from_data(TensorData::new(data, shape))
+    let [d_query, d_key, d_value_rows] = gradients;
+    let tensor = |data: Vec<f32>, seq: usize, heads: usize, width: usize| -> FlexTensor {
+        if side_by_side {
+            let dims = Shape::new([shape.batch, seq, heads, width]);
+            return FlexTensor::from_data(TensorData::new(data, dims)).permute(&[0, 2, 1, 3]);
+        }
+        // Each key/value head's query heads lie side by side.
+        let group = heads / kv_heads;
+        let dims = Shape::new([shape.batch, kv_heads, seq, group, width]);
+        let tensor = FlexTensor::from_data(TensorData::new(data, dims)).permute(&[0, 1, 3, 2, 4]);
+        tensor.reshape(Shape::new([shape.batch, heads, seq, width]))
     };
-    [tensor(d_query, &saved.query), tensor(d_key, &saved.key), tensor(d_value_out, &saved.value)]
+    [
+        tensor(d_query, shape.queries, heads, d_head),
+        tensor(d_key, shape.keys, kv_heads, d_head),
+        tensor(d_value_rows, shape.keys, kv_heads, d_value),
+    ]
+}
+
+/// Rows of one head, with other heads' rows between them.
+struct Rows<'a> {
+    numbers: &'a mut [f32],
+    stride: usize,
+}
+
+impl Rows<'_> {
+    /// Adds `factor·left·right` to the rows from `first` on.
+    #[inline(always)]
+    fn add(&mut self, first: usize, factor: f32, left: Matrix, right: Matrix) {
+        product(&mut self.numbers[first * self.stride..], self.stride, true, factor, left, right);
+    }
 }
 
 /// One query head; `d_key` and `d_value` may hold what other heads of its group added.
@@ -62,9 +99,9 @@ struct OneHead<'a> {
     upstream: &'a FlexTensor,
     batch: usize,
     head: usize,
-    d_query: &'a mut [f32],
-    d_key: &'a mut [f32],
-    d_value: &'a mut [f32],
+    d_query: Rows<'a>,
+    d_key: Rows<'a>,
+    d_value: Rows<'a>,
 }
 
 impl Kernel for OneHead<'_> {
@@ -72,13 +109,13 @@ impl Kernel for OneHead<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { saved, upstream, batch, head, d_query, d_key, d_value } = self;
+        let Self { saved, upstream, batch, head, mut d_query, mut d_key, mut d_value } = self;
         let plan = &*saved.plan;
         let heads = plan.shape.heads;
         let of = |tensor| matrix(tensor, batch, head, heads);
         let (query, key, value) = (of(&saved.query), of(&saved.key), of(&saved.value));
         let (output, upstream) = (of(&saved.output), of(upstream));
-        let log_sums = &saved.log_sums[(batch * heads + head) * plan.shape.queries..][..plan.shape.queries];
+        let log_sum_of = |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
         let tile = QUERIES.min(query.rows) * KEYS.min(key.rows);
         let (mut weights, mut d_weights) = (vec![0.0; tile], vec![0.0; tile]);
         let mut row_sums = [0.0; QUERIES];
@@ -93,11 +130,17 @@ impl Kernel for OneHead<'_> {
                 let columns = place.keys.len();
                 let size = count * columns;
                 tile::scores(&mut weights, plan, &place, query, key);
-                product(&mut d_weights, false, 1.0, upstream, value.some_rows(place.keys.start, columns).transposed());
+                let value = value.some_rows(place.keys.start, columns);
+                product(&mut d_weights, columns, false, 1.0, upstream, value.transposed());
                 let rows = weights[..size].chunks_exact_mut(columns).zip(d_weights[..size].chunks_exact_mut(columns));
                 for (row, (weights, d_scores)) in rows.enumerate() {
-                    let (log_sum, sum) = (log_sums[first + row], row_sums[row]);
-                    for (weight, d_score) in weights.iter_mut().zip(d_scores) {
+                    let seen = tile::seen(weights, plan, &place, first + row);
+                    for part in [0..seen.start, seen.end..columns] {
+                        weights[part.clone()].fill(0.0);
+                        d_scores[part].fill(0.0);
+                    }
+                    let (log_sum, sum) = (log_sum_of(first + row), row_sums[row]);
+                    for (weight, d_score) in weights[seen.clone()].iter_mut().zip(&mut d_scores[seen]) {
                         let score = *weight;
                         // The derivative of the softcap, from the score it gave; 1 without one.
                         let slope = plan.softcap.map_or(1.0, |cap| 1.0 - (score / cap) * (score / cap));
@@ -109,13 +152,9 @@ impl Kernel for OneHead<'_> {
                 }
                 let (weights, d_scores) =
                     (Matrix::dense(&weights, count, columns), Matrix::dense(&d_weights, count, columns));
-                let key_rows = place.keys.start..place.keys.end;
-                let part = |width: usize| key_rows.start * width..key_rows.end * width;
-                product(&mut d_value[part(value.columns)], true, 1.0, weights.transposed(), upstream);
-                let query = query.some_rows(first, count);
-                product(&mut d_key[part(key.columns)], true, plan.scale, d_scores.transposed(), query);
-                let d_query = &mut d_query[first * query.columns..][..count * query.columns];
-                product(d_query, true, plan.scale, d_scores, key.some_rows(place.keys.start, columns));
+                d_value.add(place.keys.start, 1.0, weights.transposed(), upstream);
+                d_key.add(place.keys.start, plan.scale, d_scores.transposed(), query.some_rows(first, count));
+                d_query.add(first, plan.scale, d_scores, key.some_rows(place.keys.start, columns));
             }
         }
     }

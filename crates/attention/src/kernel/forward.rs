@@ -9,31 +9,33 @@ use super::{
     tile::{self, KEYS, QUERIES, tiles},
 };
 
-/// The output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ exp(score)`, +∞ where a row sees
-/// nothing (so that backward finds all its weights to be 0).
+/// The output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ exp(score)`, `[batch, queries, heads]`,
+/// +∞ where a row sees nothing (so that backward finds all its weights to be 0).
+///
+/// In memory the output is `[batch, queries, heads, d_value]`: side by side, as `W_O` reads the heads.
 pub(crate) fn forward(query: &FlexTensor, key: &FlexTensor, value: &FlexTensor, plan: &Plan) -> (FlexTensor, Vec<f32>) {
     let (heads, queries) = (plan.shape.heads, plan.shape.queries);
     let d_value = value.layout().shape()[3];
-    let mut output = vec![0.0; plan.shape.batch * heads * queries * d_value];
-    let mut log_sums = vec![f32::INFINITY; plan.shape.batch * heads * queries];
+    let mut output = vec![0.0; plan.shape.batch * queries * heads * d_value];
+    let mut log_sums = vec![f32::INFINITY; plan.shape.batch * queries * heads];
 
-    // One task is up to QUERIES rows of one head: outputs of tasks are disjoint slices.
-    let of_head = output.par_chunks_mut(queries * d_value).zip(log_sums.par_chunks_mut(queries));
-    of_head.enumerate().for_each(|(index, (output, log_sums))| {
-        let (batch, head) = (index / heads, index % heads);
-        let matrices =
-            [matrix(query, batch, head, heads), matrix(key, batch, head, heads), matrix(value, batch, head, heads)];
-        let blocks = output.par_chunks_mut(QUERIES * d_value).zip(log_sums.par_chunks_mut(QUERIES));
+    // One task is up to QUERIES rows of all heads of a sequence: outputs of tasks are disjoint slices.
+    let sequences = output.par_chunks_mut(queries * heads * d_value).zip(log_sums.par_chunks_mut(queries * heads));
+    sequences.enumerate().for_each(|(batch, (output, log_sums))| {
+        let blocks = output.par_chunks_mut(QUERIES * heads * d_value).zip(log_sums.par_chunks_mut(QUERIES * heads));
         blocks.enumerate().for_each(|(block, (output, log_sums))| {
-            let first = block * QUERIES;
-            vectorised(Rows { plan, batch, head, first, matrices, output, log_sums });
+            for head in 0..heads {
+                let matrices = [query, key, value].map(|tensor| matrix(tensor, batch, head, heads));
+                let (output, log_sums) = (&mut output[head * d_value..], &mut log_sums[head..]);
+                vectorised(Rows { plan, batch, head, first: block * QUERIES, matrices, output, log_sums });
+            }
         });
     });
-    let shape = Shape::new([plan.shape.batch, heads, queries, d_value]);
-    (FlexTensor::from_data(TensorData::new(output, shape)), log_sums)
+    let shape = Shape::new([plan.shape.batch, queries, heads, d_value]);
+    (FlexTensor::from_data(TensorData::new(output, shape)).permute(&[0, 2, 1, 3]), log_sums)
 }
 
-/// The rows from `first` on, as many as `log_sums` is long.
+/// The rows of one head from `first` on; in `output` and `log_sums` the other heads' lie between them.
 struct Rows<'a> {
     plan: &'a Plan,
     batch: usize,
@@ -51,8 +53,9 @@ impl Kernel for Rows<'_> {
     #[inline(always)]
     fn run(self) {
         let Self { plan, batch, head, first, matrices: [query, key, value], output, log_sums } = self;
-        let count = log_sums.len();
-        let d_value = value.columns;
+        let heads = plan.shape.heads;
+        let count = log_sums.len().div_ceil(heads);
+        let (d_value, stride) = (value.columns, heads * value.columns);
         let mut scores = vec![0.0; count * KEYS.min(key.rows)];
         let mut maxima = [f32::NEG_INFINITY; QUERIES];
         let mut sums = [0.0_f32; QUERIES];
@@ -60,6 +63,10 @@ impl Kernel for Rows<'_> {
             tile::scores(&mut scores, plan, &place, query, key);
             let columns = place.keys.len();
             for (row, weights) in scores[..count * columns].chunks_exact_mut(columns).enumerate() {
+                let seen = tile::seen(weights, plan, &place, first + row);
+                weights[..seen.start].fill(0.0);
+                weights[seen.end..].fill(0.0);
+                let weights = &mut weights[seen];
                 let before = maxima[row];
                 let max = before.max(max_of(weights));
                 if max == f32::NEG_INFINITY {
@@ -76,19 +83,19 @@ impl Kernel for Rows<'_> {
                 sums[row] = sums[row] * shrink + sum;
                 maxima[row] = max;
                 if before != f32::NEG_INFINITY && shrink != 1.0 {
-                    for z in &mut output[row * d_value..][..d_value] {
+                    for z in &mut output[row * stride..][..d_value] {
                         *z *= shrink;
                     }
                 }
             }
             let value = value.some_rows(place.keys.start, columns);
-            product(output, true, 1.0, Matrix::dense(&scores, count, columns), value);
+            product(output, stride, true, 1.0, Matrix::dense(&scores, count, columns), value);
         }
-        for (row, log_sum) in log_sums.iter_mut().enumerate() {
+        for (row, log_sum) in log_sums.iter_mut().step_by(heads).enumerate() {
             if sums[row] != 0.0 {
                 *log_sum = maxima[row] + sums[row].ln();
                 let share = 1.0 / sums[row];
-                for z in &mut output[row * d_value..][..d_value] {
+                for z in &mut output[row * stride..][..d_value] {
                     *z *= share;
                 }
             }

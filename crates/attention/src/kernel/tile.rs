@@ -28,31 +28,33 @@ pub(crate) fn tiles(plan: &Plan, batch: usize, head: usize, queries: Range<usize
     all.clone().step_by(KEYS).map(step).collect::<Vec<_>>().into_iter()
 }
 
-/// `scores ← Q·Kᵀ·scale`, softcapped, −∞ where masked; dense rows.
+/// `scores ← Q·Kᵀ·scale`, dense rows. Of each row only [`seen`] is meant.
 #[inline(always)]
 pub(crate) fn scores(scores: &mut [f32], plan: &Plan, place: &Place, query: Matrix, key: Matrix) {
     let (rows, columns) = (place.queries.len(), place.keys.len());
     let query = query.some_rows(place.queries.start, rows);
     let key = key.some_rows(place.keys.start, columns);
-    product(scores, false, plan.scale, query, key.transposed());
+    product(scores, columns, false, plan.scale, query, key.transposed());
+}
+
+/// The scores of row `row` that count: the columns that may be seen, softcapped; −∞ at those between them that may not.
+#[inline(always)]
+pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, row: usize) -> Range<usize> {
+    let run = plan.visible.run(place.batch, row);
+    let inside = |column: usize| column.clamp(place.keys.start, place.keys.end) - place.keys.start;
+    let columns = inside(run.start)..inside(run.end);
+    let scores = &mut scores[columns.clone()];
     if let Some(cap) = plan.softcap {
-        for x in &mut scores[..rows * columns] {
+        for x in &mut *scores {
             *x = cap * tanh(*x / cap);
         }
     }
-    for (row, scores) in place.queries.clone().zip(scores.chunks_exact_mut(columns)) {
-        if plan.visible.in_runs() {
-            let run = plan.visible.run(place.batch, row);
-            let from = run.start.clamp(place.keys.start, place.keys.end) - place.keys.start;
-            let to = run.end.clamp(place.keys.start, place.keys.end) - place.keys.start;
-            scores[..from.min(columns)].fill(f32::NEG_INFINITY);
-            scores[to.max(from)..].fill(f32::NEG_INFINITY);
-        } else {
-            for (column, score) in place.keys.clone().zip(scores) {
-                if !plan.visible.sees(place.batch, place.head, row, column) {
-                    *score = f32::NEG_INFINITY;
-                }
+    if !plan.visible.in_runs() {
+        for (score, column) in scores.iter_mut().zip(place.keys.start + columns.start..) {
+            if !plan.visible.sees(place.batch, place.head, row, column) {
+                *score = f32::NEG_INFINITY;
             }
         }
     }
+    columns
 }
