@@ -203,7 +203,7 @@ impl MultiHeadAttention {
         let mask = match cache.window {
             Some(window) => {
                 assert!(!mask.is_written_out(), "a rolling cache takes masks about positions only, not {mask}");
-                mask.and(&Mask::window(window))
+                mask.and(Mask::window(window))
             }
             None => mask.clone(),
         };

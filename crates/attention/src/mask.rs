@@ -32,7 +32,7 @@ use crate::{
 /// use headlight_attention::Mask;
 ///
 /// assert_eq!(Mask::causal().to_string(), "causal");
-/// assert_eq!(Mask::causal().and(&Mask::lengths(&[3, 1])).to_string(), "causal and lengths[3, 1]");
+/// assert_eq!(Mask::causal().and(Mask::lengths(&[3, 1])).to_string(), "causal and lengths[3, 1]");
 /// assert_eq!(Mask::none().to_string(), "none");
 /// ```
 #[derive(Debug, Clone, Default)]

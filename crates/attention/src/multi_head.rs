@@ -288,7 +288,7 @@ impl MultiHeadAttention {
 /// The mask with a position scheme's bias on top.
 pub(crate) fn add_bias(mask: &Mask, bias: Option<Tensor<4>>) -> Mask {
     match bias {
-        Some(bias) => mask.and(&Mask::bias(bias)),
+        Some(bias) => mask.and(Mask::bias(bias)),
         None => mask.clone(),
     }
 }

@@ -97,7 +97,7 @@ fn case_07_asking_for_weights_does_not_lose_the_causal_mask() {
 #[test]
 fn case_08_two_masks_hold_together() {
     // keras 23040, minimind 497
-    let mask = Mask::causal().and(&keep_pairs(&[[true, true], [false, true]]));
+    let mask = Mask::causal().and(keep_pairs(&[[true, true], [false, true]]));
     assert_eq!(attend(&[0.0, 0.0], &[0.0, 0.0], &[1.0, 3.0], &mask), [1.0, 3.0]);
 }
 

@@ -253,11 +253,11 @@ fn weights_of_burns_multi_head_attention() {
     let burn_future = Tensor::<2, Bool>::tril_mask([5, 5], 0, &flex()).unsqueeze::<3>().expand([2, 5, 5]);
     let input = MhaInput::self_attn(x.clone()).mask_pad(padding.clone()).mask_attn(burn_future.clone());
     let expected = theirs.forward(input);
-    let mask = future.and(&Mask::from_burn_pad(padding.clone()));
+    let mask = future.and(Mask::from_burn_pad(padding.clone()));
     let (output, weights) = ours.forward_with_weights(x.clone(), &mask);
     assert_close("output", &values(output), &values(expected.context), 1e-5);
     assert_close("weights", &values(weights), &values(expected.weights), 1e-5);
-    let converted = Mask::from_burn_attn(burn_future).and(&Mask::from_burn_pad(padding));
+    let converted = Mask::from_burn_attn(burn_future).and(Mask::from_burn_pad(padding));
     assert_eq!(values(ours.forward(x.clone(), &converted)), values(ours.forward(x, &mask)));
 }
 

@@ -29,7 +29,7 @@ impl Masking {
             Self::Window(width) => Mask::window(*width),
             Self::Lengths(lengths) => Mask::lengths(lengths),
             Self::Keep { dims, keep } => array(*dims, keep),
-            Self::CausalAndKeep { dims, keep } => Mask::causal().and(&array(*dims, keep)),
+            Self::CausalAndKeep { dims, keep } => Mask::causal().and(array(*dims, keep)),
         }
     }
 
@@ -87,7 +87,7 @@ fn check(case: &Case, dtype: DType, bound: f64) {
     let leaf = |values: &[f64], dims| tensor(values, dims, dtype, &device).require_grad();
     let (q, k, v) = (leaf(&query, sizes.query()), leaf(&key, sizes.key()), leaf(&value, sizes.value()));
     let b = leaf(&bias, sizes.scores());
-    let mask = if case.with_bias { masking.mask().and(&Mask::bias(b.clone())) } else { masking.mask() };
+    let mask = if case.with_bias { masking.mask().and(Mask::bias(b.clone())) } else { masking.mask() };
     let weights = attention_weights(q.clone(), k.clone(), &mask, &options);
     assert_close("weights", &values(weights), &expected.weights, bound);
     let output = attention(q.clone(), k.clone(), v.clone(), &mask, &options);
@@ -272,7 +272,7 @@ fn flex_and_ndarray_agree() {
         let leaf = |dims, salt| common::random(dims, salt, &device).require_grad();
         let (q, k, v) = (leaf(sizes.query(), 1), leaf(sizes.key(), 2), leaf(sizes.value(), 3));
         let bias = leaf([1, 4, 5, 7], 4);
-        let mask = Mask::causal().and(&Mask::lengths(&[6, 3])).and(&Mask::bias(bias.clone()));
+        let mask = Mask::causal().and(Mask::lengths(&[6, 3])).and(Mask::bias(bias.clone()));
         let options = AttentionOptions::default().with_softcap(2.0);
         let output = attention(q.clone(), k.clone(), v.clone(), &mask, &options);
         let gradients = (output.clone() * common::random(sizes.output(), 5, &device)).sum().backward();

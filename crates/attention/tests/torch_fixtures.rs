@@ -18,11 +18,11 @@ fn check_sdpa(case: &str, bound: f64) {
 
     let mut mask = if case.starts_with("causal") { Mask::causal() } else { Mask::none() };
     if fixture.has(&at("keep")) {
-        mask = mask.and(&Mask::from_torch_sdpa(fixture.flags::<4>(&at("keep"))));
+        mask = mask.and(Mask::from_torch_sdpa(fixture.flags::<4>(&at("keep"))));
     }
     let bias = fixture.has(&at("bias")).then(|| fixture.tensor::<4>(&at("bias"), &device).require_grad());
     if let Some(bias) = &bias {
-        mask = mask.and(&Mask::bias(bias.clone()));
+        mask = mask.and(Mask::bias(bias.clone()));
     }
     let mut options = AttentionOptions::default();
     if fixture.has(&at("scale")) {
@@ -93,7 +93,7 @@ fn check_multihead(case: &str, config: &MultiHeadAttentionConfig, mask: impl Fn(
 fn multihead_attention_with_packed_weights_and_both_masks() {
     check_multihead("packed", &MultiHeadAttentionConfig::new(12, 3).with_bias(true), |fixture| {
         Mask::from_torch_multihead(fixture.flags::<2>("packed.attn_mask"))
-            .and(&Mask::from_torch_key_padding(fixture.flags::<2>("packed.key_padding_mask")))
+            .and(Mask::from_torch_key_padding(fixture.flags::<2>("packed.key_padding_mask")))
     });
 }
 

@@ -2,8 +2,8 @@
 
 use crate::exp;
 
-/// Numbers added side by side.
-const LANES: usize = 32;
+/// Numbers worked on side by side: loops over a multiple of it have no slow rest.
+pub const LANES: usize = 32;
 
 /// The largest value of a row, −∞ for an empty one; NaN counts for nothing (it shows in the sum).
 #[inline(always)]

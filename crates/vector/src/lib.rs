@@ -9,7 +9,7 @@ mod lanes;
 mod matrix;
 
 pub use elementary::{erf, exp, tanh};
-pub use lanes::{dot, exp_and_sum, max_of, sum_of};
+pub use lanes::{LANES, dot, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, product};
 
 /// Loops over numbers, with what they need.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use headlight_vector::{Matrix, product, tanh};
+use headlight_vector::{LANES, Matrix, product, tanh};
 
 use super::Plan;
 
@@ -37,18 +37,23 @@ pub(crate) fn scores(scores: &mut [f32], plan: &Plan, place: &Place, query: Matr
     product(scores, columns, false, plan.scale, query, key.transposed());
 }
 
-/// The scores of row `row` that count: the columns that may be seen, softcapped; −∞ at those between them that may not.
+/// The scores of row `row` that count: the columns that may be seen, softcapped, and around and between them some that
+/// may not, at −∞: the range begins and ends at a multiple of the vector width, so that loops over it have no slow rest.
 #[inline(always)]
 pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, row: usize) -> Range<usize> {
     let run = plan.visible.run(place.batch, row);
     let inside = |column: usize| column.clamp(place.keys.start, place.keys.end) - place.keys.start;
-    let columns = inside(run.start)..inside(run.end);
+    let (start, end) = (inside(run.start), inside(run.end));
+    let columns =
+        if start == end { start..end } else { start / LANES * LANES..end.next_multiple_of(LANES).min(scores.len()) };
     let scores = &mut scores[columns.clone()];
     if let Some(cap) = plan.softcap {
         for x in &mut *scores {
             *x = cap * tanh(*x / cap);
         }
     }
+    scores[..start - columns.start].fill(f32::NEG_INFINITY);
+    scores[end - columns.start..].fill(f32::NEG_INFINITY);
     if !plan.visible.in_runs() {
         for (score, column) in scores.iter_mut().zip(place.keys.start + columns.start..) {
             if !plan.visible.sees(place.batch, place.head, row, column) {
