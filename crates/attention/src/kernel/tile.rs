@@ -7,7 +7,7 @@ use headlight_vector::{LANES, Matrix, product, tanh};
 use super::Plan;
 
 /// Rows and columns of a tile.
-pub(crate) const QUERIES: usize = 64;
+pub(crate) const QUERIES: usize = 128;
 /// See [`QUERIES`].
 pub(crate) const KEYS: usize = 256;
 
