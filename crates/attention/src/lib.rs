@@ -100,6 +100,7 @@ mod positions;
 mod relative_bias;
 mod rotary;
 mod scaled_dot_product;
+mod score_shape;
 mod single_head;
 
 pub use alibi::Alibi;

@@ -7,7 +7,8 @@ use burn::tensor::{Bool, Tensor};
 use crate::{
     Positions,
     mask_rule::{KeepArray, Rule},
-    mask_tensors::{Memo, ScoreShape},
+    mask_tensors::Memo,
+    score_shape::ScoreShape,
 };
 
 /// Says which query **may attend** to which key.

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use burn::tensor::{Bool, Tensor};
 
-use crate::mask_tensors::ScoreShape;
+use crate::score_shape::ScoreShape;
 
 /// One condition on a pair.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
-use crate::{Mask, Positions, mask_rule::Rule};
+use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
 
 /// The mask as tensors, for one shape of scores.
 #[derive(Debug, Clone)]
@@ -13,15 +13,6 @@ pub(crate) struct Materialized {
     pub blocked: Option<Tensor<4, Bool>>,
     /// `[batch or 1, 1, keys, 1]`, true for keys that no query may attend to; `None`: there are none.
     pub dead_keys: Option<Tensor<4, Bool>>,
-}
-
-/// The shape of the scores a mask is laid over.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ScoreShape {
-    pub batch: usize,
-    pub heads: usize,
-    pub queries: usize,
-    pub keys: usize,
 }
 
 /// The tensors of the last shape asked for; copies of a mask share them.
@@ -98,16 +89,5 @@ impl Mask {
             blocked: tensor(blocked, [batches, heads, queries, keys]),
             dead_keys: tensor(dead, [batches, 1, keys, 1]),
         }
-    }
-}
-
-impl ScoreShape {
-    /// Panics unless `dims` can be broadcast to the scores.
-    pub(crate) fn assert_broadcast(&self, what: &str, dims: [usize; 4]) {
-        let scores = [self.batch, self.heads, self.queries, self.keys];
-        assert!(
-            dims.iter().zip(scores).all(|(&own, score)| own == 1 || own == score),
-            "{what} of shape {dims:?} does not fit scores of shape {scores:?} [batch, heads, queries, keys]"
-        );
     }
 }

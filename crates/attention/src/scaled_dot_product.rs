@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, FloatDType, Tensor};
 
-use crate::{Dropout, Mask, mask_tensors::ScoreShape};
+use crate::{Dropout, Mask, score_shape::ScoreShape};
 
 /// What may be changed about the scores; the default is the equation as published.
 ///

@@ -3,9 +3,14 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::score::Share;
-
 const RESAMPLES: usize = 400;
+
+/// What one sequence contributes to a mean: the sum over its rows and their number.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Share {
+    pub sum: f64,
+    pub rows: usize,
+}
 
 /// The 95 % percentile interval of `Σ sum / Σ rows` over sequences.
 pub(crate) fn interval_of_ratio(shares: &[Share]) -> (f64, f64) {

@@ -2,7 +2,10 @@
 
 use headlight_run::{Score, Scores};
 
-use crate::{Measure, bootstrap::interval_of_ratio};
+use crate::{
+    Measure,
+    bootstrap::{Share, interval_of_ratio},
+};
 
 /// The patterns of the heads of one layer, `[batch, heads, queries, keys]` row by row, queries = keys.
 #[derive(Debug, Clone, Copy)]
@@ -10,13 +13,6 @@ pub struct LayerPattern<'a> {
     n_heads: usize,
     length: usize,
     weights: &'a [f32],
-}
-
-/// What one sequence contributes to a mean: the sum over its rows and their number.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Share {
-    pub sum: f64,
-    pub rows: usize,
 }
 
 impl<'a> LayerPattern<'a> {

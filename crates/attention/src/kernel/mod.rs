@@ -19,7 +19,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
-use crate::{AttentionOptions, Mask, mask_tensors::ScoreShape};
+use crate::{AttentionOptions, Mask, score_shape::ScoreShape};
 
 use operation::FusedAttention;
 use rows::VisibleKeys;

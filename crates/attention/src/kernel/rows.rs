@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
-use crate::{Mask, Positions, mask_rule::Rule, mask_tensors::ScoreShape};
+use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
 
 /// The rules of a mask, asked row by row.
 #[derive(Debug)]
