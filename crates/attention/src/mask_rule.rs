@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use burn::tensor::{Bool, Tensor};
 
-use crate::score_shape::ScoreShape;
+use crate::{Positions, score_shape::ScoreShape};
 
 /// One condition on a pair.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,14 @@ impl Rule {
         }
     }
 
-    pub fn depends_on_batch(&self) -> bool {
+    /// How many sequences and heads have to be told apart: one is enough along an axis on which no rule depends.
+    pub fn copies(rules: &[Self], positions: &Positions, shape: &ScoreShape) -> (usize, usize) {
+        let by_batch = positions.rows() > 1 || rules.iter().any(Self::depends_on_batch);
+        let by_head = rules.iter().any(Self::depends_on_head);
+        (if by_batch { shape.batch } else { 1 }, if by_head { shape.heads } else { 1 })
+    }
+
+    fn depends_on_batch(&self) -> bool {
         match self {
             Self::Causal | Self::Window(_) => false,
             Self::Lengths(_) => true,
@@ -46,7 +53,7 @@ impl Rule {
         }
     }
 
-    pub fn depends_on_head(&self) -> bool {
+    fn depends_on_head(&self) -> bool {
         matches!(self, Self::Array(array) if array.dims[1] > 1)
     }
 

@@ -61,11 +61,7 @@ impl Mask {
         }
         self.assert_fits(shape, &positions);
 
-        // One copy is enough along an axis on which no rule depends.
-        let by_batch = positions.rows() > 1 || self.rules.iter().any(Rule::depends_on_batch);
-        let by_head = self.rules.iter().any(Rule::depends_on_head);
-        let batches = if by_batch { shape.batch } else { 1 };
-        let heads = if by_head { shape.heads } else { 1 };
+        let (batches, heads) = Rule::copies(&self.rules, &positions, shape);
         let (queries, keys) = (shape.queries, shape.keys);
 
         let mut blocked = Vec::with_capacity(batches * heads * queries * keys);

@@ -4,7 +4,7 @@ mod common;
 
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use common::{Naive, NaiveInput, Sizes, assert_close, naive, numbers, tensor, values};
-use headlight_attention::{AttentionOptions, Mask, attention, attention_weights};
+use headlight_attention::{AttentionOptions, Mask, Positions, attention, attention_weights};
 use proptest::prelude::*;
 
 /// What a case is masked with.
@@ -250,6 +250,18 @@ fn nan_that_is_seen_shows_and_nan_that_is_not_does_not() {
         let gradient = values(q.grad(&output.sum().backward()).unwrap());
         assert_eq!(gradient.iter().map(|d| d.is_nan()).collect::<Vec<_>>(), is_nan, "{query:?} {key:?} {mask}");
     }
+}
+
+#[test]
+fn queries_in_any_order_see_what_their_positions_say() {
+    // The second query sees further back than the first, up to the same end: f32 by the kernel, f64 composed.
+    let positions = Positions::new(vec![vec![12, 9, 11]], vec![(0..14).map(Some).collect()]);
+    let mask = Mask::window(5).and(Mask::lengths(&[10])).at(positions);
+    let run = |dtype| {
+        let draw = |rows: usize, salt| tensor(&numbers(rows * 2, salt), [1, 1, rows, 2], dtype, &Device::flex());
+        values(attention(draw(3, 1), draw(14, 2), draw(14, 3), &mask, &AttentionOptions::default()))
+    };
+    assert_close("kernel", &run(DType::F32), &run(DType::F64), 1e-5);
 }
 
 #[test]

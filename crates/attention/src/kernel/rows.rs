@@ -64,20 +64,20 @@ impl VisibleKeys {
         if self.rules.is_empty() && !self.positions.has_empty_slots() {
             return None;
         }
-        let depends = self.positions.rows() > 1 || self.rules.iter().any(Rule::depends_on_batch);
-        let batches = if depends { shape.batch } else { 1 };
-        let heads = if self.rules.iter().any(Rule::depends_on_head) { shape.heads } else { 1 };
+        let (batches, heads) = Rule::copies(&self.rules, &self.positions, shape);
         let mut dead = vec![true; batches * shape.keys];
         for batch in 0..batches {
             let dead = &mut dead[batch * shape.keys..][..shape.keys];
             if self.in_runs {
-                // Runs move on with the rows: each column is visited about once.
-                let mut done = 0;
+                // Runs mostly move on with the rows, so that what the row before has visited can be passed over. Queries
+                // may stand in any order, though: only a run that starts no earlier than the last one is a continuation.
+                let mut last = 0..0;
                 for row in 0..shape.queries {
                     let run = self.run(batch, row);
-                    let from = if run.start < done && done <= run.end { done } else { run.start };
-                    dead[from..run.end.max(from)].fill(false);
-                    done = run.end;
+                    let goes_on = last.start <= run.start && run.start <= last.end;
+                    let from = if goes_on { last.end.min(run.end) } else { run.start };
+                    dead[from..run.end].fill(false);
+                    last = run;
                 }
             } else {
                 for (column, dead) in dead.iter_mut().enumerate() {
