@@ -68,15 +68,11 @@ impl Config {
             Some(other) => return Err(wrong("task", Some(&other), "must be a table with the key name")),
             None => None,
         };
-        // The task is parsed on its own, by its name; for the rest a valid one stands in its place.
-        let stand_in = Value::try_from(task.clone().unwrap_or(TaskConfig::Repeat(crate::RepeatConfig::default())));
-        if let (Some(_), Ok(value)) = (&task, stand_in) {
+        // The task is parsed on its own, by its name, so that its keys are named in full; here it is known to be good.
+        if let Some(value) = task.and_then(|task| Value::try_from(task).ok()) {
             table.insert("task".to_owned(), value);
         }
-        let mut config: Self = parse_strictly("", table)?;
-        if let Some(task) = task {
-            config.task = task;
-        }
+        let config: Self = parse_strictly("", table)?;
         config.validate().map_err(|error| {
             let key = error.key_name().unwrap_or_default().to_owned();
             (error, key)
