@@ -3,21 +3,23 @@
 //! This crate knows files and rows, and nothing of tensors or models.
 
 mod atomic;
+mod check;
 mod config;
 mod directory;
 mod error;
+mod model_config;
 mod parse;
 mod patterns;
 mod rows;
+mod task_config;
 
 pub use atomic::write_atomically;
-pub use config::{
-    CheckpointConfig, Config, FeedForwardKind, LaggedMarkovConfig, LogConfig, ModelConfig, RepeatConfig, ScheduleKind,
-    TaskConfig, TrainConfig,
-};
+pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
 pub use directory::{RunDirectory, Weights};
 pub use error::InputError;
+pub use model_config::{FeedForwardKind, ModelConfig};
 pub use patterns::PatternFile;
 pub use rows::{
     EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, Score, Scores, SequenceKind, Summary, TimingRow,
 };
+pub use task_config::{LaggedMarkovConfig, RepeatConfig, TaskConfig};

@@ -10,6 +10,9 @@ use crate::{Config, InputError, TaskConfig};
 /// The largest configuration file that is read.
 const MOST_BYTES: u64 = 1 << 20;
 
+/// An error and the key it is about.
+pub type KeyError = (InputError, String);
+
 impl Config {
     /// Reads `path`, lays the assignments of `--set` over it (`"train.steps=500"`) and checks all of it.
     ///
@@ -62,7 +65,7 @@ impl Config {
         })
     }
 
-    fn from_table(mut table: Table) -> Result<Self, (InputError, String)> {
+    fn from_table(mut table: Table) -> Result<Self, KeyError> {
         let task = match table.remove("task") {
             Some(Value::Table(task)) => Some(parse_task(task)?),
             Some(other) => return Err(wrong("task", Some(&other), "must be a table with the key name")),
@@ -89,7 +92,7 @@ impl Config {
     }
 }
 
-fn parse_task(mut task: Table) -> Result<TaskConfig, (InputError, String)> {
+fn parse_task(mut task: Table) -> Result<TaskConfig, KeyError> {
     let name = match task.remove("name") {
         Some(Value::String(name)) => name,
         other => {
@@ -100,18 +103,17 @@ fn parse_task(mut task: Table) -> Result<TaskConfig, (InputError, String)> {
             ));
         }
     };
-    match name.as_str() {
-        "repeat" => Ok(TaskConfig::Repeat(parse_strictly("task", task)?)),
-        "lagged_markov" => Ok(TaskConfig::LaggedMarkov(parse_strictly("task", task)?)),
-        _ => {
-            let message = format!("unknown task{}", suggestion(&name, &TaskConfig::NAMES));
-            Err(wrong("task.name", Some(&Value::String(name)), &message))
-        }
-    }
+    TaskConfig::parse(&name, task)
+}
+
+/// An error about `task.name`.
+pub fn unknown_task(name: &str, known: &[&str]) -> KeyError {
+    let message = format!("unknown task{}", suggestion(name, known));
+    wrong("task.name", Some(&Value::String(name.to_owned())), &message)
 }
 
 /// Deserializes a table; the error names the full key, its value and, for an unknown key, the nearest known one.
-fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result<T, (InputError, String)> {
+pub fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result<T, KeyError> {
     let lookup = Value::Table(table.clone());
     serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
         let parent = error.path().to_string();
@@ -143,7 +145,7 @@ fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result<T, 
     })
 }
 
-fn wrong(key: &str, value: Option<&Value>, message: &str) -> (InputError, String) {
+fn wrong(key: &str, value: Option<&Value>, message: &str) -> KeyError {
     let error = InputError::new("config", message).key(key);
     let error = match value {
         Some(value) => error.value(value),

@@ -1,0 +1,63 @@
+//! `[task]`: one table for each task, told apart by `task.name`.
+
+mod lagged_markov;
+mod repeat;
+
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+pub use lagged_markov::LaggedMarkovConfig;
+pub use repeat::RepeatConfig;
+
+use crate::{
+    InputError, ModelConfig,
+    parse::{KeyError, parse_strictly, unknown_task},
+};
+
+/// Whether a task's numbers make sense, alone and with the model.
+trait CheckTask {
+    fn check(&self, model: &ModelConfig) -> Result<(), InputError>;
+}
+
+/// The enum of all tasks, and what follows from the list of them.
+macro_rules! tasks {
+    ($($(#[doc = $doc:literal])+ $name:literal: $Task:ident($Config:ident),)+) => {
+        /// `[task]`: the key `name` and the task's own keys.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "name")]
+        pub enum TaskConfig {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $Task($Config),)+
+        }
+
+        impl TaskConfig {
+            /// Every task's name.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            /// The task's name, as in `task.name`.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$Task(_) => $name,)+ }
+            }
+
+            /// The task called `name` with the keys of `table`.
+            pub(crate) fn parse(name: &str, table: Table) -> Result<Self, KeyError> {
+                match name {
+                    $($name => Ok(Self::$Task(parse_strictly("task", table)?)),)+
+                    _ => Err(unknown_task(name, Self::NAMES)),
+                }
+            }
+
+            /// Checks the task's numbers.
+            pub(crate) fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+                match self { $(Self::$Task(task) => task.check(model),)+ }
+            }
+        }
+    };
+}
+
+tasks! {
+    /// A block of random tokens, repeated.
+    "repeat": Repeat(RepeatConfig),
+    /// A Markov chain that skips a step.
+    "lagged_markov": LaggedMarkov(LaggedMarkovConfig),
+}

@@ -1,0 +1,33 @@
+//! `[task]` of `lagged_markov`.
+
+use serde::{Deserialize, Serialize};
+
+use super::CheckTask;
+use crate::{
+    InputError, ModelConfig,
+    check::{require, require_positive, require_vocabulary},
+};
+
+/// `task.name = "lagged_markov"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LaggedMarkovConfig {
+    /// The number of states, one token each.
+    pub states: usize,
+    /// The Dirichlet concentration of the rows of the transition matrix; small is sharp.
+    pub concentration: f64,
+}
+
+impl Default for LaggedMarkovConfig {
+    fn default() -> Self {
+        Self { states: 16, concentration: 0.2 }
+    }
+}
+
+impl CheckTask for LaggedMarkovConfig {
+    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+        require_vocabulary("task.states", self.states)?;
+        require_positive("task.concentration", self.concentration)?;
+        require(model.n_ctx >= 2, "model.n_ctx", model.n_ctx, "must be at least 2 for lagged_markov")
+    }
+}
