@@ -8,6 +8,10 @@ use std::time::Instant;
 use burn::tensor::{Device, Distribution, Tensor};
 use headlight_attention::{AttentionOptions, Mask, attention};
 
+/// As in the programs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
     let [length, runs] = numbers[..] else {
