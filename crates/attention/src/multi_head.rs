@@ -1,10 +1,11 @@
 //! Several heads side by side: project, attend, merge.
 
 use burn::{
-    module::Module,
+    module::{Module, Param},
     nn::{Linear, RmsNorm},
     tensor::Tensor,
 };
+use headlight_ops::linear;
 
 use crate::{AttentionOptions, Dropout, DropoutKey, Mask, PositionScheme, attention, attention_weights};
 
@@ -160,7 +161,7 @@ impl MultiHeadAttention {
             let [width_in, width] = weight.weight.dims();
             let [batch, seq, x_width] = x.dims();
             assert_eq!(x_width, width_in, "a projection of [{width_in}, {width}] got an input of shape {:?}", x.dims());
-            weight.forward(x).reshape([batch, seq, n_heads, width / n_heads]).swap_dims(1, 2)
+            apply(weight, x).reshape([batch, seq, n_heads, width / n_heads]).swap_dims(1, 2)
         };
         let normalize = |heads: Tensor<4>, norm: &Option<RmsNorm>| match norm {
             Some(norm) => norm.forward(heads),
@@ -244,7 +245,7 @@ impl MultiHeadAttention {
             width / self.n_heads,
             z.dims()
         );
-        self.w_o.forward(z.swap_dims(1, 2).reshape([batch, queries, width]))
+        apply(&self.w_o, z.swap_dims(1, 2).reshape([batch, queries, width]))
     }
 
     /// What each head writes, `z_h·W_O[h]`; their sum plus the bias of `W_O` is [`merge`](Self::merge)'s output.
@@ -283,6 +284,11 @@ impl MultiHeadAttention {
     pub fn options(&self) -> &AttentionOptions {
         &self.options
     }
+}
+
+/// `x·W + b`, all positions in one product.
+fn apply(projection: &Linear, x: Tensor<3>) -> Tensor<3> {
+    linear(x, projection.weight.val(), projection.bias.as_ref().map(Param::val))
 }
 
 /// The mask with a position scheme's bias on top.

@@ -1,4 +1,5 @@
-//! The operations of a transformer beside attention: layer norm, GELU, the loss, and the optimizer's step.
+//! The operations of a transformer beside attention's scores and weights: linear maps, norms,
+//! activations, the loss, and the optimizer's step.
 //!
 //! Each is written once as plain tensor operations, which say what it means, and once as a kernel for Burn's CPU
 //! backend Flex with a hand-written backward pass: one pass over memory instead of many. Which of the two runs shows
@@ -10,8 +11,14 @@ mod gelu;
 #[cfg(feature = "flex")]
 mod kernel;
 mod layer_norm;
+mod linear;
+mod rms_norm;
+mod swiglu;
 
 pub use adamw::{AdamWStep, adamw};
 pub use cross_entropy::cross_entropy;
-pub use gelu::gelu;
+pub use gelu::{gelu, gelu_tanh};
 pub use layer_norm::layer_norm;
+pub use linear::linear;
+pub use rms_norm::rms_norm;
+pub use swiglu::swiglu;

@@ -2,7 +2,7 @@
 
 use burn::optim::{AdamWConfig, Optimizer};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_ops::{AdamWStep, adamw, cross_entropy, gelu, layer_norm};
+use headlight_ops::{AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, rms_norm, swiglu};
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
     (0..count).map(|i| f64::from((((i * 7919 + salt * 104_729) % 10_007) as f32 / 10_007.0 - 0.5) * 6.0)).collect()
@@ -104,6 +104,122 @@ fn gelu_and_its_gradient() {
 }
 
 #[test]
+fn gelu_tanh_and_its_gradient() {
+    let (factor, cubic) = ((2.0 / std::f64::consts::PI).sqrt(), 0.044_715);
+    let tanh = |x: f64| (factor * (x + cubic * x.powi(3))).tanh();
+    let slope =
+        |x: f64| 0.5 * (1.0 + tanh(x)) + 0.5 * x * (1.0 - tanh(x).powi(2)) * factor * (1.0 + 3.0 * cubic * x * x);
+    for dims in SHAPES {
+        let count = dims.iter().product();
+        let (x, upstream) = (numbers(count, 5), numbers(count, 6));
+        let expected_y: Vec<f64> = x.iter().map(|&x| 0.5 * x * (1.0 + tanh(x))).collect();
+        let expected_d_x: Vec<f64> = x.iter().zip(&upstream).map(|(&x, upstream)| upstream * slope(x)).collect();
+        for device in devices() {
+            let x = tensor(&x, dims, &device).require_grad();
+            let y = gelu_tanh(x.clone());
+            let gradients = (y.clone() * tensor(&upstream, dims, &device)).sum().backward();
+            assert_close("y", &values(y), &expected_y);
+            assert_close("d_x", &values(x.grad(&gradients).unwrap()), &expected_d_x);
+        }
+    }
+}
+
+#[test]
+fn swiglu_and_its_gradients() {
+    for dims in SHAPES {
+        let count = dims.iter().product();
+        let (gate, up, upstream) = (numbers(count, 5), numbers(count, 6), numbers(count, 7));
+        let share = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let each = |f: &dyn Fn(usize) -> f64| (0..count).map(f).collect::<Vec<_>>();
+        let y = each(&|i| gate[i] * share(gate[i]) * up[i]);
+        let slope = |x: f64| share(x) + x * share(x) * (1.0 - share(x));
+        let d_gate = each(&|i| upstream[i] * up[i] * slope(gate[i]));
+        let d_up = each(&|i| upstream[i] * gate[i] * share(gate[i]));
+        for device in devices() {
+            let (gate, up) = (tensor(&gate, dims, &device).require_grad(), tensor(&up, dims, &device).require_grad());
+            let output = swiglu(gate.clone(), up.clone());
+            assert_close("y", &values(output.clone()), &y);
+            let gradients = (output * tensor(&upstream, dims, &device)).sum().backward();
+            assert_close("d_gate", &values(gate.grad(&gradients).unwrap()), &d_gate);
+            assert_close("d_up", &values(up.grad(&gradients).unwrap()), &d_up);
+        }
+    }
+}
+
+#[test]
+fn rms_norm_and_its_gradients() {
+    for dims in SHAPES.into_iter().filter(|dims| dims[2] > 1) {
+        let [batch, pos, width] = dims;
+        let count = batch * pos * width;
+        let (x, upstream, gain) = (numbers(count, 1), numbers(count, 2), numbers(width, 3));
+        let n = width as f64;
+        let (mut y, mut d_x, mut d_gain) = (vec![0.0; count], vec![0.0; count], vec![0.0; width]);
+        for row in 0..batch * pos {
+            let at = |i: usize| row * width + i;
+            let inverse = 1.0 / ((0..width).map(|i| x[at(i)].powi(2)).sum::<f64>() / n + 1e-5).sqrt();
+            let normal = |i: usize| x[at(i)] * inverse;
+            let g = |i: usize| upstream[at(i)] * gain[i];
+            let mean_gn = (0..width).map(|i| g(i) * normal(i)).sum::<f64>() / n;
+            for i in 0..width {
+                y[at(i)] = normal(i) * gain[i];
+                d_x[at(i)] = inverse * (g(i) - normal(i) * mean_gn);
+                d_gain[i] += upstream[at(i)] * normal(i);
+            }
+        }
+        for device in devices() {
+            let x = tensor(&x, dims, &device).require_grad();
+            let gain = tensor(&gain, [width], &device).require_grad();
+            let output = rms_norm(x.clone(), gain.clone(), 1e-5);
+            assert_close("y", &values(output.clone()), &y);
+            let gradients = (output * tensor(&upstream, dims, &device)).sum().backward();
+            assert_close("d_x", &values(x.grad(&gradients).unwrap()), &d_x);
+            assert_close("d_gain", &values(gain.grad(&gradients).unwrap()), &d_gain);
+        }
+    }
+}
+
+#[test]
+fn linear_and_its_gradients() {
+    for [batch, pos, width] in SHAPES {
+        for width_out in [1, 3, 65] {
+            let (rows, count) = (batch * pos, batch * pos * width_out);
+            let (x, weight) = (numbers(rows * width, 1), numbers(width * width_out, 2));
+            let (bias, upstream) = (numbers(width_out, 3), numbers(count, 4));
+            let mut y: Vec<f64> = (0..count).map(|i| bias[i % width_out]).collect();
+            let (mut d_x, mut d_weight) = (vec![0.0; x.len()], vec![0.0; weight.len()]);
+            let mut d_bias = vec![0.0; width_out];
+            for row in 0..rows {
+                for o in 0..width_out {
+                    let g = upstream[row * width_out + o];
+                    d_bias[o] += g;
+                    for i in 0..width {
+                        y[row * width_out + o] += x[row * width + i] * weight[i * width_out + o];
+                        d_x[row * width + i] += g * weight[i * width_out + o];
+                        d_weight[i * width_out + o] += g * x[row * width + i];
+                    }
+                }
+            }
+            for device in devices() {
+                let x = tensor(&x, [batch, pos, width], &device).require_grad();
+                let weight = tensor(&weight, [width, width_out], &device).require_grad();
+                let bias = tensor(&bias, [width_out], &device).require_grad();
+                let output = linear(x.clone(), weight.clone(), Some(bias.clone()));
+                let without = linear(x.clone(), weight.clone(), None) + bias.clone().unsqueeze();
+                assert_close("y", &values(output.clone()), &y);
+                assert_close("y without a bias", &values(without.clone()), &y);
+                for output in [output, without] {
+                    let upstream = tensor(&upstream, [batch, pos, width_out], &device);
+                    let gradients = (output * upstream).sum().backward();
+                    assert_close("d_x", &values(x.grad(&gradients).unwrap()), &d_x);
+                    assert_close("d_weight", &values(weight.grad(&gradients).unwrap()), &d_weight);
+                    assert_close("d_bias", &values(bias.grad(&gradients).unwrap()), &d_bias);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn cross_entropy_and_its_gradient() {
     for dims in SHAPES {
         let [rows, positions, vocabulary] = dims;
@@ -150,7 +266,10 @@ fn views_are_read_where_they_lie() {
     let (gain, bias) = (Tensor::ones([4], &device), Tensor::zeros([4], &device));
     let norm = |x| values(layer_norm(x, gain.clone(), bias.clone(), 1e-5));
     assert_eq!(norm(view.clone()), norm(copy.clone()));
-    assert_eq!(values(gelu(view)), values(gelu(copy)));
+    assert_eq!(values(gelu(view.clone())), values(gelu(copy.clone())));
+    let weight = tensor(&numbers(12, 8), [3, 4], &device).transpose();
+    assert_eq!(values(linear(view, weight.clone(), None)), values(linear(copy, weight.clone(), None)));
+    assert_eq!(values(linear(x.clone(), weight.clone(), None)), values(x.clone().matmul(weight.unsqueeze())));
     let part = x.clone().narrow(1, 1, 2);
     assert_eq!(values(gelu(part)), values(gelu(x).narrow(1, 1, 2)));
 }

@@ -5,6 +5,7 @@ use burn::{
     tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{AttentionOptions, ConfigError, Mask, MultiHeadAttentionConfig};
+use headlight_ops::linear;
 
 use crate::{
     Activation, AttentionSite, Block, BlockSite, FeedForward, LayerNorm, NoProbe, Probe, Site, initialize::initialize,
@@ -161,7 +162,7 @@ impl Decoder {
         for (layer, block) in self.blocks.iter().enumerate() {
             x = block.forward(x, &mask, layer, probe);
         }
-        self.ln_final.forward(x, Site::LnFinal, probe).matmul(self.w_u.val().unsqueeze())
+        linear(self.ln_final.forward(x, Site::LnFinal, probe), self.w_u.val(), None)
     }
 
     /// The longest sequence.

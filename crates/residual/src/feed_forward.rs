@@ -1,10 +1,12 @@
 //! The feed-forward: each position on its own, wide in the middle.
 
 use burn::{
-    module::Module,
+    module::{Module, Param},
     nn::{Linear, LinearConfig},
     tensor::{Device, Tensor, activation},
 };
+
+use headlight_ops::linear;
 
 use crate::{MlpSite, Probe, Site, probe::visit};
 
@@ -43,11 +45,16 @@ impl FeedForward {
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
     pub fn forward<P: Probe>(&self, x: Tensor<3>, layer: usize, probe: &mut P) -> Tensor<3> {
-        let pre = visit(probe, Site::Mlp(layer, MlpSite::Pre), self.w_in.forward(x));
+        let pre = visit(
+            probe,
+            Site::Mlp(layer, MlpSite::Pre),
+            linear(x, self.w_in.weight.val(), self.w_in.bias.as_ref().map(Param::val)),
+        );
         let post = match self.activation {
             Activation::Relu => activation::relu(pre),
             Activation::Gelu => headlight_ops::gelu(pre),
         };
-        self.w_out.forward(visit(probe, Site::Mlp(layer, MlpSite::Post), post))
+        let post = visit(probe, Site::Mlp(layer, MlpSite::Post), post);
+        linear(post, self.w_out.weight.val(), self.w_out.bias.as_ref().map(Param::val))
     }
 }

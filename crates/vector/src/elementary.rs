@@ -41,6 +41,13 @@ pub fn tanh(x: f32) -> f32 {
     1.0 - 2.0 / (exp(2.0 * bounded) + 1.0)
 }
 
+/// The logistic function `1/(1 + e^{−x})`, within 2·10⁻⁷ of the true value.
+#[inline(always)]
+#[must_use]
+pub fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x.clamp(-80.0, 80.0)))
+}
+
 /// The error function, within 5·10⁻⁷ of the true value (Abramowitz & Stegun 1964, formula 7.1.26).
 ///
 /// ```
@@ -82,10 +89,11 @@ mod tests {
     }
 
     #[test]
-    fn tanh_is_close_everywhere() {
+    fn tanh_and_sigmoid_are_close_everywhere() {
         for i in -40_000..=40_000 {
             let x = i as f32 / 1000.0;
             assert!((f64::from(tanh(x)) - f64::from(x).tanh()).abs() < 2e-7, "{x}");
+            assert!((f64::from(sigmoid(x)) - 1.0 / (1.0 + (-f64::from(x)).exp())).abs() < 2e-7, "{x}");
         }
     }
 

@@ -8,9 +8,9 @@ mod elementary;
 mod lanes;
 mod matrix;
 
-pub use elementary::{erf, exp, tanh};
+pub use elementary::{erf, exp, sigmoid, tanh};
 pub use lanes::{LANES, dot, exp_and_sum, max_of, sum_of};
-pub use matrix::{Matrix, product};
+pub use matrix::{Matrix, new_product, product};
 
 /// Loops over numbers, with what they need.
 ///

@@ -62,8 +62,8 @@ impl<'a> Matrix<'a> {
 /// If the sizes do not fit together or reach outside their slices.
 #[allow(unsafe_code, reason = "the library's entry takes pointers; every bound is checked before")]
 pub fn product(out: &mut [f32], out_stride: usize, add: bool, factor: f32, left: Matrix, right: Matrix) {
-    let (rows, inner, columns) = (left.rows, left.columns, right.columns);
-    assert!(right.rows == inner, "matrix product of {rows}×{inner} and {}×{columns}", right.rows);
+    let (rows, columns) = (left.rows, right.columns);
+    assert_inside(left, right);
     if rows == 0 || columns == 0 {
         return;
     }
@@ -71,21 +71,81 @@ pub fn product(out: &mut [f32], out_stride: usize, add: bool, factor: f32, left:
         out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
         "matrix product outside its slice"
     );
-    if inner == 0 {
+    if left.columns == 0 {
         if !add {
             out.chunks_mut(out_stride).take(rows).for_each(|row| row[..columns].fill(0.0));
         }
         return;
     }
-    assert!(left.last_index() < left.data.len() && right.last_index() < right.data.len(), "matrix outside its slice");
     // SAFETY: both inputs and the output lie inside their slices, as asserted; the output is borrowed mutably, so it
     // overlaps neither input.
+    unsafe { multiply(out.as_mut_ptr(), out_stride, add, factor, left, right, Parallelism::None) }
+}
+
+/// `left·right + bias` as new rows, one after the other, on all threads of the current pool where that pays.
+///
+/// The rows are written once: nothing is cleared before.
+///
+/// # Panics
+/// If the sizes do not fit together or reach outside their slices.
+#[must_use]
+#[allow(unsafe_code, reason = "the library's entry takes pointers; every bound is checked before")]
+pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32> {
+    let (rows, columns) = (left.rows, right.columns);
+    assert_inside(left, right);
+    assert!(bias.is_none_or(|bias| bias.len() == columns), "{columns} columns with another number of biases");
+    let size = rows * columns;
+    let mut out = Vec::with_capacity(size);
+    if let Some(bias) = bias {
+        (0..rows).for_each(|_| out.extend_from_slice(bias));
+    }
+    if size == 0 || left.columns == 0 {
+        out.resize(size, 0.0);
+        return out;
+    }
+    let pays = rayon::current_num_threads() > 1 && size * left.columns >= MOST_ALONE;
+    let threads = if pays { Parallelism::Rayon(0) } else { Parallelism::None };
+    // SAFETY: both inputs lie inside their slices, as asserted; `out` has room for rows·columns numbers and is nobody
+    // else's. They are all written: read before only where the bias has filled them.
+    unsafe {
+        multiply(out.as_mut_ptr(), columns, bias.is_some(), 1.0, left, right, threads);
+        out.set_len(size);
+    }
+    out
+}
+
+/// Multiplications that one thread does before a second one is worth waking.
+const MOST_ALONE: usize = 1 << 22;
+
+fn assert_inside(left: Matrix, right: Matrix) {
+    let (rows, inner, columns) = (left.rows, left.columns, right.columns);
+    assert!(right.rows == inner, "matrix product of {rows}×{inner} and {}×{columns}", right.rows);
+    if rows > 0 && inner > 0 && columns > 0 {
+        let inside = left.last_index() < left.data.len() && right.last_index() < right.data.len();
+        assert!(inside, "matrix outside its slice");
+    }
+}
+
+/// # Safety
+/// No size is 0, both inputs lie inside their slices, and row `i` of `out` may be written (with `add`, also read) from
+/// `i·out_stride` on.
+#[allow(unsafe_code, reason = "the library's entry takes pointers")]
+unsafe fn multiply(
+    out: *mut f32,
+    out_stride: usize,
+    add: bool,
+    factor: f32,
+    left: Matrix,
+    right: Matrix,
+    threads: Parallelism,
+) {
+    // SAFETY: the caller's promise.
     unsafe {
         gemm::gemm(
-            rows,
-            columns,
-            inner,
-            out.as_mut_ptr(),
+            left.rows,
+            right.columns,
+            left.columns,
+            out,
             1,
             out_stride as isize,
             add,
@@ -100,7 +160,7 @@ pub fn product(out: &mut [f32], out_stride: usize, add: bool, factor: f32, left:
             false,
             false,
             false,
-            Parallelism::None,
+            threads,
         );
     }
 }
@@ -126,5 +186,12 @@ mod tests {
         assert_eq!(apart, [19.0, 22.0, 9.0, 9.0, 43.0, 50.0]);
         product(&mut apart, 4, false, 1.0, Matrix::dense(&[], 2, 0), Matrix::dense(&[], 0, 2));
         assert_eq!(apart, [0.0, 0.0, 9.0, 9.0, 0.0, 0.0]);
+
+        let (a, b) = (Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2));
+        assert_eq!(new_product(a, b, None), [19.0, 22.0, 43.0, 50.0]);
+        assert_eq!(new_product(a, b, Some(&[1.0, -1.0])), [20.0, 21.0, 44.0, 49.0]);
+        let nothing = Matrix::dense(&[], 2, 0);
+        assert_eq!(new_product(nothing, Matrix::dense(&[], 0, 2), Some(&[1.0, 2.0])), [1.0, 2.0, 1.0, 2.0]);
+        assert_eq!(new_product(nothing, Matrix::dense(&[], 0, 1), None), [0.0, 0.0]);
     }
 }

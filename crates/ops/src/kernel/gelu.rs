@@ -1,75 +1,123 @@
-//! `x·Φ(x)` and its derivative `Φ(x) + x·φ(x)`.
+//! `x·Φ(x)` and its derivative `Φ(x) + x·φ(x)`, with Φ itself and with its tanh approximation.
+
+use std::marker::PhantomData;
 
 use burn::backend::flex::FlexTensor;
-use headlight_vector::{Kernel, erf, exp, vectorised};
+use headlight_vector::{Kernel, erf, exp, tanh, vectorised};
 use rayon::prelude::*;
 
-use super::{numbers, shaped};
+use super::{CHUNK, numbers, shaped};
+use crate::gelu::Form;
 
-/// Numbers in one task.
-const CHUNK: usize = 1 << 14;
+pub(crate) fn forward(x: &FlexTensor, form: Form) -> FlexTensor {
+    match form {
+        Form::Exact => values::<Exact>(x),
+        Form::Tanh => values::<Tanh>(x),
+    }
+}
 
-pub(crate) fn forward(x: &FlexTensor) -> FlexTensor {
-    let x_numbers = numbers(x);
-    let mut y = vec![0.0; x_numbers.len()];
-    y.par_chunks_mut(CHUNK).zip(x_numbers.par_chunks(CHUNK)).for_each(|(y, x)| {
-        vectorised(Values { y, x });
+pub(crate) fn backward(x: &FlexTensor, form: Form, upstream: &FlexTensor) -> FlexTensor {
+    match form {
+        Form::Exact => slopes::<Exact>(x, upstream),
+        Form::Tanh => slopes::<Tanh>(x, upstream),
+    }
+}
+
+/// A distribution function and its density.
+trait Distribution: Send + Sync {
+    fn value(x: f32) -> f32;
+    fn density(x: f32) -> f32;
+}
+
+/// The standard normal.
+struct Exact;
+
+impl Distribution for Exact {
+    /// `Φ(x) = (1 + erf(x/√2))/2`
+    #[inline(always)]
+    fn value(x: f32) -> f32 {
+        0.5 + 0.5 * erf(x * std::f32::consts::FRAC_1_SQRT_2)
+    }
+
+    /// `φ(x) = e^{−x²/2}/√(2π)`
+    #[inline(always)]
+    fn density(x: f32) -> f32 {
+        const SCALE: f32 = 0.398_942_3;
+        SCALE * exp(-0.5 * x * x)
+    }
+}
+
+/// `(1 + tanh u)/2` with `u = √(2/π)·(x + c·x³)`.
+struct Tanh;
+
+/// `√(2/π)`
+const FACTOR: f32 = 0.797_884_6;
+const CUBIC: f32 = 0.044_715;
+
+impl Distribution for Tanh {
+    #[inline(always)]
+    fn value(x: f32) -> f32 {
+        0.5 + 0.5 * tanh(FACTOR * (x + CUBIC * x * x * x))
+    }
+
+    /// `(1 − tanh² u)/2 · u′`
+    #[inline(always)]
+    fn density(x: f32) -> f32 {
+        let t = tanh(FACTOR * (x + CUBIC * x * x * x));
+        0.5 * (1.0 - t * t) * FACTOR * (1.0 + 3.0 * CUBIC * x * x)
+    }
+}
+
+fn values<D: Distribution>(x: &FlexTensor) -> FlexTensor {
+    let numbers_of_x = numbers(x);
+    let mut y = vec![0.0; numbers_of_x.len()];
+    y.par_chunks_mut(CHUNK).zip(numbers_of_x.par_chunks(CHUNK)).for_each(|(y, x)| {
+        vectorised(Values { y, x, of: PhantomData::<D> });
     });
     shaped(y, x.layout().shape().clone())
 }
 
-pub(crate) fn backward(x: &FlexTensor, upstream: &FlexTensor) -> FlexTensor {
-    let (x_numbers, upstream) = (numbers(x), numbers(upstream));
-    let mut gradient = vec![0.0; x_numbers.len()];
-    let chunks = x_numbers.par_chunks(CHUNK).zip(upstream.par_chunks(CHUNK));
+fn slopes<D: Distribution>(x: &FlexTensor, upstream: &FlexTensor) -> FlexTensor {
+    let (numbers_of_x, upstream) = (numbers(x), numbers(upstream));
+    let mut gradient = vec![0.0; numbers_of_x.len()];
+    let chunks = numbers_of_x.par_chunks(CHUNK).zip(upstream.par_chunks(CHUNK));
     gradient.par_chunks_mut(CHUNK).zip(chunks).for_each(|(gradient, (x, upstream))| {
-        vectorised(Slopes { gradient, x, upstream });
+        vectorised(Slopes { gradient, x, upstream, of: PhantomData::<D> });
     });
     shaped(gradient, x.layout().shape().clone())
 }
 
-struct Values<'a> {
+struct Values<'a, D> {
     y: &'a mut [f32],
     x: &'a [f32],
+    of: PhantomData<D>,
 }
 
-impl Kernel for Values<'_> {
+impl<D: Distribution> Kernel for Values<'_, D> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         for (y, &x) in self.y.iter_mut().zip(self.x) {
-            *y = x * distribution(x);
+            *y = x * D::value(x);
         }
     }
 }
 
-struct Slopes<'a> {
+struct Slopes<'a, D> {
     gradient: &'a mut [f32],
     x: &'a [f32],
     upstream: &'a [f32],
+    of: PhantomData<D>,
 }
 
-impl Kernel for Slopes<'_> {
+impl<D: Distribution> Kernel for Slopes<'_, D> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         for ((gradient, &x), &upstream) in self.gradient.iter_mut().zip(self.x).zip(self.upstream) {
-            *gradient = upstream * (distribution(x) + x * density(x));
+            *gradient = upstream * (D::value(x) + x * D::density(x));
         }
     }
-}
-
-/// `Φ(x) = (1 + erf(x/√2))/2`
-#[inline(always)]
-fn distribution(x: f32) -> f32 {
-    0.5 + 0.5 * erf(x * std::f32::consts::FRAC_1_SQRT_2)
-}
-
-/// `φ(x) = e^{−x²/2}/√(2π)`
-#[inline(always)]
-fn density(x: f32) -> f32 {
-    const SCALE: f32 = 0.398_942_3;
-    SCALE * exp(-0.5 * x * x)
 }

@@ -4,7 +4,7 @@ use burn::{backend::flex::FlexTensor, tensor::Shape};
 use headlight_vector::{Kernel, dot, sum_of, vectorised};
 use rayon::prelude::*;
 
-use super::{ROWS, numbers, shaped, width};
+use super::{ROWS, numbers, shaped, sum_in_order, width};
 
 /// What forward saved: the input, the gain, and for each row (mean, 1/√(variance + ε)).
 #[derive(Debug, Clone)]
@@ -37,20 +37,13 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 3] 
     let width = width(&saved.x);
     let (x, gain, upstream) = (numbers(&saved.x), numbers(&saved.gain), numbers(upstream));
     let mut d_x = vec![0.0; x.len()];
-    // Each block of rows has its own sums for gain and bias; they are added in the order of the blocks.
-    let sums: Vec<(Vec<f32>, Vec<f32>)> = d_x
+    let (of_gain, of_bias): (Vec<_>, Vec<_>) = d_x
         .par_chunks_mut(ROWS * width)
         .zip(x.par_chunks(ROWS * width).zip(upstream.par_chunks(ROWS * width)))
         .zip(saved.statistics.par_chunks(ROWS))
         .map(|((d_x, (x, upstream)), statistics)| vectorised(Gradients { d_x, x, upstream, gain, statistics }))
-        .collect();
-    let (mut d_gain, mut d_bias) = (vec![0.0; width], vec![0.0; width]);
-    for (gain, bias) in &sums {
-        for i in 0..width {
-            d_gain[i] += gain[i];
-            d_bias[i] += bias[i];
-        }
-    }
+        .unzip();
+    let (d_gain, d_bias) = (sum_in_order(&of_gain, width), sum_in_order(&of_bias, width));
     let row = |data| shaped(data, Shape::new([width]));
     [shaped(d_x, saved.x.layout().shape().clone()), row(d_gain), row(d_bias)]
 }

@@ -5,7 +5,10 @@ mod adamw;
 mod cross_entropy;
 mod gelu;
 mod layer_norm;
+mod linear;
 mod operation;
+mod rms_norm;
+mod swiglu;
 
 use burn::{
     backend::{Dispatch, DispatchDevice, flex::FlexTensor},
@@ -13,10 +16,13 @@ use burn::{
 };
 use operation::Fused;
 
-use crate::AdamWStep;
+use crate::{AdamWStep, gelu::Form};
 
 /// Rows worked on together. Fixed, so that sums over rows are added in the same order on any number of threads.
 const ROWS: usize = 64;
+
+/// Numbers worked on together where each stands alone.
+const CHUNK: usize = 1 << 14;
 
 pub(crate) fn cross_entropy(logits: &Tensor<3>, targets: &Tensor<2, Int>, weights: &Tensor<2>) -> Option<Tensor<1>> {
     let applies = applies(&logits.device(), &[logits.dtype(), weights.dtype()]) && !logits.dims().contains(&0);
@@ -30,9 +36,9 @@ pub(crate) fn cross_entropy(logits: &Tensor<3>, targets: &Tensor<2, Int>, weight
     })
 }
 
-pub(crate) fn gelu(x: &Tensor<3>) -> Option<Tensor<3>> {
+pub(crate) fn gelu(x: &Tensor<3>, form: Form) -> Option<Tensor<3>> {
     let applies = applies(&x.device(), &[x.dtype()]) && !x.dims().contains(&0);
-    applies.then(|| Tensor::from_dispatch(<Dispatch as Fused>::fused_gelu(x.clone().into_dispatch())))
+    applies.then(|| Tensor::from_dispatch(<Dispatch as Fused>::fused_gelu(x.clone().into_dispatch(), form)))
 }
 
 pub(crate) fn layer_norm(x: &Tensor<3>, gain: &Tensor<1>, bias: &Tensor<1>, epsilon: f64) -> Option<Tensor<3>> {
@@ -44,6 +50,34 @@ pub(crate) fn layer_norm(x: &Tensor<3>, gain: &Tensor<1>, bias: &Tensor<1>, epsi
             bias.clone().into_dispatch(),
             epsilon as f32,
         ))
+    })
+}
+
+pub(crate) fn linear(x: &Tensor<3>, weight: &Tensor<2>, bias: Option<&Tensor<1>>) -> Option<Tensor<3>> {
+    let dtypes = [x.dtype(), weight.dtype(), bias.map_or(DType::F32, Tensor::dtype)];
+    let applies = applies(&x.device(), &dtypes) && !x.dims().contains(&0) && !weight.dims().contains(&0);
+    applies.then(|| {
+        let (x, weight) = (x.clone().into_dispatch(), weight.clone().into_dispatch());
+        Tensor::from_dispatch(match bias {
+            Some(bias) => <Dispatch as Fused>::fused_linear_with_bias(x, weight, bias.clone().into_dispatch()),
+            None => <Dispatch as Fused>::fused_linear(x, weight),
+        })
+    })
+}
+
+pub(crate) fn rms_norm(x: &Tensor<3>, gain: &Tensor<1>, epsilon: f64) -> Option<Tensor<3>> {
+    let applies = applies(&x.device(), &[x.dtype(), gain.dtype()]) && !x.dims().contains(&0);
+    applies.then(|| {
+        let (x, gain) = (x.clone().into_dispatch(), gain.clone().into_dispatch());
+        Tensor::from_dispatch(<Dispatch as Fused>::fused_rms_norm(x, gain, epsilon as f32))
+    })
+}
+
+pub(crate) fn swiglu(gate: &Tensor<3>, up: &Tensor<3>) -> Option<Tensor<3>> {
+    let applies = applies(&gate.device(), &[gate.dtype(), up.dtype()]) && !gate.dims().contains(&0);
+    applies.then(|| {
+        let (gate, up) = (gate.clone().into_dispatch(), up.clone().into_dispatch());
+        Tensor::from_dispatch(<Dispatch as Fused>::fused_swiglu(gate, up))
     })
 }
 
@@ -89,4 +123,15 @@ fn shaped(data: Vec<f32>, shape: Shape) -> FlexTensor {
 fn width(tensor: &FlexTensor) -> usize {
     let shape = tensor.layout().shape();
     shape[shape.num_dims() - 1]
+}
+
+/// Sums of blocks of rows, added in the order of the blocks: the same on any number of threads.
+fn sum_in_order(blocks: &[Vec<f32>], width: usize) -> Vec<f32> {
+    let mut total = vec![0.0; width];
+    for block in blocks {
+        for (total, x) in total.iter_mut().zip(block) {
+            *total += x;
+        }
+    }
+    total
 }

@@ -14,7 +14,8 @@ use burn::backend::{
     tensor::{FloatTensor, IntTensor},
 };
 
-use super::{contiguous, cross_entropy, gelu, layer_norm, numbers, width};
+use super::{contiguous, cross_entropy, gelu, layer_norm, linear, numbers, rms_norm, swiglu, width};
+use crate::gelu::Form;
 
 /// The fused operations; what they compute is said where they are exported.
 #[backend_extension(Flex, Autodiff)]
@@ -24,13 +25,21 @@ pub(crate) trait Fused: Backend {
         targets: IntTensor<Self>,
         weights: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
-    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn fused_gelu(x: FloatTensor<Self>, form: Form) -> FloatTensor<Self>;
     fn fused_layer_norm(
         x: FloatTensor<Self>,
         gain: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         epsilon: f32,
     ) -> FloatTensor<Self>;
+    fn fused_linear(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self>;
+    fn fused_linear_with_bias(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+    fn fused_rms_norm(x: FloatTensor<Self>, gain: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self>;
+    fn fused_swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 
 impl Fused for Flex {
@@ -40,12 +49,28 @@ impl Fused for Flex {
         cross_entropy::forward(&logits, &targets, &contiguous(weights)).0
     }
 
-    fn fused_gelu(x: FlexTensor) -> FlexTensor {
-        gelu::forward(&contiguous(x))
+    fn fused_gelu(x: FlexTensor, form: Form) -> FlexTensor {
+        gelu::forward(&contiguous(x), form)
     }
 
     fn fused_layer_norm(x: FlexTensor, gain: FlexTensor, bias: FlexTensor, epsilon: f32) -> FlexTensor {
         layer_norm::forward(&contiguous(x), &contiguous(gain), &contiguous(bias), epsilon).0
+    }
+
+    fn fused_linear(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
+        linear::forward(&contiguous(x), &contiguous(weight), None)
+    }
+
+    fn fused_linear_with_bias(x: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> FlexTensor {
+        linear::forward(&contiguous(x), &contiguous(weight), Some(&contiguous(bias)))
+    }
+
+    fn fused_rms_norm(x: FlexTensor, gain: FlexTensor, epsilon: f32) -> FlexTensor {
+        rms_norm::forward(&contiguous(x), &contiguous(gain), epsilon).0
+    }
+
+    fn fused_swiglu(gate: FlexTensor, up: FlexTensor) -> FlexTensor {
+        swiglu::forward(&contiguous(gate), &contiguous(up))
     }
 }
 
@@ -68,12 +93,12 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
         }
     }
 
-    fn fused_gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+    fn fused_gelu(x: FloatTensor<Self>, form: Form) -> FloatTensor<Self> {
         let (x, node) = x.into_parts();
         let x = contiguous(x);
-        let y = gelu::forward(&x);
+        let y = gelu::forward(&x, form);
         match Gelu.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(x, y),
+            OpsKind::Tracked(prep) => prep.finish((x, form), y),
             OpsKind::UnTracked(prep) => prep.finish(y),
         }
     }
@@ -90,6 +115,51 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
         let (y, statistics) = layer_norm::forward(&x, &gain, &bias, epsilon);
         match LayerNorm.prepare::<C>([x_node, gain_node, bias_node]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish(layer_norm::Saved { x, gain, statistics: Arc::new(statistics) }, y),
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
+    }
+
+    fn fused_linear(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
+        let (x, weight) = (contiguous(x), contiguous(weight));
+        let y = linear::forward(&x, &weight, None);
+        match Linear.prepare::<C>([x_node, weight_node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(linear::Saved { x, weight }, y),
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
+    }
+
+    fn fused_linear_with_bias(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (weight, weight_node), (bias, bias_node)) =
+            (x.into_parts(), weight.into_parts(), bias.into_parts());
+        let (x, weight) = (contiguous(x), contiguous(weight));
+        let y = linear::forward(&x, &weight, Some(&contiguous(bias)));
+        match Linear.prepare::<C>([x_node, weight_node, bias_node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(linear::Saved { x, weight }, y),
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
+    }
+
+    fn fused_rms_norm(x: FloatTensor<Self>, gain: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self> {
+        let ((x, x_node), (gain, gain_node)) = (x.into_parts(), gain.into_parts());
+        let (x, gain) = (contiguous(x), contiguous(gain));
+        let (y, inverses) = rms_norm::forward(&x, &gain, epsilon);
+        match RmsNorm.prepare::<C>([x_node, gain_node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(rms_norm::Saved { x, gain, inverses: Arc::new(inverses) }, y),
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
+    }
+
+    fn fused_swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((gate, gate_node), (up, up_node)) = (gate.into_parts(), up.into_parts());
+        let (gate, up) = (contiguous(gate), contiguous(up));
+        let y = swiglu::forward(&gate, &up);
+        match SwiGlu.prepare::<C>([gate_node, up_node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(swiglu::Saved { gate, up }, y),
             OpsKind::UnTracked(prep) => prep.finish(y),
         }
     }
@@ -112,11 +182,12 @@ impl Backward<Flex, 1> for CrossEntropy {
 struct Gelu;
 
 impl Backward<Flex, 1> for Gelu {
-    type State = FlexTensor;
+    type State = (FlexTensor, Form);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let upstream = contiguous(grads.consume::<Flex>(&ops.node));
-        let gradient = gelu::backward(&ops.state, &upstream);
+        let (x, form) = &ops.state;
+        let gradient = gelu::backward(x, *form, &upstream);
         register(ops, [gradient], grads);
     }
 }
@@ -130,6 +201,53 @@ impl Backward<Flex, 3> for LayerNorm {
     fn backward(self, ops: Ops<Self::State, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
         let upstream = contiguous(grads.consume::<Flex>(&ops.node));
         let gradients = layer_norm::backward(&ops.state, &upstream);
+        register(ops, gradients, grads);
+    }
+}
+
+/// With or without a bias.
+#[derive(Debug)]
+struct Linear;
+
+impl<const N: usize> Backward<Flex, N> for Linear {
+    type State = linear::Saved;
+
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = contiguous(grads.consume::<Flex>(&ops.node));
+        for (input, parent) in ops.parents.into_iter().enumerate() {
+            let Some(parent) = parent else { continue };
+            let gradient = match input {
+                0 => linear::backward_x(&ops.state, &upstream),
+                1 => linear::backward_weight(&ops.state, &upstream),
+                _ => linear::backward_bias(&upstream),
+            };
+            grads.register::<Flex>(parent.id, gradient);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RmsNorm;
+
+impl Backward<Flex, 2> for RmsNorm {
+    type State = rms_norm::Saved;
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = contiguous(grads.consume::<Flex>(&ops.node));
+        let gradients = rms_norm::backward(&ops.state, &upstream);
+        register(ops, gradients, grads);
+    }
+}
+
+#[derive(Debug)]
+struct SwiGlu;
+
+impl Backward<Flex, 2> for SwiGlu {
+    type State = swiglu::Saved;
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = contiguous(grads.consume::<Flex>(&ops.node));
+        let gradients = swiglu::backward(&ops.state, &upstream);
         register(ops, gradients, grads);
     }
 }
