@@ -1,5 +1,10 @@
 //! How sure is a mean? Draw the sequences again, with replacement (Efron & Tibshirani 1993, chapter 13).
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -14,25 +19,40 @@ pub(crate) struct Share {
 
 /// The 95 % percentile interval of `Σ sum / Σ rows` over sequences.
 pub(crate) fn interval_of_ratio(shares: &[Share]) -> (f64, f64) {
-    // The same draws for every head and every call: differences come from the data alone.
-    let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let mut means: Vec<f64> = (0..RESAMPLES)
-        .filter_map(|_| {
-            let (mut sum, mut rows) = (0.0, 0);
-            for _ in 0..shares.len() {
-                let share = shares[rng.random_range(0..shares.len())];
-                sum += share.sum;
-                rows += share.rows;
-            }
-            (rows > 0).then(|| sum / rows as f64)
-        })
-        .collect();
+    let mean = |counts: &[f64]| {
+        let (mut sum, mut rows) = (0.0, 0.0);
+        for (share, count) in shares.iter().zip(counts) {
+            sum += share.sum * count;
+            rows += share.rows as f64 * count;
+        }
+        (rows > 0.0).then(|| sum / rows)
+    };
+    let resamples = resamples_of(shares.len());
+    let mut means: Vec<f64> = resamples.chunks_exact(shares.len().max(1)).filter_map(mean).collect();
     means.sort_by(f64::total_cmp);
     let at = |quantile: f64| {
         let index = (quantile * (means.len().max(1) - 1) as f64).round() as usize;
         means.get(index).copied().unwrap_or(f64::NAN)
     };
     (at(0.025), at(0.975))
+}
+
+/// How often each of `count` sequences is drawn, resample after resample: the same for every head and every call, so
+/// that differences come from the data alone. Drawn once and kept, since scores come by the hundred.
+fn resamples_of(count: usize) -> Arc<[f64]> {
+    static KEPT: Mutex<BTreeMap<usize, Arc<[f64]>>> = Mutex::new(BTreeMap::new());
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let draw = || {
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let mut counts = vec![0.0; RESAMPLES * count];
+        for counts in counts.chunks_exact_mut(count.max(1)) {
+            for _ in 0..count {
+                counts[rng.random_range(0..count)] += 1.0;
+            }
+        }
+        counts.into()
+    };
+    Arc::clone(kept.entry(count).or_insert_with(draw))
 }
 
 #[cfg(test)]

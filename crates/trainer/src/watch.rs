@@ -100,7 +100,7 @@ pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<V
     let layers = sites
         .into_iter()
         .filter_map(|site| capture.get::<4>(site))
-        .map(|pattern| pattern.into_data().iter::<f32>().collect())
+        .map(|pattern| pattern.into_data().convert::<f32>().try_into_vec::<f32>().expect("the numbers are f32 now"))
         .collect();
     (layers, [rows, model.n_heads(), length])
 }
