@@ -57,14 +57,22 @@ impl Dropout {
     /// `[batch, heads, queries, keys]`: 0 where a weight falls, else `1/(1 − probability)`.
     pub(crate) fn factors(&self, dims: [usize; 4], device: &Device) -> Tensor<4> {
         let [batch, heads, queries, keys] = dims;
-        let kept = (1.0 / (1.0 - self.probability)) as f32;
         let mut factors = Vec::with_capacity(batch * heads * queries * keys);
-        for row in 0..batch as u64 {
-            let mut rng = self.rng_of_row(row);
-            let draw = |_| if rng.random::<f64>() < self.probability { 0.0 } else { kept };
-            factors.extend((0..heads * queries * keys).map(draw));
+        for row in 0..batch {
+            factors.extend(self.factors_from(row, 0).take(heads * queries * keys));
         }
         Tensor::from_data(TensorData::new(factors, dims), device)
+    }
+
+    /// The factors of one batch row from weight `first` on, counted through heads, queries and keys.
+    pub(crate) fn factors_from(&self, row: usize, first: usize) -> impl Iterator<Item = f32> {
+        /// Of the generator's 32-bit words one f64 takes two.
+        const WORDS: u128 = 2;
+        let kept = (1.0 / (1.0 - self.probability)) as f32;
+        let probability = self.probability;
+        let mut rng = self.rng_of_row(row as u64);
+        rng.set_word_pos(WORDS * first as u128);
+        std::iter::repeat_with(move || if rng.random::<f64>() < probability { 0.0 } else { kept })
     }
 
     fn rng_of_row(&self, row: u64) -> ChaCha8Rng {

@@ -63,9 +63,9 @@
 //! many key as query heads, no bias on scores, and a cache that keeps queries too and computes all scores again.
 //!
 //! **From flash attention** (Dao et al. 2022). The function is the same, and so is the order of work where the cargo
-//! feature `flex` is on, the device is Burn's CPU backend, and the numbers are f32 without additive bias and dropout:
-//! blocks of keys with a running maximum, backward from one saved number a row, memory linear in the length. In all
-//! other cases plain tensor operations are composed, and the n×n weights are stored.
+//! feature `flex` is on, the device is Burn's CPU backend, and the numbers are f32: blocks of keys with a running
+//! maximum, backward from one saved number a row, memory linear in the length (but for a dense bias). In all other
+//! cases plain tensor operations are composed, and the n×n weights are stored.
 //!
 //! # What each projection learns
 //!

@@ -198,12 +198,6 @@ impl Mask {
         self.rules.is_empty() && self.bias.is_none() && !self.positions.as_ref().is_some_and(Positions::has_empty_slots)
     }
 
-    /// Whether the mask adds to the scores.
-    #[cfg(feature = "flex")]
-    pub(crate) fn has_bias(&self) -> bool {
-        self.bias.is_some()
-    }
-
     /// Whether part of the mask is written out by rows and columns, not said of positions.
     pub(crate) fn is_written_out(&self) -> bool {
         self.bias.is_some() || self.rules.iter().any(|rule| matches!(rule, Rule::Array(_)))

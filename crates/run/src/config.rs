@@ -61,8 +61,12 @@ pub struct TrainConfig {
     pub clip: f64,
     /// Parts of a batch that are worked on at the same time. It is written to `config.toml`: the result depends
     /// on it (in the last bits), never on timing.
-    #[serde(default = "default_shards")]
+    #[serde(default = "one")]
     pub shards: usize,
+    /// Parts of each shard that are worked on one after the other: memory for less of the batch at a time, the same
+    /// mean gradient.
+    #[serde(default = "one")]
+    pub accumulate: usize,
 }
 
 fn default_betas() -> [f64; 2] {
@@ -77,7 +81,7 @@ fn default_clip() -> f64 {
     1.0
 }
 
-fn default_shards() -> usize {
+fn one() -> usize {
     1
 }
 
@@ -134,6 +138,7 @@ impl Config {
             ("train.steps", train.steps),
             ("train.batch_size", train.batch_size),
             ("train.shards", train.shards),
+            ("train.accumulate", train.accumulate),
             ("log.every", log.every),
             ("log.patterns_every", log.patterns_every),
             ("checkpoint.every", checkpoint.every),
@@ -169,6 +174,12 @@ impl Config {
             "train.shards",
             train.shards,
             format_args!("must divide train.batch_size = {}", train.batch_size),
+        )?;
+        require(
+            (train.batch_size / train.shards).is_multiple_of(train.accumulate),
+            "train.accumulate",
+            train.accumulate,
+            format_args!("must divide the {} sequences of a shard", train.batch_size / train.shards),
         )?;
         task.check(model)
     }

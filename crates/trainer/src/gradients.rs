@@ -1,4 +1,4 @@
-//! Gradients of the shards of a batch: summed in a fixed order, clipped by their norm as a whole.
+//! Gradients of the parts of a batch: summed in a fixed order, clipped by their norm as a whole.
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
@@ -6,12 +6,19 @@ use burn::{
     tensor::Tensor,
 };
 
-/// Sums the gradients of all shards, parameter by parameter, first shard first: the result depends on the number of
-/// shards, never on which of them was ready first. Gives the sum and its Euclidean norm over all parameters.
-pub fn sum_and_norm<M: Module>(model: &M, shards: Vec<GradientsParams>) -> (GradientsParams, f64) {
-    let mut sum = Sum { shards, total: GradientsParams::new(), squared_norm: 0.0 };
+/// Sums the gradients of all parts, parameter by parameter, first part first: the result depends on the number of
+/// parts, never on which of them was ready first.
+pub fn sum<M: Module>(model: &M, parts: Vec<GradientsParams>) -> GradientsParams {
+    let mut sum = Sum { parts, total: GradientsParams::new() };
     model.visit(&mut sum);
-    (sum.total, sum.squared_norm.sqrt())
+    sum.total
+}
+
+/// The Euclidean norm over all parameters.
+pub fn norm<M: Module>(model: &M, gradients: &GradientsParams) -> f64 {
+    let mut norm = Norm { gradients, squared: 0.0 };
+    model.visit(&mut norm);
+    norm.squared.sqrt()
 }
 
 /// Scales all gradients by one factor so that their norm as a whole is at most `most` (Pascanu et al. 2013).
@@ -27,17 +34,28 @@ pub fn clip<M: Module>(model: &M, gradients: GradientsParams, norm: f64, most: f
 }
 
 struct Sum {
-    shards: Vec<GradientsParams>,
+    parts: Vec<GradientsParams>,
     total: GradientsParams,
-    squared_norm: f64,
 }
 
 impl ModuleVisitor for Sum {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let parts = self.shards.iter_mut().filter_map(|shard| shard.remove::<D>(param.id));
+        let parts = self.parts.iter_mut().filter_map(|part| part.remove::<D>(param.id));
         if let Some(gradient) = parts.reduce(|sum, part| sum + part) {
-            self.squared_norm += f64::from(gradient.clone().square().sum().into_scalar::<f32>());
             self.total.register(param.id, gradient);
+        }
+    }
+}
+
+struct Norm<'a> {
+    gradients: &'a GradientsParams,
+    squared: f64,
+}
+
+impl ModuleVisitor for Norm<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.get::<D>(param.id) {
+            self.squared += f64::from(gradient.square().sum().into_scalar::<f32>());
         }
     }
 }
@@ -86,7 +104,8 @@ mod tests {
             &linear,
         );
         // Weights [[3, 3], [0, 0]]; biases [2, 2] from each of the two: the norm is √(18 + 32).
-        let (sum, norm) = sum_and_norm(&linear, vec![first, second]);
+        let sum = sum(&linear, vec![first, second]);
+        let norm = norm(&linear, &sum);
         assert_eq!(values(&sum, &linear), (vec![3.0, 3.0, 0.0, 0.0], vec![4.0, 4.0]));
         assert!((norm - 50f64.sqrt()).abs() < 1e-6);
 

@@ -20,6 +20,7 @@ pub struct Updater {
     device: Device,
     optimizer: ModuleOptimizer,
     clip: f64,
+    accumulate: usize,
     pools: Vec<rayon::ThreadPool>,
 }
 
@@ -43,7 +44,7 @@ impl Updater {
         // for each other's pieces.
         let pool = |_| rayon::ThreadPoolBuilder::new().num_threads(1).build();
         let pools = (0..train.shards).map(pool).collect::<Result<_, _>>()?;
-        Ok(Self { device, optimizer, clip: train.clip, pools })
+        Ok(Self { device, optimizer, clip: train.clip, accumulate: train.accumulate, pools })
     }
 
     /// Moves `model` one step down the gradient of the mean loss over the scored positions of `sequences`.
@@ -53,7 +54,8 @@ impl Updater {
     pub fn update(&mut self, model: Decoder, sequences: &[Sequence], learning_rate: f64) -> (Decoder, Update) {
         let scored = count_scored(sequences).max(1) as f64;
         let (losses, shards) = self.shards(&model, sequences, scored);
-        let (gradients, gradient_norm) = gradients::sum_and_norm(&model, shards);
+        let gradients = gradients::sum(&model, shards);
+        let gradient_norm = gradients::norm(&model, &gradients);
         let gradients = gradients::clip(&model, gradients, gradient_norm, self.clip);
         let model = self.optimizer.step(learning_rate, model, gradients);
         (model, Update { loss: losses.iter().sum(), gradient_norm })
@@ -62,11 +64,20 @@ impl Updater {
     /// Each shard's part of the loss and of the gradient; parts are divided by the whole batch's count, so that they
     /// add up to the mean.
     fn shards(&self, model: &Decoder, sequences: &[Sequence], scored: f64) -> (Vec<f64>, Vec<GradientsParams>) {
-        let work = |model: Decoder, rows: &[Sequence]| {
+        let rows_at_once = sequences.len().div_ceil(self.pools.len() * self.accumulate);
+        let work = |model: &Decoder, rows: &[Sequence]| {
             let batch = Batch::new(rows, &self.device);
             let loss = summed_loss(model.forward(batch.inputs.clone()), &batch).div_scalar(scored);
-            let gradients = GradientsParams::from_grads(loss.backward(), &model);
+            let gradients = GradientsParams::from_grads(loss.backward(), model);
             (f64::from(loss.into_scalar::<f32>()), gradients)
+        };
+        // One part after the other: only the sum of their gradients is kept.
+        let shard = |model: Decoder, rows: &[Sequence]| {
+            let parts = rows.chunks(rows_at_once).map(|rows| work(&model, rows));
+            let add = |(loss, gradients), (more_loss, more)| {
+                (loss + more_loss, gradients::sum(&model, vec![gradients, more]))
+            };
+            parts.reduce(add).unwrap_or_else(|| (0.0, GradientsParams::new()))
         };
         let rows_each = sequences.len().div_ceil(self.pools.len());
         std::thread::scope(|scope| {
@@ -77,7 +88,8 @@ impl Updater {
                 .map(|(pool, rows)| {
                     // Parameters shared between graphs would tie the shards together under one lock.
                     let own = model.clone().fork(&self.device);
-                    scope.spawn(move || pool.install(|| work(own, rows)))
+                    let shard = &shard;
+                    scope.spawn(move || pool.install(|| shard(own, rows)))
                 })
                 .collect();
             shards.into_iter().map(|shard| shard.join().expect("a shard panicked")).unzip()

@@ -89,6 +89,9 @@ impl Observation {
 }
 
 /// Every layer's pattern, `[rows, n_heads, length, length]` row by row, and these sizes.
+///
+/// # Panics
+/// If the device cannot hand out its numbers.
 #[must_use]
 pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<Vec<f32>>, [usize; 3]) {
     let (rows, length) = (tokens.len(), tokens.first().map_or(0, Vec::len));
@@ -100,7 +103,7 @@ pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<V
     let layers = sites
         .into_iter()
         .filter_map(|site| capture.get::<4>(site))
-        .map(|pattern| pattern.into_data().convert::<f32>().try_into_vec::<f32>().expect("the numbers are f32 now"))
+        .map(|pattern| pattern.into_data().convert::<f32>().try_into_vec::<f32>().expect("readable numbers"))
         .collect();
     (layers, [rows, model.n_heads(), length])
 }

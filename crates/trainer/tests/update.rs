@@ -1,4 +1,4 @@
-//! One update, whatever the number of shards.
+//! One update, in however many parts.
 
 use burn::tensor::{Device, Tensor};
 use headlight_run::{Config, TrainConfig};
@@ -7,13 +7,13 @@ use headlight_trainer::{
     tasks::{self, Use},
 };
 
-fn config(shards: usize) -> Config {
+fn config(shards: usize, accumulate: usize) -> Config {
     let text = r#"
         task = { name = "repeat" }
         model = { n_layers = 2, n_heads = 4, d_model = 64, n_ctx = 64, feed_forward = "gelu" }
         train = { steps = 10, batch_size = 8, learning_rate = 1e-3 }
     "#;
-    Config::parse(text, "test", &[format!("train.shards={shards}")]).unwrap()
+    Config::parse(text, "test", &[format!("train.shards={shards}"), format!("train.accumulate={accumulate}")]).unwrap()
 }
 
 fn one_update(train: &TrainConfig, config: &Config) -> (Vec<f32>, Update) {
@@ -27,11 +27,11 @@ fn one_update(train: &TrainConfig, config: &Config) -> (Vec<f32>, Update) {
 }
 
 #[test]
-fn shards_change_loss_and_gradient_only_in_the_last_bits() {
-    let reference = config(1);
+fn parts_change_loss_and_gradient_only_in_the_last_bits() {
+    let reference = config(1, 1);
     let (weights, one) = one_update(&reference.train, &reference);
-    for shards in [2, 4] {
-        let config = config(shards);
+    for (shards, accumulate) in [(2, 1), (4, 1), (1, 4), (2, 4)] {
+        let config = config(shards, accumulate);
         let (sharded_weights, sharded) = one_update(&config.train, &config);
         assert!((sharded.loss / one.loss - 1.0).abs() < 1e-6, "{sharded:?} {one:?}");
         assert!((sharded.gradient_norm / one.gradient_norm - 1.0).abs() < 1e-6, "{sharded:?} {one:?}");
@@ -45,7 +45,7 @@ fn shards_change_loss_and_gradient_only_in_the_last_bits() {
 fn the_first_update_follows_adamw_by_hand() {
     // With zero state the first step of Adam is lr · g/(|g| + ε'): the learning rate in the direction of −sign(g),
     // wherever the gradient is far above ε.
-    let config = config(1);
+    let config = config(1, 1);
     let device = Device::flex().autodiff();
     let task = tasks::build(&config.task, config.model.n_ctx, config.seed);
     let before = model::build(&config, task.vocabulary().len(), &device).unwrap();

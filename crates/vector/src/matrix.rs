@@ -51,6 +51,13 @@ impl<'a> Matrix<'a> {
         (self.column_stride == 1).then(|| &self.data[from..from + self.columns])
     }
 
+    /// Element (i, j).
+    #[inline(always)]
+    #[must_use]
+    pub fn at(self, i: usize, j: usize) -> f32 {
+        self.data[self.start + i * self.row_stride + j * self.column_stride]
+    }
+
     fn last_index(&self) -> usize {
         self.start + (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
     }

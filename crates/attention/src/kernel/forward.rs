@@ -9,11 +9,22 @@ use super::{
     tile::{self, KEYS, QUERIES, tiles},
 };
 
+/// The tensors of a call.
+#[derive(Debug, Clone)]
+pub(crate) struct Inputs {
+    pub query: FlexTensor,
+    pub key: FlexTensor,
+    pub value: FlexTensor,
+    /// `[batch, heads, queries, keys]`, axes that hold for all with stride 0.
+    pub bias: Option<FlexTensor>,
+}
+
 /// The output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ exp(score)`, `[batch, queries, heads]`,
 /// +∞ where a row sees nothing (so that backward finds all its weights to be 0).
 ///
 /// In memory the output is `[batch, queries, heads, d_value]`: side by side, as `W_O` reads the heads.
-pub(crate) fn forward(query: &FlexTensor, key: &FlexTensor, value: &FlexTensor, plan: &Plan) -> (FlexTensor, Vec<f32>) {
+pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
+    let Inputs { query, key, value, bias } = inputs;
     let (heads, queries) = (plan.shape.heads, plan.shape.queries);
     let d_value = value.layout().shape()[3];
     let mut output = vec![0.0; plan.shape.batch * queries * heads * d_value];
@@ -26,8 +37,9 @@ pub(crate) fn forward(query: &FlexTensor, key: &FlexTensor, value: &FlexTensor, 
         blocks.enumerate().for_each(|(block, (output, log_sums))| {
             for head in 0..heads {
                 let matrices = [query, key, value].map(|tensor| matrix(tensor, batch, head, heads));
+                let bias = bias.as_ref().map(|bias| matrix(bias, batch, head, heads));
                 let (output, log_sums) = (&mut output[head * d_value..], &mut log_sums[head..]);
-                vectorised(Rows { plan, batch, head, first: block * QUERIES, matrices, output, log_sums });
+                vectorised(Rows { plan, batch, head, first: block * QUERIES, matrices, bias, output, log_sums });
             }
         });
     });
@@ -43,6 +55,7 @@ struct Rows<'a> {
     first: usize,
     /// Query, key, value.
     matrices: [Matrix<'a>; 3],
+    bias: Option<Matrix<'a>>,
     output: &'a mut [f32],
     log_sums: &'a mut [f32],
 }
@@ -52,7 +65,7 @@ impl Kernel for Rows<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { plan, batch, head, first, matrices: [query, key, value], output, log_sums } = self;
+        let Self { plan, batch, head, first, matrices: [query, key, value], bias, output, log_sums } = self;
         let heads = plan.shape.heads;
         let count = log_sums.len().div_ceil(heads);
         let (d_value, stride) = (value.columns, heads * value.columns);
@@ -63,10 +76,10 @@ impl Kernel for Rows<'_> {
             tile::scores(&mut scores, plan, &place, query, key);
             let columns = place.keys.len();
             for (row, weights) in scores[..count * columns].chunks_exact_mut(columns).enumerate() {
-                let seen = tile::seen(weights, plan, &place, first + row);
+                let seen = tile::seen(weights, plan, &place, bias, first + row);
                 weights[..seen.start].fill(0.0);
                 weights[seen.end..].fill(0.0);
-                let weights = &mut weights[seen];
+                let (from, weights) = (seen.start, &mut weights[seen]);
                 let before = maxima[row];
                 let max = before.max(max_of(weights));
                 if max == f32::NEG_INFINITY {
@@ -81,6 +94,9 @@ impl Kernel for Rows<'_> {
                 // What was summed under the old maximum shrinks to the new one.
                 let shrink = exp(before - max);
                 sums[row] = sums[row] * shrink + sum;
+                if let Some(dropout) = &plan.dropout {
+                    tile::drop_some(weights, dropout, plan, &place, first + row, from);
+                }
                 maxima[row] = max;
                 if before != f32::NEG_INFINITY && shrink != 1.0 {
                     for z in &mut output[row * stride..][..d_value] {

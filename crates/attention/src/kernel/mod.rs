@@ -19,7 +19,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 
-use crate::{AttentionOptions, Mask, score_shape::ScoreShape};
+use crate::{AttentionOptions, Dropout, Mask, score_shape::ScoreShape};
 
 use operation::FusedAttention;
 use rows::VisibleKeys;
@@ -30,11 +30,13 @@ pub(crate) struct Plan {
     pub shape: ScoreShape,
     pub scale: f32,
     pub softcap: Option<f32>,
+    pub dropout: Option<Dropout>,
     pub visible: VisibleKeys,
 }
 
-/// Attention by the kernel, or `None` where it does not apply: another device, another dtype than f32, a bias (which
-/// is n×n by itself), dropout, or nothing to do.
+/// Attention by the kernel, or `None` where it does not apply: another device, another dtype than f32, or nothing to do.
+///
+/// Its gradient makes a bias n×n numbers for each head, as the bias itself is.
 pub(crate) fn attention(
     query: &Tensor<4>,
     key: &Tensor<4>,
@@ -45,15 +47,18 @@ pub(crate) fn attention(
 ) -> Option<Tensor<4>> {
     let device = query.device();
     let on_flex = matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_));
-    let all_f32 = [query, key, value].iter().all(|tensor| tensor.dtype() == DType::F32);
+    let bias = mask.bias_for(shape);
+    let fits = |tensor: &Tensor<4>| tensor.dtype() == DType::F32 && tensor.device() == device;
+    let all_fit = [query, key, value].into_iter().chain(&bias).all(fits);
     let empty = [query, key, value].iter().any(|tensor| tensor.dims().contains(&0));
-    if !on_flex || !all_f32 || empty || mask.has_bias() || options.dropout.is_some() {
+    if !on_flex || !all_fit || empty {
         return None;
     }
     let plan = Plan {
         shape: shape.clone(),
         scale: options.scale_for(query.dims()[3]) as f32,
         softcap: options.softcap.map(|cap| cap as f32),
+        dropout: options.dropout,
         visible: VisibleKeys::new(mask, shape),
     };
     // Weights are 0 where masked, but 0·NaN is NaN: keys and values nobody may look at are cleared first.
@@ -62,11 +67,13 @@ pub(crate) fn attention(
         Some(dead) => tensor.clone().mask_fill(dead.clone().expand(tensor.dims()), 0.0),
         None => tensor.clone(),
     };
-    let output = <Dispatch as FusedAttention>::fused_attention(
-        query.clone().into_dispatch(),
-        clear(key).into_dispatch(),
-        clear(value).into_dispatch(),
-        Arc::new(plan),
-    );
-    Some(Tensor::from_dispatch(output))
+    let [query, key, value] = [query.clone(), clear(key), clear(value)].map(Tensor::into_dispatch);
+    let plan = Arc::new(plan);
+    Some(Tensor::from_dispatch(match bias {
+        Some(bias) => {
+            let bias = bias.expand([shape.batch, shape.heads, shape.queries, shape.keys]).into_dispatch();
+            <Dispatch as FusedAttention>::fused_attention_with_bias(query, key, value, bias, plan)
+        }
+        None => <Dispatch as FusedAttention>::fused_attention(query, key, value, plan),
+    }))
 }

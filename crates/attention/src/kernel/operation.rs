@@ -10,13 +10,14 @@ use burn::backend::{
         ops::{Backward, Ops, OpsKind},
     },
     backend_extension,
+    flex::FlexTensor,
     tensor::FloatTensor,
 };
 
 use super::{
     Plan,
     backward::{Saved, backward},
-    forward::{forward, in_order},
+    forward::{Inputs, forward, in_order},
 };
 
 /// Attention as one operation.
@@ -29,16 +30,30 @@ pub(crate) trait FusedAttention: Backend {
         value: FloatTensor<Self>,
         plan: Arc<Plan>,
     ) -> FloatTensor<Self>;
-}
 
-impl FusedAttention for Flex {
-    fn fused_attention(
+    /// The same with a bias `[batch, heads, queries, keys]` on the scores.
+    fn fused_attention_with_bias(
         query: FloatTensor<Self>,
         key: FloatTensor<Self>,
         value: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
         plan: Arc<Plan>,
-    ) -> FloatTensor<Self> {
-        forward(&in_order(query), &in_order(key), &in_order(value), &plan).0
+    ) -> FloatTensor<Self>;
+}
+
+impl FusedAttention for Flex {
+    fn fused_attention(query: FlexTensor, key: FlexTensor, value: FlexTensor, plan: Arc<Plan>) -> FlexTensor {
+        forward(&inputs([query, key, value], None), &plan).0
+    }
+
+    fn fused_attention_with_bias(
+        query: FlexTensor,
+        key: FlexTensor,
+        value: FlexTensor,
+        bias: FlexTensor,
+        plan: Arc<Plan>,
+    ) -> FlexTensor {
+        forward(&inputs([query, key, value], Some(bias)), &plan).0
     }
 }
 
@@ -51,29 +66,50 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let ((query, q_node), (key, k_node), (value, v_node)) =
             (query.into_parts(), key.into_parts(), value.into_parts());
-        let (query, key, value) = (in_order(query), in_order(key), in_order(value));
-        let (output, log_sums) = forward(&query, &key, &value, &plan);
+        let inputs = inputs([query, key, value], None);
+        let (output, log_sums) = forward(&inputs, &plan);
         match FusedBackward.prepare::<C>([q_node, k_node, v_node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let saved = Saved { query, key, value, output: output.clone(), log_sums: Arc::new(log_sums), plan };
-                prep.finish(saved, output)
-            }
+            OpsKind::Tracked(prep) => prep.finish(Saved::new(inputs, &output, log_sums, plan), output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+
+    fn fused_attention_with_bias(
+        query: FloatTensor<Self>,
+        key: FloatTensor<Self>,
+        value: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        plan: Arc<Plan>,
+    ) -> FloatTensor<Self> {
+        let ((query, q_node), (key, k_node), (value, v_node), (bias, bias_node)) =
+            (query.into_parts(), key.into_parts(), value.into_parts(), bias.into_parts());
+        let inputs = inputs([query, key, value], Some(bias));
+        let (output, log_sums) = forward(&inputs, &plan);
+        match FusedBackward.prepare::<C>([q_node, k_node, v_node, bias_node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(Saved::new(inputs, &output, log_sums, plan), output),
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
 }
 
+fn inputs(tensors: [FlexTensor; 3], bias: Option<FlexTensor>) -> Inputs {
+    let [query, key, value] = tensors.map(in_order);
+    Inputs { query, key, value, bias: bias.map(in_order) }
+}
+
+/// Of query, key and value, and with a fourth parent of the bias.
 #[derive(Debug)]
 struct FusedBackward;
 
-impl Backward<Flex, 3> for FusedBackward {
+impl<const N: usize> Backward<Flex, N> for FusedBackward {
     type State = Saved;
 
-    fn backward(self, ops: Ops<Saved, 3>, grads: &mut Gradients, _: &mut Checkpointer) {
+    fn backward(self, ops: Ops<Saved, N>, grads: &mut Gradients, _: &mut Checkpointer) {
         let upstream = grads.consume::<Flex>(&ops.node);
-        let gradients = backward(&ops.state, &upstream);
+        let with_bias = ops.parents.get(3).is_some_and(Option::is_some);
+        let gradients = backward(&ops.state, &upstream, with_bias);
         for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
-            if let Some(parent) = parent {
+            if let (Some(parent), Some(gradient)) = (parent, gradient) {
                 grads.register::<Flex>(parent.id, gradient);
             }
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use headlight_vector::{LANES, Matrix, product, tanh};
 
 use super::Plan;
+use crate::{Dropout, score_shape::ScoreShape};
 
 /// Rows and columns of a tile.
 pub(crate) const QUERIES: usize = 128;
@@ -37,10 +38,10 @@ pub(crate) fn scores(scores: &mut [f32], plan: &Plan, place: &Place, query: Matr
     product(scores, columns, false, plan.scale, query, key.transposed());
 }
 
-/// The scores of row `row` that count: the columns that may be seen, softcapped, and around and between them some that
+/// The scores of row `row` that count: the columns that may be seen, softcapped and biased, and around and between them some that
 /// may not, at −∞: the range begins and ends at a multiple of the vector width, so that loops over it have no slow rest.
 #[inline(always)]
-pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, row: usize) -> Range<usize> {
+pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, bias: Option<Matrix>, row: usize) -> Range<usize> {
     let run = plan.visible.run(place.batch, row);
     let inside = |column: usize| column.clamp(place.keys.start, place.keys.end) - place.keys.start;
     let (start, end) = (inside(run.start), inside(run.end));
@@ -50,6 +51,11 @@ pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, row: usize) -
     if let Some(cap) = plan.softcap {
         for x in &mut *scores {
             *x = cap * tanh(*x / cap);
+        }
+    }
+    if let Some(bias) = bias {
+        for (score, column) in scores.iter_mut().zip(place.keys.start + columns.start..place.keys.end) {
+            *score += bias.at(row, column);
         }
     }
     scores[..start - columns.start].fill(f32::NEG_INFINITY);
@@ -62,4 +68,21 @@ pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, row: usize) -
         }
     }
     columns
+}
+
+/// Multiplies the weights of row `row`, the tile's `columns`, by dropout's factors.
+#[inline(always)]
+pub(crate) fn drop_some(
+    weights: &mut [f32],
+    dropout: &Dropout,
+    plan: &Plan,
+    place: &Place,
+    row: usize,
+    columns: usize,
+) {
+    let ScoreShape { queries, keys, .. } = plan.shape;
+    let first = (place.head * queries + row) * keys + place.keys.start + columns;
+    for (weight, factor) in weights.iter_mut().zip(dropout.factors_from(place.batch, first)) {
+        *weight *= factor;
+    }
 }
