@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""The time of a training step in PyTorch: the same models as crates/trainer/benches/step.rs, on two threads.
+"""Times in PyTorch, on two threads; needs the package torch. Run by scripts/bench.
 
-usage: bench_torch.py MODEL STEPS [--compile]     prints milliseconds a step, the median
+usage: bench_torch.py MODEL STEPS [--compile]      a training step of a model of crates/trainer/benches/step
+       bench_torch.py attention LENGTH RUNS        causal attention as in crates/attention/benches/attention.rs
 
-Needs the package torch.
+Prints the median milliseconds and the process's peak memory in MB; for attention, by how much it grew.
 """
 
+import resource
 import statistics
 import sys
 import time
@@ -63,7 +65,23 @@ class Decoder(nn.Module):
         return self.head(self.ln(self.blocks(x)))
 
 
-def main():
+def peak_megabytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def attention(length, runs):
+    torch.set_num_threads(2)
+    q, k, v = (torch.randn(1, 8, length, 64, requires_grad=True) for _ in range(3))
+    before, times = peak_megabytes(), []
+    for _ in range(runs):
+        q.grad = k.grad = v.grad = None
+        started = time.perf_counter()
+        F.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward()
+        times.append((time.perf_counter() - started) * 1e3)
+    print(f"{statistics.median(times):.2f} {peak_megabytes() - before}")
+
+
+def step():
     name, steps = sys.argv[1], int(sys.argv[2])
     layers, heads, width, length, feed_forward, batch = MODELS[name]
     torch.set_num_threads(2)
@@ -83,8 +101,11 @@ def main():
         optimizer.step()
         if step >= 3:
             times.append((time.perf_counter() - started) * 1e3)
-    print(f"{statistics.median(times):.3f}")
+    print(f"{statistics.median(times):.3f} {peak_megabytes()}")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1] == "attention":
+        attention(int(sys.argv[2]), int(sys.argv[3]))
+    else:
+        step()

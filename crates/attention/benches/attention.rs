@@ -1,7 +1,8 @@
 //! Time and memory of causal attention, forward and backward: 8 heads of width 64.
 //!
 //! `cargo bench --workspace --profile dev --bench attention -- 4096 5` prints the median milliseconds of 5 runs at
-//! length 4096 and, on Linux, how much the process grew beyond the inputs.
+//! length 4096 and, on Linux, by how many MB the process grew beyond the inputs. Run by `scripts/bench`; `lengths`
+//! compares with Burn's own.
 
 use std::time::Instant;
 
@@ -34,8 +35,7 @@ fn main() {
         .collect();
     times.sort_by(f64::total_cmp);
     let grown = peak_kilobytes().zip(before).map(|(after, before)| after.saturating_sub(before) / 1024);
-    let grown = grown.map_or_else(|| "?".to_owned(), |megabytes| megabytes.to_string());
-    println!("length {length}: {:.1} ms, {grown} MB", times[times.len() / 2]);
+    println!("{:.2} {}", times[times.len() / 2], grown.unwrap_or(0));
 }
 
 /// The largest memory this process has had so far.

@@ -1,0 +1,33 @@
+//! Headlight's own step, two shards.
+
+use burn::tensor::Device;
+use headlight_run::Config;
+use headlight_trainer::{
+    Updater, model,
+    tasks::{self, Use},
+};
+
+use crate::{Sizes, VOCABULARY};
+
+/// One step each time it is called.
+pub fn stepper(sizes: Sizes) -> impl FnMut(usize) {
+    let Sizes { layers, heads, width, length, batch, .. } = sizes;
+    let feed_forward = if sizes.feed_forward { "gelu" } else { "none" };
+    let text = format!(
+        r#"
+        task = {{ name = "repeat", vocabulary = {VOCABULARY} }}
+        model = {{ n_layers = {layers}, n_heads = {heads}, d_model = {width}, n_ctx = {length}, feed_forward = "{feed_forward}" }}
+        train = {{ steps = 10, batch_size = {batch}, learning_rate = 1e-3, shards = 2 }}
+        "#
+    );
+    let config = Config::parse(&text, "benchmark", &[]).expect("a valid configuration");
+    let device = Device::flex().autodiff();
+    let task = tasks::build(&config.task, length, 0);
+    let mut decoder = Some(model::build(&config, VOCABULARY, &device).expect("a model"));
+    let mut updater = Updater::new(&config.train, device).expect("threads");
+    move |step| {
+        let sequences = tasks::batch(&*task, 0, Use::Training, step, batch);
+        // Moved, not cloned: what is held twice cannot be updated in place.
+        decoder = decoder.take().map(|model| updater.update(model, &sequences, 1e-3).0);
+    }
+}
