@@ -5,17 +5,17 @@ use headlight_attention::{
     Heads, Mask, MultiHeadAttention, attention, attention_scores, attention_weights, softmax_of_scores, weighted_sum,
 };
 
-use crate::{AttentionSite, BlockSite, FeedForward, Interest, LayerNorm, Probe, Site, probe::visit};
+use crate::{AttentionSite, BlockSite, FeedForward, Interest, Norm, NormSite, Probe, Site, probe::visit};
 
 /// A pre-norm block. It never replaces the stream: it reads a normalised copy and adds what it found.
 #[derive(Module, Debug)]
 pub struct Block {
     /// The norm before attention.
-    pub ln1: LayerNorm,
+    pub ln1: Option<Norm>,
     /// Moves information between positions.
     pub attn: MultiHeadAttention,
     /// The norm before the feed-forward.
-    pub ln2: Option<LayerNorm>,
+    pub ln2: Option<Norm>,
     /// Works on each position alone; `None` in an attention-only block.
     pub mlp: Option<FeedForward>,
 }
@@ -31,9 +31,9 @@ impl Block {
         let attn_out = self.attention(x.clone(), mask, layer, probe);
         let mut x = x + visit(probe, site(BlockSite::AttnOut), attn_out);
 
-        if let (Some(ln2), Some(mlp)) = (&self.ln2, &self.mlp) {
+        if let Some(mlp) = &self.mlp {
             x = visit(probe, site(BlockSite::ResidMid), x);
-            let normalized = ln2.forward(x.clone(), |norm| Site::Ln2(layer, norm), probe);
+            let normalized = normalize(self.ln2.as_ref(), x.clone(), |norm| Site::Ln2(layer, norm), probe);
             let mlp_out = mlp.forward(normalized, layer, probe);
             x = x + visit(probe, site(BlockSite::MlpOut), mlp_out);
         }
@@ -74,7 +74,7 @@ impl Block {
         let sites = [BlockSite::QInput, BlockSite::KInput, BlockSite::VInput].map(|site| Site::Block(layer, site));
         let split = sites.iter().any(|&site| probe.interest(site) == Interest::Change);
         let inputs = sites.map(|site| visit(probe, site, x.clone()));
-        let mut normalize = |x| self.ln1.forward(x, |norm| Site::Ln1(layer, norm), probe);
+        let mut normalize = |x| normalize(self.ln1.as_ref(), x, |norm| Site::Ln1(layer, norm), probe);
         if split {
             return inputs.map(normalize);
         }
@@ -106,6 +106,19 @@ impl Block {
             let _ = probe.at(pattern_site, attention_weights(heads.q.clone(), heads.k.clone(), mask, options));
         }
         attention(heads.q, heads.k, heads.v, mask, options)
+    }
+}
+
+/// The stream as a part of the model reads it.
+pub(crate) fn normalize<P: Probe>(
+    norm: Option<&Norm>,
+    x: Tensor<3>,
+    site: impl Fn(NormSite) -> Site,
+    probe: &mut P,
+) -> Tensor<3> {
+    match norm {
+        Some(norm) => norm.forward(x, site, probe),
+        None => x,
     }
 }
 

@@ -7,8 +7,8 @@ use burn::{
 use headlight_attention::{AttentionOptions, ConfigError, Mask, MultiHeadAttentionConfig};
 
 use crate::{
-    Activation, AttentionSite, Block, BlockSite, FeedForward, LayerNorm, NoProbe, Probe, Site, initialize::initialize,
-    probe::visit,
+    Activation, AttentionSite, Block, BlockSite, FeedForward, NoProbe, Norm, NormKind, Probe, Site, block::normalize,
+    initialize::initialize, probe::visit,
 };
 
 /// Sizes and parts of a [`Decoder`].
@@ -37,6 +37,10 @@ pub struct DecoderConfig {
     pub d_head: Option<usize>,
     /// Width and activation of the feed-forward; `None`: attention only.
     pub feed_forward: Option<(usize, Activation)>,
+    /// The norm before each part.
+    pub norm: NormKind,
+    /// The number under the root of the norm that keeps it from dividing by 0.
+    pub norm_epsilon: f64,
     /// Scale and softcap of the attention scores.
     pub attention: AttentionOptions,
     /// The standard deviation of the initial weights.
@@ -54,6 +58,8 @@ impl Default for DecoderConfig {
             n_heads: 4,
             d_head: None,
             feed_forward: None,
+            norm: NormKind::LayerNorm,
+            norm_epsilon: 1e-5,
             attention: AttentionOptions::default(),
             init_std: 0.02,
         }
@@ -83,13 +89,14 @@ impl DecoderConfig {
     pub fn try_init(&self, seed: u64, device: &Device) -> Result<Decoder, ConfigError> {
         self.validate()?;
         let d_model = self.d_model;
+        let norm = || self.norm.init(d_model, self.norm_epsilon, device);
         let matrix = |rows, columns| Param::from_tensor(Tensor::zeros([rows, columns], device));
         let blocks = (0..self.n_layers)
             .map(|_| {
                 Ok(Block {
-                    ln1: LayerNorm::new(d_model, device),
+                    ln1: norm(),
                     attn: self.attention_config().try_init(device)?,
-                    ln2: self.feed_forward.map(|_| LayerNorm::new(d_model, device)),
+                    ln2: self.feed_forward.and_then(|_| norm()),
                     mlp: self
                         .feed_forward
                         .map(|(d_ff, activation)| FeedForward::new(d_model, d_ff, activation, device)),
@@ -100,7 +107,7 @@ impl DecoderConfig {
             w_e: matrix(self.vocabulary, d_model),
             w_pos: matrix(self.n_ctx, d_model),
             blocks,
-            ln_final: LayerNorm::new(d_model, device),
+            ln_final: norm(),
             w_u: matrix(d_model, self.vocabulary),
         };
         Ok(initialize(decoder, seed, self.init_std))
@@ -126,7 +133,7 @@ pub struct Decoder {
     /// The blocks, first to last.
     pub blocks: Vec<Block>,
     /// The norm before the unembedding.
-    pub ln_final: LayerNorm,
+    pub ln_final: Option<Norm>,
     /// `W_U [d_model, vocabulary]`
     pub w_u: Param<Tensor<2>>,
 }
@@ -161,7 +168,7 @@ impl Decoder {
         for (layer, block) in self.blocks.iter().enumerate() {
             x = block.forward(x, &mask, layer, probe);
         }
-        self.ln_final.forward(x, Site::LnFinal, probe).matmul(self.w_u.val().unsqueeze())
+        normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe).matmul(self.w_u.val().unsqueeze())
     }
 
     /// The longest sequence.
@@ -186,16 +193,27 @@ impl Decoder {
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
         let mut sites = Site::outside_blocks();
-        for (layer, block) in self.blocks.iter().enumerate() {
-            sites.extend(Site::of_block(layer).into_iter().filter(|site| {
-                block.mlp.is_some()
-                    || !matches!(
-                        site,
-                        Site::Ln2(..) | Site::Mlp(..) | Site::Block(_, BlockSite::MlpOut | BlockSite::ResidMid)
-                    )
-            }));
+        for layer in 0..self.blocks.len() {
+            sites.extend(Site::of_block(layer));
         }
+        sites.retain(|&site| self.has(site));
         sites
+    }
+
+    /// Whether `site` is part of this model.
+    #[must_use]
+    pub fn has(&self, site: Site) -> bool {
+        let block = |layer: usize| self.blocks.get(layer);
+        match site {
+            Site::Embed | Site::PosEmbed => true,
+            Site::Block(layer, BlockSite::MlpOut | BlockSite::ResidMid) | Site::Mlp(layer, _) => {
+                block(layer).is_some_and(|block| block.mlp.is_some())
+            }
+            Site::Block(layer, _) | Site::Attention(layer, _) => block(layer).is_some(),
+            Site::Ln1(layer, _) => block(layer).is_some_and(|block| block.ln1.is_some()),
+            Site::Ln2(layer, _) => block(layer).is_some_and(|block| block.ln2.is_some()),
+            Site::LnFinal(_) => self.ln_final.is_some(),
+        }
     }
 
     /// The sites of every head's pattern, first layer first.

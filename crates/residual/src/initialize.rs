@@ -9,35 +9,37 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use sha2::{Digest, Sha256};
 
+use crate::parameters::ParameterPath;
+
 /// Draws every matrix from N(0, std²) and sets gains to 1 and biases to 0.
 ///
 /// Burn would draw lazily, in the order of first use, from one global generator. Here each parameter has its own
 /// `ChaCha8` stream, keyed by the seed and its path, and its id is a hash of the path: the same in every process.
 pub(crate) fn initialize<M: Module>(module: M, seed: u64, std: f64) -> M {
-    module.map(&mut Initializer { seed, std, path: Vec::new() })
+    module.map(&mut Initializer { seed, std, path: ParameterPath::default() })
 }
 
 struct Initializer {
     seed: u64,
     std: f64,
-    path: Vec<String>,
+    path: ParameterPath,
 }
 
 impl ModuleMapper for Initializer {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
     }
 
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
+    fn exit_module(&mut self, _: &str, container: &str) {
+        self.path.exit(container);
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let path = self.path.join(".");
+        let path = self.path.to_string();
         let shape = param.lazy_shape();
         let device = param.lazy_device();
         let count = shape.num_elements();
-        let values: Vec<f32> = match self.path.last().map(String::as_str) {
+        let values: Vec<f32> = match self.path.last() {
             Some("gain") => vec![1.0; count],
             Some("bias") => vec![0.0; count],
             _ => {

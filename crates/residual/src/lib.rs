@@ -28,18 +28,21 @@
 //! ```
 
 mod block;
+mod composed;
 mod decoder;
 mod feed_forward;
 mod initialize;
 mod norm;
+mod parameters;
 mod probe;
 mod site;
+mod tensor_file;
 mod weights;
 
 pub use block::Block;
 pub use decoder::{Decoder, DecoderConfig};
 pub use feed_forward::{Activation, FeedForward};
-pub use norm::LayerNorm;
+pub use norm::{LayerNorm, Norm, NormKind, RmsNorm};
 pub use probe::{Capture, Interest, NoProbe, Probe, SwitchOff};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
 pub use weights::{WeightsError, weights_from_bytes, weights_to_bytes};

@@ -17,7 +17,7 @@ pub use atomic::write_atomically;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
 pub use directory::{RunDirectory, Weights};
 pub use error::InputError;
-pub use model_config::{FeedForwardKind, ModelConfig};
+pub use model_config::{FeedForwardKind, ModelConfig, NormKind};
 pub use patterns::PatternFile;
 pub use rows::{
     EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, Score, Scores, SequenceKind, Summary, TimingRow,

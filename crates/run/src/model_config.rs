@@ -28,12 +28,22 @@ pub struct ModelConfig {
     /// The width of the feed-forward; left out: `4·d_model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub d_ff: Option<usize>,
+    /// The norm before each part.
+    #[serde(default)]
+    pub norm: NormKind,
+    /// The number under the norm's root.
+    #[serde(default = "default_norm_epsilon")]
+    pub norm_epsilon: f64,
     /// The factor on `Q·Kᵀ`; left out: `1/√d_head`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention_scale: Option<f64>,
     /// The standard deviation of the initial weights.
     #[serde(default = "default_init_std")]
     pub init_std: f64,
+}
+
+fn default_norm_epsilon() -> f64 {
+    1e-5
 }
 
 fn default_init_std() -> f64 {
@@ -51,6 +61,19 @@ pub enum FeedForwardKind {
     Relu,
     /// `x·Φ(x)`
     Gelu,
+}
+
+/// `model.norm`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormKind {
+    /// Layer norm.
+    #[default]
+    LayerNorm,
+    /// Layer norm that neither centres nor shifts.
+    RmsNorm,
+    /// Each part reads the stream as it is.
+    None,
 }
 
 impl ModelConfig {
@@ -80,6 +103,7 @@ impl ModelConfig {
             self.d_ff.unwrap_or_default(),
             "there is no feed-forward; set model.feed_forward",
         )?;
+        require_positive("model.norm_epsilon", self.norm_epsilon)?;
         require_positive("model.init_std", self.init_std)?;
         require_positive("model.attention_scale", self.attention_scale.unwrap_or(1.0))
     }

@@ -3,7 +3,7 @@
 use burn::tensor::Device;
 use headlight_attention::AttentionOptions;
 use headlight_residual::{Activation, Decoder, DecoderConfig, weights_from_bytes};
-use headlight_run::{Config, FeedForwardKind, InputError, RunDirectory, Weights};
+use headlight_run::{Config, FeedForwardKind, InputError, NormKind, RunDirectory, Weights};
 
 /// The decoder a configuration describes, with its initial weights.
 ///
@@ -24,6 +24,12 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
             FeedForwardKind::Relu => Some((d_ff, Activation::Relu)),
             FeedForwardKind::Gelu => Some((d_ff, Activation::Gelu)),
         },
+        norm: match model.norm {
+            NormKind::LayerNorm => headlight_residual::NormKind::LayerNorm,
+            NormKind::RmsNorm => headlight_residual::NormKind::RmsNorm,
+            NormKind::None => headlight_residual::NormKind::None,
+        },
+        norm_epsilon: model.norm_epsilon,
         attention: AttentionOptions { scale: model.attention_scale, ..AttentionOptions::default() },
         init_std: model.init_std,
     };
@@ -37,7 +43,7 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
 pub fn load(run: &RunDirectory, config: &Config, which: Weights, device: &Device) -> Result<Decoder, InputError> {
     let vocabulary = run.vocabulary()?.len();
     let bytes = run.weights(which)?;
-    weights_from_bytes(build(config, vocabulary, device)?, bytes)
+    weights_from_bytes(build(config, vocabulary, device)?, &bytes)
         .map_err(|error| InputError::new(run.path().display(), error))
 }
 
