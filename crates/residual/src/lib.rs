@@ -29,20 +29,27 @@
 
 mod block;
 mod composed;
+mod cost;
 mod decoder;
+mod decoder_config;
 mod feed_forward;
 mod initialize;
 mod norm;
 mod parameters;
+mod positions;
 mod probe;
 mod site;
 mod tensor_file;
 mod weights;
 
-pub use block::Block;
-pub use decoder::{Decoder, DecoderConfig};
-pub use feed_forward::{Activation, FeedForward};
+pub use block::{Block, NormPlacement};
+pub use cost::PartCost;
+pub use decoder::Decoder;
+pub use decoder_config::DecoderConfig;
+pub use feed_forward::{Activation, FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward};
+pub use initialize::Initialization;
 pub use norm::{LayerNorm, Norm, NormKind, RmsNorm};
+pub use positions::{Positions, sinusoids};
 pub use probe::{Capture, Interest, NoProbe, Probe, SwitchOff};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
 pub use weights::{WeightsError, weights_from_bytes, weights_to_bytes};
