@@ -240,6 +240,14 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     let few = json(&generate(&["--tokens", "3", "--seed", "5", "--top-k", "4", "--top-p", "0.9", "--json"]));
     assert_eq!((few["prompt"].as_array().unwrap().len(), few["tokens"].as_array().unwrap().len()), (8, 3));
 
+    let export = |arguments: &[&str]| workshop.inspect("run", &[&["export"], arguments].concat());
+    assert_ok(&export(&["--to", "exported"]));
+    assert!(workshop.path("exported/transformer_lens.safetensors").is_file());
+    assert!(!workshop.path("exported/model.safetensors").exists(), "attention alone is no GPT-2");
+    assert_one_line(&export(&["--to", "exported"]), 2, &["exists already"]);
+    assert_one_line(&export(&["--to", "folder", "--format", "huggingface"]), 2, &["no GPT-2", "no feed-forward"]);
+    assert!(!workshop.path("folder").exists());
+
     let on = json(&workshop.inspect("run", &["evaluate", "--on", "small.toml", "--json"]));
     assert!((on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9);
     assert!((on["loss"].as_f64().unwrap() - summary["loss"].as_f64().unwrap()).abs() < 1e-6);

@@ -8,7 +8,7 @@ use headlight_residual::{Generation, Sampling};
 use headlight_run::{HeadName, InputError};
 use headlight_trainer::{
     command_line::{self, Failure, print},
-    inspect::Inspection,
+    inspect::{ExportFormat, Inspection},
 };
 use serde::Serialize;
 
@@ -69,6 +69,15 @@ enum What {
         #[arg(long, value_name = "TOKEN")]
         stop: Vec<String>,
     },
+    /// Write the model for other tools
+    Export {
+        /// The folder to write into
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// Only this form [default: all that the architecture has]
+        #[arg(long, value_enum)]
+        format: Option<ExportFormat>,
+    },
     /// The trained model on the task of another configuration
     Evaluate {
         /// The configuration that names the task
@@ -99,6 +108,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
                 }
             });
             written.and_then(|written| if json { to_json(&written) } else { Ok(format!("\n\n{}", written.ending)) })
+        }
+        (What::Export { to, format }, json) => {
+            let names = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+            let written = inspection.export(to, *format).map(names);
+            written.and_then(|names| if json { to_json(&names) } else { Ok(names.join("\n")) })
         }
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on);
