@@ -74,18 +74,23 @@ def with_transformers(folder, expected):
     return out.logits, out.attentions
 
 
-def with_hooked_transformer(folder, expected):
-    """The weights by their names in a HookedTransformer of the sizes beside them."""
-    from transformer_lens import HookedTransformer, HookedTransformerConfig
+def with_native_bridge(folder, expected):
+    """TransformerLens' names in a model of the sizes beside them."""
+    from transformer_lens.config import TransformerBridgeConfig
+    from transformer_lens.model_bridge.bridge import TransformerBridge
+    from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
 
     sizes = json.loads((folder / "transformer_lens.json").read_text())
-    left_out = {"post_norm", "tie_word_embeddings"}
-    sizes = {key: value for key, value in sizes.items() if value is not None and key not in left_out}
-    model = HookedTransformer(HookedTransformerConfig(**sizes, device="cpu", seed=0))
-    weights = load_file(folder / "transformer_lens.safetensors")
-    known = {name for name, _ in model.named_parameters()}
-    assert set(weights) == known, (set(weights) ^ known)
-    model.load_state_dict(weights, strict=False)
+    ours_alone = {"post_norm", "tie_word_embeddings"}
+    sizes = {
+        key: value
+        for key, value in sizes.items()
+        if key not in ours_alone and (value is not None or key == "normalization_type")
+    }
+    config = TransformerBridgeConfig.from_dict(sizes)
+    model = TransformerBridge.boot_native(config, device="cpu", dtype=torch.float32)
+    weights = convert_tl_checkpoint(load_file(folder / "transformer_lens.safetensors"), config)
+    model.load_state_dict(weights, strict=True)
     return with_cache(model, expected)
 
 
@@ -122,9 +127,12 @@ def main():
             exported = place / "exported"
             run(arguments.programs / "inspect", place, "export", "--to", exported)
             expected = load_file(exported / "expected.safetensors")
-            readers = {"HookedTransformer": with_hooked_transformer}
+            readers = {"boot_native": with_native_bridge}
             if (exported / "config.json").exists():
-                readers |= {"transformers": with_transformers, "TransformerBridge": with_bridge}
+                readers["transformers"] = with_transformers
+                # The bridge wants a tokenizer with a Llama, and scales the scores of every GPT-2.
+                if model.startswith(GPT2) and "attention_scale" not in model:
+                    readers["boot_transformers"] = with_bridge
             for reader, read in readers.items():
                 try:
                     logits, patterns = differences(expected, *read(exported, expected))

@@ -69,7 +69,7 @@ fn config_of(config: &DecoderConfig) -> Value {
         "rotary_base": rotary_base,
         "rotary_dim": rotary_base.map(|_| config.d_head()),
         "rotary_adjacent_pairs": false,
-        "use_attn_scale": true,
+        "use_attn_scale": config.attention.scale != Some(1.0),
         "attn_scale": config.attention.scale.map_or((config.d_head() as f64).sqrt(), f64::recip),
         "use_local_attn": config.window.is_some(),
         "window_size": config.window,
