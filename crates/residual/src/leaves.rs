@@ -59,7 +59,12 @@ impl Probe for Leaves {
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
         let dims = activation.dims();
-        let leaf = Tensor::<1>::zeros([dims.iter().product()], &activation.device()).require_grad();
+        let new = || Tensor::<1>::zeros([dims.iter().product::<usize>()], &activation.device()).require_grad();
+        // A norm whose readers get inputs of their own is passed once for each: they share the leaf, and gradients add up.
+        let leaf = match self.leaves.get(&site) {
+            Some((leaf, known)) if *known == dims => leaf.clone(),
+            _ => new(),
+        };
         self.leaves.insert(site, (leaf.clone(), dims.to_vec()));
         activation + leaf.reshape(dims)
     }

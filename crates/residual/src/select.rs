@@ -19,8 +19,8 @@ impl Decoder {
     /// };
     /// assert_eq!(names("blocks.*.attn.hook_z"), ["blocks.0.attn.hook_z", "blocks.1.attn.hook_z"]);
     /// assert_eq!(names("hook_embed"), ["hook_embed"]);
-    /// let error = model.select("blocks.0.mlp.hook_post").unwrap_err().to_string(); // attention only
-    /// assert_eq!(error, "no site is called blocks.0.mlp.hook_post, did you mean blocks.0.hook_resid_post?");
+    /// let error = model.select("blocks.0.attn.hook_zz").unwrap_err().to_string();
+    /// assert_eq!(error, "no site is called blocks.0.attn.hook_zz, did you mean blocks.0.attn.hook_z?");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn select(&self, pattern: &str) -> Result<Vec<Site>, UnknownSite> {

@@ -6,6 +6,7 @@ use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, assert_close, config, llama, model, models, tokens, values};
 use headlight_residual::{
     AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, Leaves, NormPlacement, Part, Probe, Site,
+    weights_from_bytes, weights_to_bytes,
 };
 
 fn other_tokens() -> Tensor<2, Int> {
@@ -144,8 +145,8 @@ fn sites_are_selected_by_name_layer_and_pattern() {
 fn the_gradient_at_a_site_is_how_the_loss_changes_there() {
     let device = Device::flex().autodiff();
     for (name, model) in models() {
-        // The same weights with gradients on.
-        let with_gradients = burn::module::Module::train(model.clone());
+        let fresh = model.config().try_init(0, &device).unwrap();
+        let with_gradients = weights_from_bytes(fresh, &weights_to_bytes(&model).unwrap()).unwrap();
         let sites = model.sites();
         let mut leaves = Leaves::new(&sites);
         let tokens_on = Tensor::<2, Int>::from_data(tokens().into_data(), &device);

@@ -124,12 +124,17 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         if kind == FeedForwardKind::SwiGlu {
             matrix("W_gate", "w_gate");
         }
-        for (theirs, ours, width) in [("b_in", "w_in", d_ff), ("b_out", "w_out", d_model)] {
+        let mut bias = |theirs: &str, ours: &str, width| {
             let bias = same(format!("{block}.mlp.{theirs}"), format!("{block}.mlp.{ours}.bias"));
             entries.push(bias.or_zeros(&[width]));
+        };
+        // A gated feed-forward has no biases there unless the model has.
+        if kind != FeedForwardKind::SwiGlu || config.feed_forward_bias {
+            bias("b_in", "w_in", d_ff);
+            bias("b_out", "w_out", d_model);
         }
         if kind == FeedForwardKind::SwiGlu && config.feed_forward_bias {
-            entries.push(same(format!("{block}.mlp.b_gate"), format!("{block}.mlp.w_gate.bias")));
+            bias("b_gate", "w_gate", d_ff);
         }
     }
     entries
