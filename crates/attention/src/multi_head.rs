@@ -1,11 +1,11 @@
 //! Several heads side by side: project, attend, merge.
 
 use burn::{
-    module::{Module, Param},
+    module::Module,
     nn::{Linear, RmsNorm},
     tensor::Tensor,
 };
-use headlight_ops::linear;
+use headlight_ops::apply;
 
 use crate::{AttentionOptions, Dropout, DropoutKey, Mask, PositionScheme, attention, attention_weights};
 
@@ -284,11 +284,6 @@ impl MultiHeadAttention {
     pub fn options(&self) -> &AttentionOptions {
         &self.options
     }
-}
-
-/// `x·W + b`, all positions in one product.
-fn apply(projection: &Linear, x: Tensor<3>) -> Tensor<3> {
-    linear(x, projection.weight.val(), projection.bias.as_ref().map(Param::val))
 }
 
 /// The mask with a position scheme's bias on top.

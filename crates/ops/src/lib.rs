@@ -19,6 +19,6 @@ pub use adamw::{AdamWStep, adamw};
 pub use cross_entropy::cross_entropy;
 pub use gelu::{gelu, gelu_tanh};
 pub use layer_norm::layer_norm;
-pub use linear::linear;
+pub use linear::{apply, linear};
 pub use rms_norm::rms_norm;
 pub use swiglu::swiglu;

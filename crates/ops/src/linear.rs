@@ -1,6 +1,10 @@
 //! The linear map of a weight matrix.
 
-use burn::tensor::{Tensor, module};
+use burn::{
+    module::Param,
+    nn::Linear,
+    tensor::{Tensor, module},
+};
 
 /// `x·W + b` at each position: all positions of all sequences as one matrix product.
 ///
@@ -36,4 +40,10 @@ pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
         return y;
     }
     module::linear(x, weight, bias)
+}
+
+/// [`linear`] with the weight and bias of a module.
+#[must_use]
+pub fn apply(projection: &Linear, x: Tensor<3>) -> Tensor<3> {
+    linear(x, projection.weight.val(), projection.bias.as_ref().map(Param::val))
 }

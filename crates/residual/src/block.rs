@@ -2,22 +2,37 @@
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{
-    Heads, Mask, MultiHeadAttention, attention, attention_scores, attention_weights, softmax_of_scores, weighted_sum,
+    Heads, KvCache, Mask, MultiHeadAttention, attention, attention_scores, attention_weights, softmax_of_scores,
+    weighted_sum,
 };
 
-use crate::{AttentionSite, BlockSite, FeedForward, Interest, LayerNorm, Probe, Site, probe::visit};
+use crate::{AttentionSite, BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site, probe::visit};
 
-/// A pre-norm block. It never replaces the stream: it reads a normalised copy and adds what it found.
+/// Where a block's norms stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NormPlacement {
+    /// `x ← x + f(norm(x))`: the stream itself is never touched (Xiong et al. 2020).
+    #[default]
+    Pre,
+    /// `x ← norm(x + f(x))`, as in the first transformer (Vaswani et al. 2017, section 3.1): the stream is no longer a
+    /// sum, each norm replaces it. As in `TransformerLens`, `hook_resid_mid` and `hook_resid_post` are what a norm
+    /// gets, `ln1.hook_normalized` and `ln2.hook_normalized` what goes on.
+    Post,
+}
+
+/// A block. In its pre-norm form it never replaces the stream: it reads a normalised copy and adds what it found.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// The norm before attention.
-    pub ln1: LayerNorm,
+    /// The norm of attention.
+    pub ln1: Option<Norm>,
     /// Moves information between positions.
     pub attn: MultiHeadAttention,
-    /// The norm before the feed-forward.
-    pub ln2: Option<LayerNorm>,
+    /// The norm of the feed-forward.
+    pub ln2: Option<Norm>,
     /// Works on each position alone; `None` in an attention-only block.
     pub mlp: Option<FeedForward>,
+    #[module(skip)]
+    pub(crate) norm_placement: NormPlacement,
 }
 
 impl Block {
@@ -25,24 +40,57 @@ impl Block {
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
     pub fn forward<P: Probe>(&self, x: Tensor<3>, mask: &Mask, layer: usize, probe: &mut P) -> Tensor<3> {
-        let site = |site| Site::Block(layer, site);
-        let x = visit(probe, site(BlockSite::ResidPre), x);
+        self.walk(x, layer, probe, |x, probe| self.attention(x, mask, layer, probe))
+    }
 
-        let attn_out = self.attention(x.clone(), mask, layer, probe);
+    /// [`forward`](Self::forward) of new tokens, which see what the cache holds of those before.
+    ///
+    /// # Shapes
+    /// - x, output: `[batch, new, d_model]`
+    #[must_use]
+    pub fn forward_cached(&self, x: Tensor<3>, mask: &Mask, cache: &mut KvCache) -> Tensor<3> {
+        self.walk(x, 0, &mut NoProbe, |x, probe| {
+            let [x, _, _] = self.attention_inputs(x, 0, probe);
+            self.attn.forward_cached(x, mask, cache)
+        })
+    }
+
+    /// The way of the stream through the block, whatever computes the attention.
+    fn walk<P: Probe>(
+        &self,
+        x: Tensor<3>,
+        layer: usize,
+        probe: &mut P,
+        attend: impl FnOnce(Tensor<3>, &mut P) -> Tensor<3>,
+    ) -> Tensor<3> {
+        let site = |site| Site::Block(layer, site);
+        let (ln1, ln2) = (|norm| Site::Ln1(layer, norm), |norm| Site::Ln2(layer, norm));
+        let post_norm = self.norm_placement == NormPlacement::Post;
+
+        let x = visit(probe, site(BlockSite::ResidPre), x);
+        let attn_out = attend(x.clone(), probe);
         let mut x = x + visit(probe, site(BlockSite::AttnOut), attn_out);
 
-        if let (Some(ln2), Some(mlp)) = (&self.ln2, &self.mlp) {
-            x = visit(probe, site(BlockSite::ResidMid), x);
-            let normalized = ln2.forward(x.clone(), |norm| Site::Ln2(layer, norm), probe);
-            let mlp_out = mlp.forward(normalized, layer, probe);
-            x = x + visit(probe, site(BlockSite::MlpOut), mlp_out);
-        }
-        visit(probe, site(BlockSite::ResidPost), x)
+        let Some(mlp) = &self.mlp else {
+            let x = visit(probe, site(BlockSite::ResidPost), x);
+            return if post_norm { normalize(self.ln1.as_ref(), x, ln1, probe) } else { x };
+        };
+        x = visit(probe, site(BlockSite::ResidMid), x);
+        let read = if post_norm {
+            x = normalize(self.ln1.as_ref(), x, ln1, probe);
+            x.clone()
+        } else {
+            normalize(self.ln2.as_ref(), x.clone(), ln2, probe)
+        };
+        let mlp_out = mlp.forward(read, layer, probe);
+        x = x + visit(probe, site(BlockSite::MlpOut), mlp_out);
+        x = visit(probe, site(BlockSite::ResidPost), x);
+        if post_norm { normalize(self.ln2.as_ref(), x, ln2, probe) } else { x }
     }
 
     /// The three stages of attention, with a probe between them.
     fn attention<P: Probe>(&self, x: Tensor<3>, mask: &Mask, layer: usize, probe: &mut P) -> Tensor<3> {
-        let [x_q, x_k, x_v] = self.normalized_inputs(x, layer, probe);
+        let [x_q, x_k, x_v] = self.attention_inputs(x, layer, probe);
         let Heads { q, k, v } = self.attn.project(x_q, x_k, x_v);
         let heads = Heads {
             q: visit_heads(AttentionSite::Q, q, layer, probe),
@@ -69,12 +117,16 @@ impl Block {
         }
     }
 
-    /// What queries, keys and values are made from: one normalised stream, unless a probe gives them different ones.
-    fn normalized_inputs<P: Probe>(&self, x: Tensor<3>, layer: usize, probe: &mut P) -> [Tensor<3>; 3] {
+    /// What queries, keys and values are made from: one stream, normalised in a pre-norm block, unless a probe gives
+    /// them different ones.
+    fn attention_inputs<P: Probe>(&self, x: Tensor<3>, layer: usize, probe: &mut P) -> [Tensor<3>; 3] {
         let sites = [BlockSite::QInput, BlockSite::KInput, BlockSite::VInput].map(|site| Site::Block(layer, site));
         let split = sites.iter().any(|&site| probe.interest(site) == Interest::Change);
         let inputs = sites.map(|site| visit(probe, site, x.clone()));
-        let mut normalize = |x| self.ln1.forward(x, |norm| Site::Ln1(layer, norm), probe);
+        if self.norm_placement == NormPlacement::Post {
+            return if split { inputs } else { [x.clone(), x.clone(), x] };
+        }
+        let mut normalize = |x| normalize(self.ln1.as_ref(), x, |norm| Site::Ln1(layer, norm), probe);
         if split {
             return inputs.map(normalize);
         }
@@ -106,6 +158,19 @@ impl Block {
             let _ = probe.at(pattern_site, attention_weights(heads.q.clone(), heads.k.clone(), mask, options));
         }
         attention(heads.q, heads.k, heads.v, mask, options)
+    }
+}
+
+/// The stream as a part of the model reads it.
+pub(crate) fn normalize<P: Probe>(
+    norm: Option<&Norm>,
+    x: Tensor<3>,
+    site: impl Fn(NormSite) -> Site,
+    probe: &mut P,
+) -> Tensor<3> {
+    match norm {
+        Some(norm) => norm.forward(x, site, probe),
+        None => x,
     }
 }
 

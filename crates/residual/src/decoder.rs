@@ -2,134 +2,34 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Int, Tensor, module::embedding},
+    tensor::{Int, Tensor, module::embedding},
 };
-use headlight_attention::{AttentionOptions, ConfigError, Mask, MultiHeadAttentionConfig};
+use headlight_attention::{KvCache, Mask};
 use headlight_ops::linear;
 
 use crate::{
-    Activation, AttentionSite, Block, BlockSite, FeedForward, LayerNorm, NoProbe, Probe, Site, initialize::initialize,
-    probe::visit,
+    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm, Positions, Probe, Site,
+    block::normalize, positions::sinusoids, probe::visit,
 };
 
-/// Sizes and parts of a [`Decoder`].
-///
-/// ```
-/// use headlight_residual::DecoderConfig;
-///
-/// let config = DecoderConfig { vocabulary: 10, n_ctx: 8, d_model: 16, n_layers: 1, n_heads: 2, ..DecoderConfig::default() };
-/// assert!(config.validate().is_ok());
-/// let error = DecoderConfig { n_heads: 3, ..config }.validate().unwrap_err();
-/// assert_eq!(error.to_string(), "d_model 16 is not divisible by n_heads 3");
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct DecoderConfig {
-    /// The number of tokens.
-    pub vocabulary: usize,
-    /// The longest sequence.
-    pub n_ctx: usize,
-    /// The width of the residual stream.
-    pub d_model: usize,
-    /// The number of blocks.
-    pub n_layers: usize,
-    /// The number of heads in each block.
-    pub n_heads: usize,
-    /// The width of a head; `None`: `d_model / n_heads`.
-    pub d_head: Option<usize>,
-    /// Width and activation of the feed-forward; `None`: attention only.
-    pub feed_forward: Option<(usize, Activation)>,
-    /// Scale and softcap of the attention scores.
-    pub attention: AttentionOptions,
-    /// The standard deviation of the initial weights.
-    pub init_std: f64,
-}
-
-impl Default for DecoderConfig {
-    /// Two attention-only layers of width 64 with 4 heads.
-    fn default() -> Self {
-        Self {
-            vocabulary: 64,
-            n_ctx: 64,
-            d_model: 64,
-            n_layers: 2,
-            n_heads: 4,
-            d_head: None,
-            feed_forward: None,
-            attention: AttentionOptions::default(),
-            init_std: 0.02,
-        }
-    }
-}
-
-impl DecoderConfig {
-    /// Checks that the numbers fit together.
-    ///
-    /// # Errors
-    /// Names the numbers that do not.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        let sizes = [("vocabulary", self.vocabulary), ("n_ctx", self.n_ctx), ("n_layers", self.n_layers)];
-        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
-            return Err(ConfigError::Zero { name });
-        }
-        if matches!(self.feed_forward, Some((0, _))) {
-            return Err(ConfigError::Zero { name: "d_ff" });
-        }
-        self.attention_config().validate()
-    }
-
-    /// Builds the model on `device`. Every initial value is a function of `seed` and the parameter's path alone.
-    ///
-    /// # Errors
-    /// If the numbers do not fit together.
-    pub fn try_init(&self, seed: u64, device: &Device) -> Result<Decoder, ConfigError> {
-        self.validate()?;
-        let d_model = self.d_model;
-        let matrix = |rows, columns| Param::from_tensor(Tensor::zeros([rows, columns], device));
-        let blocks = (0..self.n_layers)
-            .map(|_| {
-                Ok(Block {
-                    ln1: LayerNorm::new(d_model, device),
-                    attn: self.attention_config().try_init(device)?,
-                    ln2: self.feed_forward.map(|_| LayerNorm::new(d_model, device)),
-                    mlp: self
-                        .feed_forward
-                        .map(|(d_ff, activation)| FeedForward::new(d_model, d_ff, activation, device)),
-                })
-            })
-            .collect::<Result<_, ConfigError>>()?;
-        let decoder = Decoder {
-            w_e: matrix(self.vocabulary, d_model),
-            w_pos: matrix(self.n_ctx, d_model),
-            blocks,
-            ln_final: LayerNorm::new(d_model, device),
-            w_u: matrix(d_model, self.vocabulary),
-        };
-        Ok(initialize(decoder, seed, self.init_std))
-    }
-
-    fn attention_config(&self) -> MultiHeadAttentionConfig {
-        let config = MultiHeadAttentionConfig::new(self.d_model, self.n_heads).with_options(self.attention.clone());
-        match self.d_head {
-            Some(d_head) => config.with_d_head(d_head),
-            None => config,
-        }
-    }
-}
-
-/// A pre-norm decoder with learned positions: the residual stream starts as the token's embedding plus the
-/// position's, each block adds to it, and the unembedding reads the sum.
+/// A decoder: the residual stream starts as the token's embedding (plus the position's, if positions are added),
+/// each block adds to it, and the unembedding reads the sum.
 #[derive(Module, Debug)]
 pub struct Decoder {
     /// `W_E [vocabulary, d_model]`
     pub w_e: Param<Tensor<2>>,
-    /// `W_pos [n_ctx, d_model]`
-    pub w_pos: Param<Tensor<2>>,
+    /// `W_pos [n_ctx, d_model]`, if positions are learned.
+    pub w_pos: Option<Param<Tensor<2>>>,
     /// The blocks, first to last.
     pub blocks: Vec<Block>,
-    /// The norm before the unembedding.
-    pub ln_final: LayerNorm,
-    /// `W_U [d_model, vocabulary]`
-    pub w_u: Param<Tensor<2>>,
+    /// The norm before the unembedding, in a pre-norm model.
+    pub ln_final: Option<Norm>,
+    /// `W_U [d_model, vocabulary]`; `None`: the embedding transposed.
+    pub w_u: Option<Param<Tensor<2>>>,
+    /// `b_U [vocabulary]`: only where a norm's bias was folded into it.
+    pub b_u: Option<Param<Tensor<1>>>,
+    #[module(skip)]
+    pub(crate) config: DecoderConfig,
 }
 
 impl Decoder {
@@ -140,7 +40,7 @@ impl Decoder {
     /// - logits: `[batch, pos, vocabulary]`
     ///
     /// # Panics
-    /// If there are more positions than `n_ctx`.
+    /// If positions are learned and there are more than `n_ctx`.
     #[must_use]
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         self.forward_probed(tokens, &mut NoProbe)
@@ -149,54 +49,137 @@ impl Decoder {
     /// [`forward`](Self::forward) with a probe at every site.
     ///
     /// # Panics
-    /// If there are more positions than `n_ctx`.
+    /// As [`forward`](Self::forward).
     #[must_use]
     pub fn forward_probed<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
-        let [_, n_pos] = tokens.dims();
-        assert!(n_pos <= self.n_ctx(), "{n_pos} positions do not fit into n_ctx {}", self.n_ctx());
-        let embed = visit(probe, Site::Embed, embedding(self.w_e.val(), tokens));
-        let pos_embed = self.w_pos.val().narrow(0, 0, n_pos).unsqueeze::<3>().expand(embed.dims());
-        let mut x = embed + visit(probe, Site::PosEmbed, pos_embed);
-
-        let mask = Mask::causal();
+        let mut x = self.embed(tokens, 0, probe);
+        let mask = self.mask();
         for (layer, block) in self.blocks.iter().enumerate() {
             x = block.forward(x, &mask, layer, probe);
         }
-        linear(self.ln_final.forward(x, Site::LnFinal, probe), self.w_u.val(), None)
+        self.unembed(x, probe)
     }
 
-    /// The longest sequence.
+    /// Logits of new tokens only, which see what the caches hold of the tokens before; there is one cache for each
+    /// block ([`caches`](Self::caches)).
+    ///
+    /// # Shapes
+    /// - tokens: `[batch, new]`
+    /// - logits: `[batch, new, vocabulary]`
+    ///
+    /// # Panics
+    /// If positions are learned and there are more than `n_ctx`, or a cache is full.
+    #[must_use]
+    pub fn forward_cached(&self, tokens: Tensor<2, Int>, caches: &mut [KvCache]) -> Tensor<3> {
+        let seen = caches.first().and_then(|cache| cache.lengths().first().copied()).unwrap_or(0);
+        let mut x = self.embed(tokens, seen, &mut NoProbe);
+        let mask = self.mask();
+        for (block, cache) in self.blocks.iter().zip(caches) {
+            x = block.forward_cached(x, &mask, cache);
+        }
+        self.unembed(x, &mut NoProbe)
+    }
+
+    /// Empty caches for up to `capacity` tokens; with a sliding window, for any number.
+    #[must_use]
+    pub fn caches(&self, capacity: usize) -> Vec<KvCache> {
+        let cache = || self.config.window.map_or_else(|| KvCache::with_capacity(capacity), KvCache::rolling);
+        self.blocks.iter().map(|_| cache()).collect()
+    }
+
+    /// The stream before the first block, for tokens at positions `first ..`.
+    fn embed<P: Probe>(&self, tokens: Tensor<2, Int>, first: usize, probe: &mut P) -> Tensor<3> {
+        let [_, new] = tokens.dims();
+        let embed = visit(probe, Site::Embed, embedding(self.w_e.val(), tokens));
+        let vectors = match (&self.w_pos, self.config.positions) {
+            (Some(w_pos), _) => {
+                let n_ctx = w_pos.dims()[0];
+                assert!(first + new <= n_ctx, "{} positions do not fit into n_ctx {n_ctx}", first + new);
+                w_pos.val().narrow(0, first, new)
+            }
+            (None, Positions::Sinusoidal) => sinusoids(first..first + new, self.config.d_model, &embed.device()),
+            (None, _) => return embed,
+        };
+        let pos_embed = vectors.unsqueeze::<3>().expand(embed.dims());
+        embed + visit(probe, Site::PosEmbed, pos_embed)
+    }
+
+    /// The logits of a final stream.
+    ///
+    /// # Shapes
+    /// - x: `[batch, pos, d_model]`
+    /// - logits: `[batch, pos, vocabulary]`
+    #[must_use]
+    pub fn unembed<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
+        let normalized = normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe);
+        linear(normalized, self.unembedding(), self.b_u.as_ref().map(Param::val))
+    }
+
+    /// `W_U [d_model, vocabulary]`, which may be the embedding transposed.
+    #[must_use]
+    pub fn unembedding(&self) -> Tensor<2> {
+        self.w_u.as_ref().map_or_else(|| self.w_e.val().transpose(), Param::val)
+    }
+
+    /// Which token sees which.
+    #[must_use]
+    pub fn mask(&self) -> Mask {
+        self.config.window.map_or_else(Mask::causal, Mask::window)
+    }
+
+    /// Sizes and parts.
+    #[must_use]
+    pub fn config(&self) -> &DecoderConfig {
+        &self.config
+    }
+
+    /// The number of positions it was made for.
     #[must_use]
     pub fn n_ctx(&self) -> usize {
-        self.w_pos.dims()[0]
+        self.config.n_ctx
     }
 
     /// The number of tokens.
     #[must_use]
     pub fn vocabulary(&self) -> usize {
-        self.w_e.dims()[0]
+        self.config.vocabulary
     }
 
-    /// The number of heads in each block.
+    /// The number of query heads in each block.
     #[must_use]
     pub fn n_heads(&self) -> usize {
-        self.blocks.first().map_or(0, |block| block.attn.n_heads())
+        self.config.n_heads
     }
 
     /// Every site this model has.
     #[must_use]
     pub fn sites(&self) -> Vec<Site> {
         let mut sites = Site::outside_blocks();
-        for (layer, block) in self.blocks.iter().enumerate() {
-            sites.extend(Site::of_block(layer).into_iter().filter(|site| {
-                block.mlp.is_some()
-                    || !matches!(
-                        site,
-                        Site::Ln2(..) | Site::Mlp(..) | Site::Block(_, BlockSite::MlpOut | BlockSite::ResidMid)
-                    )
-            }));
+        for layer in 0..self.blocks.len() {
+            sites.extend(Site::of_block(layer));
         }
+        sites.retain(|&site| self.has(site));
         sites
+    }
+
+    /// Whether `site` is part of this model.
+    #[must_use]
+    pub fn has(&self, site: Site) -> bool {
+        let block = |layer: usize| self.blocks.get(layer);
+        match site {
+            Site::Embed => true,
+            Site::PosEmbed => matches!(self.config.positions, Positions::Learned | Positions::Sinusoidal),
+            Site::Mlp(layer, MlpSite::PreLinear) => {
+                block(layer).is_some_and(|block| matches!(block.mlp, Some(FeedForward::Gated(_))))
+            }
+            Site::Block(layer, BlockSite::MlpOut | BlockSite::ResidMid) | Site::Mlp(layer, _) => {
+                block(layer).is_some_and(|block| block.mlp.is_some())
+            }
+            Site::Block(layer, _) | Site::Attention(layer, _) => block(layer).is_some(),
+            Site::Ln1(layer, _) => block(layer).is_some_and(|block| block.ln1.is_some()),
+            Site::Ln2(layer, _) => block(layer).is_some_and(|block| block.ln2.is_some()),
+            Site::LnFinal(_) => self.ln_final.is_some(),
+        }
     }
 
     /// The sites of every head's pattern, first layer first.

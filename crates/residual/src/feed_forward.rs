@@ -1,43 +1,75 @@
 //! The feed-forward: each position on its own, wide in the middle.
 
 use burn::{
-    module::{Module, Param},
+    module::Module,
     nn::{Linear, LinearConfig},
     tensor::{Device, Tensor, activation},
 };
 
-use headlight_ops::linear;
+use headlight_ops::{apply, gelu, gelu_tanh, swiglu};
 
 use crate::{MlpSite, Probe, Site, probe::visit};
 
-/// The function between the two matrices of a feed-forward.
+/// The function in the middle of a plain feed-forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// `max(0, x)`
     Relu,
     /// `x·Φ(x)` (Hendrycks & Gimpel 2016)
     Gelu,
+    /// GELU's approximation `x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`, as in GPT-2
+    GeluTanh,
+}
+
+/// Which [`FeedForward`] a model has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FeedForwardKind {
+    /// [`PlainFeedForward`] with this activation.
+    Plain(Activation),
+    /// [`GatedFeedForward`]
+    SwiGlu,
+}
+
+/// A feed-forward, plain or gated.
+#[derive(Module, Debug)]
+pub enum FeedForward {
+    /// Two matrices.
+    Plain(PlainFeedForward),
+    /// Three.
+    Gated(GatedFeedForward),
 }
 
 /// `f(x) = activation(x·W_in + b_in)·W_out + b_out` (Vaswani et al. 2017, section 3.3).
 #[derive(Module, Debug)]
-pub struct FeedForward {
+pub struct PlainFeedForward {
     /// `W_in [d_model, d_ff]`
     pub w_in: Linear,
     /// `W_out [d_ff, d_model]`
     pub w_out: Linear,
     #[module(skip)]
-    activation: Activation,
+    pub(crate) activation: Activation,
+}
+
+/// `f(x) = (silu(x·W_gate) ⊙ x·W_in)·W_out` with `silu(x) = x/(1 + e^(−x))`: `SwiGLU` (Shazeer 2020, section 2).
+#[derive(Module, Debug)]
+pub struct GatedFeedForward {
+    /// `W_gate [d_model, d_ff]`
+    pub w_gate: Linear,
+    /// `W_in [d_model, d_ff]`
+    pub w_in: Linear,
+    /// `W_out [d_ff, d_model]`
+    pub w_out: Linear,
 }
 
 impl FeedForward {
     /// A feed-forward of width `d_ff`.
     #[must_use]
-    pub fn new(d_model: usize, d_ff: usize, activation: Activation, device: &Device) -> Self {
-        Self {
-            w_in: LinearConfig::new(d_model, d_ff).init(device),
-            w_out: LinearConfig::new(d_ff, d_model).init(device),
-            activation,
+    pub fn new(d_model: usize, d_ff: usize, kind: FeedForwardKind, bias: bool, device: &Device) -> Self {
+        let linear = |input, output| LinearConfig::new(input, output).with_bias(bias).init(device);
+        let (w_in, w_out) = (linear(d_model, d_ff), linear(d_ff, d_model));
+        match kind {
+            FeedForwardKind::SwiGlu => Self::Gated(GatedFeedForward { w_gate: linear(d_model, d_ff), w_in, w_out }),
+            FeedForwardKind::Plain(activation) => Self::Plain(PlainFeedForward { w_in, w_out, activation }),
         }
     }
 
@@ -45,16 +77,45 @@ impl FeedForward {
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
     pub fn forward<P: Probe>(&self, x: Tensor<3>, layer: usize, probe: &mut P) -> Tensor<3> {
-        let pre = visit(
-            probe,
-            Site::Mlp(layer, MlpSite::Pre),
-            linear(x, self.w_in.weight.val(), self.w_in.bias.as_ref().map(Param::val)),
-        );
-        let post = match self.activation {
-            Activation::Relu => activation::relu(pre),
-            Activation::Gelu => headlight_ops::gelu(pre),
+        let site = |site| Site::Mlp(layer, site);
+        let post = match self {
+            Self::Plain(mlp) => {
+                let pre = visit(probe, site(MlpSite::Pre), apply(&mlp.w_in, x));
+                match mlp.activation {
+                    Activation::Relu => activation::relu(pre),
+                    Activation::Gelu => gelu(pre),
+                    Activation::GeluTanh => gelu_tanh(pre),
+                }
+            }
+            Self::Gated(mlp) => {
+                let gate = visit(probe, site(MlpSite::Pre), apply(&mlp.w_gate, x.clone()));
+                swiglu(gate, visit(probe, site(MlpSite::PreLinear), apply(&mlp.w_in, x)))
+            }
         };
-        let post = visit(probe, Site::Mlp(layer, MlpSite::Post), post);
-        linear(post, self.w_out.weight.val(), self.w_out.bias.as_ref().map(Param::val))
+        apply(self.w_out(), visit(probe, site(MlpSite::Post), post))
+    }
+
+    /// The matrices that read the stream.
+    pub(crate) fn readers_mut(&mut self) -> Vec<&mut Linear> {
+        match self {
+            Self::Plain(mlp) => vec![&mut mlp.w_in],
+            Self::Gated(mlp) => vec![&mut mlp.w_gate, &mut mlp.w_in],
+        }
+    }
+
+    /// The matrix that writes to the stream.
+    #[must_use]
+    pub fn w_out(&self) -> &Linear {
+        match self {
+            Self::Plain(mlp) => &mlp.w_out,
+            Self::Gated(mlp) => &mlp.w_out,
+        }
+    }
+
+    pub(crate) fn w_out_mut(&mut self) -> &mut Linear {
+        match self {
+            Self::Plain(mlp) => &mut mlp.w_out,
+            Self::Gated(mlp) => &mut mlp.w_out,
+        }
     }
 }

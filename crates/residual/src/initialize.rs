@@ -9,40 +9,70 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
 use sha2::{Digest, Sha256};
 
-/// Draws every matrix from N(0, std²) and sets gains to 1 and biases to 0.
+use crate::{DecoderConfig, parameters::ParameterPath};
+
+/// How the matrices of a new model are drawn; gains start at 1 and biases at 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Initialization {
+    /// N(0, std²), and the matrices that write to the stream `W_O` and `W_out` divided by √(number of parts that
+    /// write), so that the stream's size does not grow with depth (Radford et al. 2019, section 2.3).
+    #[default]
+    Gpt2,
+    /// N(0, std²) for all.
+    Normal,
+    /// N(0, 2/(in + out)) for each (Glorot & Bengio 2010, section 4.2.1).
+    Xavier,
+}
+
+/// Draws every matrix, sets gains to 1 and biases to 0.
 ///
 /// Burn would draw lazily, in the order of first use, from one global generator. Here each parameter has its own
 /// `ChaCha8` stream, keyed by the seed and its path, and its id is a hash of the path: the same in every process.
-pub(crate) fn initialize<M: Module>(module: M, seed: u64, std: f64) -> M {
-    module.map(&mut Initializer { seed, std, path: Vec::new() })
+pub(crate) fn initialize<M: Module>(module: M, seed: u64, config: &DecoderConfig) -> M {
+    module.map(&mut Initializer { seed, config, path: ParameterPath::default() })
 }
 
-struct Initializer {
+struct Initializer<'a> {
     seed: u64,
-    std: f64,
-    path: Vec<String>,
+    config: &'a DecoderConfig,
+    path: ParameterPath,
 }
 
-impl ModuleMapper for Initializer {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.to_owned());
+impl Initializer<'_> {
+    /// The standard deviation of the matrix at `path`.
+    fn deviation(&self, path: &str, shape: &[usize]) -> f64 {
+        let DecoderConfig { initialization, init_std, n_layers, feed_forward, .. } = self.config;
+        let writes = path.ends_with("w_o.weight") || path.ends_with("w_out.weight");
+        let writers = n_layers * (1 + usize::from(feed_forward.is_some()));
+        match initialization {
+            Initialization::Gpt2 if writes => init_std / (writers as f64).sqrt(),
+            Initialization::Gpt2 | Initialization::Normal => *init_std,
+            Initialization::Xavier => (2.0 / shape.iter().sum::<usize>() as f64).sqrt(),
+        }
+    }
+}
+
+impl ModuleMapper for Initializer<'_> {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
     }
 
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
+    fn exit_module(&mut self, _: &str, container: &str) {
+        self.path.exit(container);
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let path = self.path.join(".");
+        let path = self.path.to_string();
         let shape = param.lazy_shape();
         let device = param.lazy_device();
         let count = shape.num_elements();
-        let values: Vec<f32> = match self.path.last().map(String::as_str) {
+        let values: Vec<f32> = match self.path.last() {
             Some("gain") => vec![1.0; count],
             Some("bias") => vec![0.0; count],
             _ => {
                 let mut rng = ChaCha8Rng::from_seed(hash(&[&self.seed.to_le_bytes(), path.as_bytes()]));
-                (0..count).map(|_| (self.std * rng.sample::<f64, _>(StandardNormal)) as f32).collect()
+                let std = self.deviation(&path, &shape.to_vec());
+                (0..count).map(|_| (std * rng.sample::<f64, _>(StandardNormal)) as f32).collect()
             }
         };
         let mut param = Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &device));

@@ -28,18 +28,47 @@
 //! ```
 
 mod block;
+mod cost;
 mod decoder;
+mod decoder_config;
+mod edit;
+mod exchange;
 mod feed_forward;
+mod generate;
 mod initialize;
+mod kept_tensor;
+mod leaves;
 mod norm;
+mod parameters;
+mod positions;
 mod probe;
+mod process;
+mod sampling;
+mod select;
 mod site;
+mod tensor_file;
 mod weights;
 
-pub use block::Block;
-pub use decoder::{Decoder, DecoderConfig};
-pub use feed_forward::{Activation, FeedForward};
-pub use norm::LayerNorm;
+pub use block::{Block, NormPlacement};
+pub use cost::PartCost;
+pub use decoder::Decoder;
+pub use decoder_config::DecoderConfig;
+pub use edit::{Edit, Edits, Part};
+pub use exchange::{ExchangeError, ExportedFiles, expected_of, from_huggingface, to_huggingface, to_transformer_lens};
+pub use feed_forward::{Activation, FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward};
+pub use generate::{Ending, GenerateError, Generated, Generation};
+pub use initialize::Initialization;
+pub use kept_tensor::KeptTensor;
+pub use leaves::Leaves;
+pub use norm::{LayerNorm, Norm, NormKind, RmsNorm};
+pub use positions::{Positions, sinusoids};
 pub use probe::{Capture, Interest, NoProbe, Probe, SwitchOff};
+pub use process::ProcessError;
+pub use sampling::{Sampling, SamplingError};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
 pub use weights::{WeightsError, weights_from_bytes, weights_to_bytes};
+
+/// The README's program compiles and does what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,33 +1,62 @@
-//! Layer norm, open to probes.
+//! The norms, open to probes: parts that can be swapped.
 
 use burn::{
     module::{Module, Param},
     tensor::{Device, Tensor},
 };
 
+use headlight_ops::rms_norm;
+
 use crate::{Interest, NormSite, Probe, Site, probe::visit};
 
-/// `(x − mean) / √(variance + ε) · gain + bias` over the last axis (Ba et al. 2016, section 3).
-#[derive(Module, Debug)]
-pub struct LayerNorm {
-    /// `[d_model]`, starts at 1.
-    pub gain: Param<Tensor<1>>,
-    /// `[d_model]`, starts at 0.
-    pub bias: Param<Tensor<1>>,
-    epsilon: f64,
+/// Which [`Norm`] a model has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NormKind {
+    /// [`LayerNorm`]
+    #[default]
+    LayerNorm,
+    /// [`RmsNorm`]
+    RmsNorm,
+    /// None: blocks read the stream as it is.
+    None,
 }
 
-impl LayerNorm {
-    /// The identity gain and no bias, ε = 1e-5.
+/// A norm over the last axis.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_residual::{NoProbe, NormKind, Site};
+///
+/// let x = Tensor::<3>::from_floats([[[1.0, 7.0]]], &Device::flex()); // mean 4, deviation 3, root mean square 5
+/// let normalized = |kind: NormKind| {
+///     let norm = kind.init(2, 0.0, &Device::flex()).unwrap();
+///     norm.forward(x.clone(), Site::LnFinal, &mut NoProbe).into_data().to_vec::<f32>().unwrap()
+/// };
+/// assert_eq!(normalized(NormKind::LayerNorm), [-1.0, 1.0]);
+/// assert_eq!(normalized(NormKind::RmsNorm), [0.2, 1.4]);
+/// assert!(NormKind::None.init(2, 0.0, &Device::flex()).is_none());
+/// ```
+#[derive(Module, Debug)]
+pub enum Norm {
+    /// `(x − mean) / √(variance + ε) · gain + bias`
+    Layer(LayerNorm),
+    /// `x / √(mean of squares + ε) · gain`
+    Rms(RmsNorm),
+}
+
+impl NormKind {
+    /// The norm with gain 1 and bias 0, or nothing.
     #[must_use]
-    pub fn new(d_model: usize, device: &Device) -> Self {
-        Self {
-            gain: Param::from_tensor(Tensor::ones([d_model], device)),
-            bias: Param::from_tensor(Tensor::zeros([d_model], device)),
-            epsilon: 1e-5,
+    pub fn init(self, width: usize, epsilon: f64, device: &Device) -> Option<Norm> {
+        match self {
+            Self::LayerNorm => Some(Norm::Layer(LayerNorm::new(width, epsilon, device))),
+            Self::RmsNorm => Some(Norm::Rms(RmsNorm::new(width, epsilon, device))),
+            Self::None => None,
         }
     }
+}
 
+impl Norm {
     /// Normalises each position; `site` says which norm of the model this is.
     ///
     /// # Shapes
@@ -43,19 +72,75 @@ impl LayerNorm {
             }
             Interest::Change => {
                 let scale = probe.at(scale_site, self.scale(x.clone()));
-                (x.clone() - x.mean_dim(2)) / scale * self.gain.val().unsqueeze() + self.bias.val().unsqueeze()
+                self.divide(x, scale)
             }
         };
         visit(probe, site(NormSite::Normalized), normalized)
     }
 
     fn normalize(&self, x: Tensor<3>) -> Tensor<3> {
-        headlight_ops::layer_norm(x, self.gain.val(), self.bias.val(), self.epsilon)
+        match self {
+            Self::Layer(norm) => headlight_ops::layer_norm(x, norm.gain.val(), norm.bias.val(), norm.epsilon),
+            Self::Rms(norm) => rms_norm(x, norm.gain.val(), norm.epsilon),
+        }
     }
 
-    /// `√(variance + ε)`, `[batch, pos, 1]`
+    /// What the vector is divided by, `[batch, pos, 1]`: `√(variance + ε)`, or `√(mean of squares + ε)`.
     fn scale(&self, x: Tensor<3>) -> Tensor<3> {
-        let centred = x.clone() - x.mean_dim(2);
-        centred.square().mean_dim(2).add_scalar(self.epsilon).sqrt()
+        match self {
+            Self::Layer(norm) => centre(x).square().mean_dim(2).add_scalar(norm.epsilon).sqrt(),
+            Self::Rms(norm) => x.square().mean_dim(2).add_scalar(norm.epsilon).sqrt(),
+        }
+    }
+
+    /// The norm with another scale.
+    fn divide(&self, x: Tensor<3>, scale: Tensor<3>) -> Tensor<3> {
+        match self {
+            Self::Layer(norm) => centre(x) / scale * norm.gain.val().unsqueeze() + norm.bias.val().unsqueeze(),
+            Self::Rms(norm) => x / scale * norm.gain.val().unsqueeze(),
+        }
+    }
+}
+
+fn centre(x: Tensor<3>) -> Tensor<3> {
+    x.clone() - x.mean_dim(2)
+}
+
+/// `(x − mean) / √(variance + ε) · gain + bias` over the last axis (Ba et al. 2016, section 3).
+#[derive(Module, Debug)]
+pub struct LayerNorm {
+    /// `[d_model]`, starts at 1.
+    pub gain: Param<Tensor<1>>,
+    /// `[d_model]`, starts at 0.
+    pub bias: Param<Tensor<1>>,
+    epsilon: f64,
+}
+
+impl LayerNorm {
+    /// Gain 1 and no bias.
+    #[must_use]
+    pub fn new(d_model: usize, epsilon: f64, device: &Device) -> Self {
+        Self {
+            gain: Param::from_tensor(Tensor::ones([d_model], device)),
+            bias: Param::from_tensor(Tensor::zeros([d_model], device)),
+            epsilon,
+        }
+    }
+}
+
+/// `x / √(mean of squares + ε) · gain` over the last axis (Zhang & Sennrich 2019, section 4): layer norm that neither
+/// centres nor shifts.
+#[derive(Module, Debug)]
+pub struct RmsNorm {
+    /// `[d_model]`, starts at 1.
+    pub gain: Param<Tensor<1>>,
+    epsilon: f64,
+}
+
+impl RmsNorm {
+    /// Gain 1.
+    #[must_use]
+    pub fn new(d_model: usize, epsilon: f64, device: &Device) -> Self {
+        Self { gain: Param::from_tensor(Tensor::ones([d_model], device)), epsilon }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
 
-use crate::{AttentionSite, Site};
+use crate::{AttentionSite, KeptTensor, Site};
 
 /// What a [`Probe`] wants with a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,7 +62,7 @@ pub struct Capture {
     sites: Vec<Site>,
     budget: usize,
     used: usize,
-    kept: BTreeMap<Site, (Tensor<1>, Vec<usize>)>,
+    kept: BTreeMap<Site, KeptTensor>,
     dropped: Vec<Site>,
 }
 
@@ -79,10 +79,13 @@ impl Capture {
     /// If `D` is not the site's number of axes.
     #[must_use]
     pub fn get<const D: usize>(&self, site: Site) -> Option<Tensor<D>> {
-        let (flat, dims) = self.kept.get(&site)?;
-        let dims: [usize; D] =
-            dims.as_slice().try_into().unwrap_or_else(|_| panic!("{site} has {} axes, not {D}", dims.len()));
-        Some(flat.clone().reshape(dims))
+        self.tensor_at(site).map(KeptTensor::tensor)
+    }
+
+    /// The activation at `site` with whatever number of axes it has, to put it into another run.
+    #[must_use]
+    pub fn tensor_at(&self, site: Site) -> Option<&KeptTensor> {
+        self.kept.get(&site)
     }
 
     /// Sites that were asked for and met but did not fit into the budget.
@@ -104,10 +107,9 @@ impl Probe for Capture {
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
-        let elements: usize = activation.dims().iter().product();
-        let bytes = elements * activation.dtype().size();
-        if let Some((before, _)) = self.kept.remove(&site) {
-            self.used -= before.dims()[0] * before.dtype().size();
+        let bytes = activation.dims().iter().product::<usize>() * activation.dtype().size();
+        if let Some(before) = self.kept.remove(&site) {
+            self.used -= before.bytes();
         }
         if self.used + bytes > self.budget {
             if !self.dropped.contains(&site) {
@@ -115,8 +117,7 @@ impl Probe for Capture {
             }
         } else {
             self.used += bytes;
-            let dims = activation.dims().to_vec();
-            self.kept.insert(site, (activation.clone().reshape([elements]), dims));
+            self.kept.insert(site, activation.clone().into());
         }
         activation
     }

@@ -14,7 +14,7 @@ use std::{fmt, str::FromStr};
 /// | `blocks.{l}.attn.hook_result` | `[batch, pos, head, d_model]` |
 /// | `blocks.{l}.ln1\|ln2.hook_scale`, `ln_final.hook_scale` | `[batch, pos, 1]` |
 /// | `blocks.{l}.ln1\|ln2.hook_normalized`, `ln_final.hook_normalized` | `[batch, pos, d_model]` |
-/// | `blocks.{l}.mlp.hook_pre\|hook_post` | `[batch, pos, d_ff]` |
+/// | `blocks.{l}.mlp.hook_pre\|hook_pre_linear\|hook_post` | `[batch, pos, d_ff]` |
 ///
 /// ```
 /// use headlight_residual::{AttentionSite, Site};
@@ -58,8 +58,10 @@ pub enum NormSite {
 /// Sites in a feed-forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum MlpSite {
-    /// `hook_pre`: before the activation function.
+    /// `hook_pre`: before the activation function; in a gated feed-forward, the gate.
     Pre,
+    /// `hook_pre_linear`: what the gate multiplies (only in a gated feed-forward).
+    PreLinear,
     /// `hook_post`: after it.
     Post,
 }
@@ -124,7 +126,8 @@ const ATTENTION: [(AttentionSite, &str); 7] = [
     (AttentionSite::Result, "hook_result"),
 ];
 const NORM: [(NormSite, &str); 2] = [(NormSite::Scale, "hook_scale"), (NormSite::Normalized, "hook_normalized")];
-const MLP: [(MlpSite, &str); 2] = [(MlpSite::Pre, "hook_pre"), (MlpSite::Post, "hook_post")];
+const MLP: [(MlpSite, &str); 3] =
+    [(MlpSite::Pre, "hook_pre"), (MlpSite::PreLinear, "hook_pre_linear"), (MlpSite::Post, "hook_post")];
 
 impl Site {
     /// Every site of one block.

@@ -1,8 +1,13 @@
 //! Weights as safetensors bytes.
 
-use burn::store::{ModuleSnapshot, SafetensorsStore};
+use burn::tensor::TensorData;
+use safetensors::SafeTensors;
 
-use crate::Decoder;
+use crate::{
+    Decoder,
+    parameters::{Mismatch, parameters, with_parameters},
+    tensor_file::{data_of, serialize},
+};
 
 /// Why weights could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -21,30 +26,25 @@ pub enum WeightsError {
 /// The parameters as a safetensors file, one tensor per path; the same parameters give the same bytes.
 ///
 /// # Errors
-/// If a parameter cannot be read from its device.
+/// If a parameter has no safetensors form.
 pub fn weights_to_bytes(model: &Decoder) -> Result<Vec<u8>, WeightsError> {
-    let unreadable = |error: &dyn std::fmt::Display| WeightsError::Unreadable(error.to_string());
-    // Metadata is a hash map, whose order would differ from run to run.
-    let mut store = SafetensorsStore::from_bytes(None).clear_metadata();
-    model.save_into(&mut store).map_err(|error| unreadable(&error))?;
-    store.get_bytes().map_err(|error| unreadable(&error))
+    serialize(&parameters(model), None).map_err(WeightsError::Unreadable)
 }
 
 /// Puts the parameters of a safetensors file into `model`. All of them must be there, and nothing else.
 ///
 /// # Errors
 /// Names the parameter that is missing, left over or of the wrong shape.
-pub fn weights_from_bytes(mut model: Decoder, bytes: Vec<u8>) -> Result<Decoder, WeightsError> {
-    let mut store = SafetensorsStore::from_bytes(Some(bytes)).allow_partial(true).validate(false);
-    let applied = model.load_from(&mut store).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
-    if let Some(error) = applied.errors.first() {
-        return Err(WeightsError::Unreadable(error.to_string()));
-    }
-    if let Some((path, _)) = applied.missing.first() {
-        return Err(WeightsError::Missing(path.clone()));
-    }
-    if let Some(path) = applied.unused.first() {
-        return Err(WeightsError::Unexpected(path.clone()));
-    }
-    Ok(model)
+pub fn weights_from_bytes(model: Decoder, bytes: &[u8]) -> Result<Decoder, WeightsError> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
+    let values = file
+        .iter()
+        .map(|(name, view)| Ok((name.to_owned(), data_of(name, &view)?)))
+        .collect::<Result<std::collections::BTreeMap<String, TensorData>, String>>()
+        .map_err(WeightsError::Unreadable)?;
+    with_parameters(model, values).map_err(|mismatch| match mismatch {
+        Mismatch::Missing(name) => WeightsError::Missing(name),
+        Mismatch::LeftOver(name) => WeightsError::Unexpected(name),
+        Mismatch::Shape { .. } => WeightsError::Unreadable(mismatch.to_string()),
+    })
 }

@@ -1,50 +1,13 @@
-//! The residual stream is a sum, and looking at it changes nothing.
+//! The residual stream is a sum, and looking at it changes nothing: in every architecture.
+
+mod common;
 
 use burn::tensor::{Device, Int, Tensor};
+use common::{LAYERS, architectures, assert_close, config, model, models, plain, tokens, values};
 use headlight_residual::{
-    Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Interest, Probe, Site, SwitchOff,
-    weights_from_bytes, weights_to_bytes,
+    Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Initialization, Interest, NoProbe,
+    NormPlacement, NormSite, Probe, Site, SwitchOff, weights_from_bytes, weights_to_bytes,
 };
-
-const LAYERS: usize = 3;
-
-fn config(feed_forward: Option<(usize, Activation)>) -> DecoderConfig {
-    DecoderConfig {
-        vocabulary: 7,
-        n_ctx: 6,
-        d_model: 12,
-        n_layers: LAYERS,
-        n_heads: 3,
-        feed_forward,
-        // Large enough that no activation is negligible.
-        init_std: 0.4,
-        ..DecoderConfig::default()
-    }
-}
-
-fn models() -> Vec<Decoder> {
-    [None, Some((20, Activation::Relu)), Some((20, Activation::Gelu))]
-        .map(|feed_forward| config(feed_forward).try_init(3, &Device::flex()).unwrap())
-        .into()
-}
-
-fn tokens() -> Tensor<2, Int> {
-    Tensor::from_ints([[0, 1, 2, 3, 4, 5], [6, 6, 5, 1, 0, 2]], &Device::flex())
-}
-
-fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
-    tensor.into_data().iter::<f32>().collect()
-}
-
-#[track_caller]
-fn assert_close<const D: usize>(a: Tensor<D>, b: Tensor<D>) {
-    assert_eq!(a.dims(), b.dims());
-    let (a, b) = (values(a), values(b));
-    let size = b.iter().fold(1f32, |size, value| size.max(value.abs()));
-    for (a, b) in a.iter().zip(&b) {
-        assert!((a - b).abs() <= 1e-5 * size, "{a} is not {b}");
-    }
-}
 
 fn capture_all(model: &Decoder) -> (Capture, Tensor<3>) {
     let mut capture = Capture::new(&model.sites(), usize::MAX);
@@ -52,58 +15,105 @@ fn capture_all(model: &Decoder) -> (Capture, Tensor<3>) {
     (capture, logits)
 }
 
+fn is_post_norm(model: &Decoder) -> bool {
+    model.config().norm_placement == NormPlacement::Post
+}
+
 #[test]
 fn the_final_stream_is_the_sum_of_all_contributions() {
-    for model in models() {
+    for (name, model) in models().into_iter().filter(|(_, model)| !is_post_norm(model)) {
         let (seen, _) = capture_all(&model);
-        let mut sum = seen.get::<3>(Site::Embed).unwrap() + seen.get(Site::PosEmbed).unwrap();
+        let mut sum = seen.get::<3>(Site::Embed).unwrap();
+        if let Some(positions) = seen.get(Site::PosEmbed) {
+            sum = sum + positions;
+        }
         for layer in 0..LAYERS {
             sum = sum + seen.get(Site::Block(layer, BlockSite::AttnOut)).unwrap();
             if let Some(mlp_out) = seen.get(Site::Block(layer, BlockSite::MlpOut)) {
                 sum = sum + mlp_out;
             }
         }
-        assert_close(seen.get::<3>(Site::Block(LAYERS - 1, BlockSite::ResidPost)).unwrap(), sum);
+        assert_close(name, seen.get::<3>(Site::Block(LAYERS - 1, BlockSite::ResidPost)).unwrap(), sum);
     }
 }
 
 #[test]
 fn each_step_of_a_block_adds_what_its_site_says() {
-    for model in models() {
+    for (name, model) in models() {
         let (seen, _) = capture_all(&model);
         for layer in 0..LAYERS {
             let at = |site| seen.get::<3>(Site::Block(layer, site));
+            let normalized = seen.get::<3>(Site::Ln1(layer, NormSite::Normalized));
             let after_attention = at(BlockSite::ResidPre).unwrap() + at(BlockSite::AttnOut).unwrap();
             match (at(BlockSite::ResidMid), at(BlockSite::MlpOut)) {
                 (Some(mid), Some(mlp_out)) => {
-                    assert_close(after_attention, mid.clone());
-                    assert_close(mid + mlp_out, at(BlockSite::ResidPost).unwrap());
+                    assert_close(name, after_attention, mid.clone());
+                    let stream = if is_post_norm(&model) { normalized.unwrap() } else { mid };
+                    assert_close(name, stream + mlp_out, at(BlockSite::ResidPost).unwrap());
                 }
-                _ => assert_close(after_attention, at(BlockSite::ResidPost).unwrap()),
+                _ => assert_close(name, after_attention, at(BlockSite::ResidPost).unwrap()),
             }
-            let results = seen.get::<4>(Site::Attention(layer, AttentionSite::Result)).unwrap();
-            assert_close(results.sum_dim(2).squeeze_dim(2), at(BlockSite::AttnOut).unwrap());
-            let pattern = seen.get::<4>(Site::Attention(layer, AttentionSite::Pattern)).unwrap();
-            assert_close(pattern.clone().sum_dim(3), Tensor::ones([2, 3, 6, 1], &Device::flex()));
-            let v = seen.get::<4>(Site::Attention(layer, AttentionSite::V)).unwrap();
-            let z = seen.get::<4>(Site::Attention(layer, AttentionSite::Z)).unwrap();
-            assert_close(pattern.matmul(v.swap_dims(1, 2)), z.swap_dims(1, 2));
+            if let Some(next) = seen.get::<3>(Site::Block(layer + 1, BlockSite::ResidPre)) {
+                let last_norm = seen.get(Site::Ln2(layer, NormSite::Normalized));
+                let left = match is_post_norm(&model) {
+                    true => last_norm.or_else(|| seen.get(Site::Ln1(layer, NormSite::Normalized))),
+                    false => at(BlockSite::ResidPost),
+                };
+                assert_eq!(values(next), values(left.unwrap()), "{name}");
+            }
         }
     }
 }
 
 #[test]
+fn heads_and_the_bias_add_up_to_what_attention_adds() {
+    for (name, model) in models() {
+        let (seen, _) = capture_all(&model);
+        for (layer, block) in model.blocks.iter().enumerate() {
+            let mut sum =
+                seen.get::<4>(Site::Attention(layer, AttentionSite::Result)).unwrap().sum_dim(2).squeeze_dim(2);
+            if let Some(bias) = &block.attn.w_o.bias {
+                sum = sum + bias.val().unsqueeze();
+            }
+            assert_close(name, sum, seen.get::<3>(Site::Block(layer, BlockSite::AttnOut)).unwrap());
+            let pattern = seen.get::<4>(Site::Attention(layer, AttentionSite::Pattern)).unwrap();
+            assert_close(name, pattern.clone().sum_dim(3), Tensor::ones([2, 4, 6, 1], &Device::flex()));
+            let v = seen.get::<4>(Site::Attention(layer, AttentionSite::V)).unwrap().swap_dims(1, 2);
+            let [batch, kv_heads, pos, width] = v.dims();
+            // Each key/value head serves 4 / kv_heads query heads, one after the other.
+            let v = v.unsqueeze_dim::<5>(2).expand([batch, kv_heads, 4 / kv_heads, pos, width]);
+            let z = seen.get::<4>(Site::Attention(layer, AttentionSite::Z)).unwrap();
+            assert_close(name, pattern.matmul(v.reshape([batch, 4, pos, width])), z.swap_dims(1, 2));
+        }
+    }
+}
+
+#[test]
+fn the_logit_lens_after_the_last_block_is_the_logits() {
+    for (name, model) in models() {
+        let (seen, logits) = capture_all(&model);
+        let last = match (is_post_norm(&model), &model.blocks[0].mlp) {
+            (false, _) => Site::Block(LAYERS - 1, BlockSite::ResidPost),
+            (true, Some(_)) => Site::Ln2(LAYERS - 1, NormSite::Normalized),
+            (true, None) => Site::Ln1(LAYERS - 1, NormSite::Normalized),
+        };
+        let lens = model.unembed(seen.get(last).unwrap(), &mut NoProbe);
+        assert_eq!(values(lens), values(logits), "{name}");
+    }
+}
+
+#[test]
 fn looking_changes_no_bit() {
-    for model in models() {
+    for (name, model) in models() {
         let (seen, looked_at) = capture_all(&model);
         assert!(seen.dropped().is_empty());
-        assert_eq!(values(model.forward(tokens())), values(looked_at));
+        assert_eq!(values(model.forward(tokens())), values(looked_at), "{name}");
     }
 }
 
 #[test]
 fn every_site_of_the_model_is_met_and_its_name_reads_back() {
-    for model in models() {
+    for (architecture, model) in models() {
         let (seen, _) = capture_all(&model);
         for site in model.sites() {
             let name = site.to_string();
@@ -112,7 +122,7 @@ fn every_site_of_the_model_is_met_and_its_name_reads_back() {
                 Site::Attention(..) => seen.get::<4>(site).is_some(),
                 _ => seen.get::<3>(site).is_some(),
             };
-            assert!(met, "{name} was not met");
+            assert!(met, "{architecture}: {name} was not met");
         }
     }
 }
@@ -132,45 +142,49 @@ impl Probe for Echo {
 
 #[test]
 fn putting_back_what_was_there_changes_nothing() {
-    for model in models() {
+    for (name, model) in models() {
         let expected = model.forward(tokens());
-        assert_close(model.forward_probed(tokens(), &mut Echo(|_| true)), expected.clone());
-        assert_close(
-            model.forward_probed(tokens(), &mut Echo(|site| matches!(site, Site::Block(1, BlockSite::KInput)))),
-            expected,
-        );
+        assert_close(name, model.forward_probed(tokens(), &mut Echo(|_| true)), expected.clone());
+        let one = |site: Site| matches!(site, Site::Block(1, BlockSite::KInput));
+        assert_close(name, model.forward_probed(tokens(), &mut Echo(one)), expected);
     }
 }
 
 #[test]
 fn switching_a_head_off_takes_its_result_out_of_the_stream() {
-    for model in models() {
+    for (name, model) in models() {
         let (seen, _) = capture_all(&model);
         let last = LAYERS - 1;
         let mut off = Capture::new(&[Site::Block(last, BlockSite::AttnOut)], usize::MAX);
         let _ = model.forward_probed(tokens(), &mut (SwitchOff::new(&[(last, 1)]), &mut off));
         let head = seen.get::<4>(Site::Attention(last, AttentionSite::Result)).unwrap().narrow(2, 1, 1).squeeze_dim(2);
         let expected = seen.get::<3>(Site::Block(last, BlockSite::AttnOut)).unwrap() - head;
-        assert_close(off.get(Site::Block(last, BlockSite::AttnOut)).unwrap(), expected);
+        assert_close(name, off.get(Site::Block(last, BlockSite::AttnOut)).unwrap(), expected);
     }
 }
 
 #[test]
-fn a_token_changes_no_bit_before_it() {
-    for model in models() {
+fn a_token_changes_no_bit_before_it_and_with_a_window_none_far_after_it() {
+    for (name, model) in models() {
         let changed = Tensor::<2, Int>::from_ints([[0, 1, 2, 3, 6, 5], [6, 6, 5, 1, 3, 2]], &Device::flex());
         let before = |tokens| values(model.forward(tokens).narrow(1, 0, 4));
         let after = |tokens| values(model.forward(tokens).narrow(1, 4, 1));
-        assert_eq!(before(tokens()), before(changed.clone()));
-        assert_ne!(after(tokens()), after(changed));
+        assert_eq!(before(tokens()), before(changed.clone()), "{name}");
+        assert_ne!(after(tokens()), after(changed), "{name}");
     }
+    // One layer with a window of 2 sees the token before, and no further.
+    let model = model(&DecoderConfig { window: Some(2), n_layers: 1, ..config(None) });
+    let changed = Tensor::<2, Int>::from_ints([[6, 1, 2, 3, 4, 5], [0, 6, 5, 1, 0, 2]], &Device::flex());
+    let at = |tokens, position| values(model.forward(tokens).narrow(1, position, 1));
+    assert_ne!(at(tokens(), 1), at(changed.clone(), 1));
+    assert_eq!(at(tokens(), 2), at(changed, 2));
 }
 
 #[test]
 fn a_capture_keeps_to_its_budget_and_names_what_it_dropped() {
-    let model = &models()[0];
+    let model = model(&config(None));
     let (embed, pattern) = (Site::Embed, Site::Attention(0, AttentionSite::Pattern));
-    let bytes = 2 * 6 * 12 * 4;
+    let bytes = 2 * 6 * 24 * 4;
     let mut capture = Capture::new(&[embed, pattern], bytes);
     let _ = model.forward_probed(tokens(), &mut capture);
     assert_eq!(capture.bytes(), bytes);
@@ -185,32 +199,58 @@ fn initial_values_follow_from_seed_and_path_alone() {
     assert_eq!(reference, bytes(1));
     assert_ne!(reference, bytes(2));
     // A model with one more kind of parameter has the same values where both have the same path.
-    let larger = config(Some((20, Activation::Relu))).try_init(1, &Device::flex()).unwrap();
+    let larger = config(plain(Activation::Relu)).try_init(1, &Device::flex()).unwrap();
     let smaller = config(None).try_init(1, &Device::flex()).unwrap();
-    assert_eq!(values(larger.w_u.val()), values(smaller.w_u.val()));
+    assert_eq!(values(larger.unembedding()), values(smaller.unembedding()));
     assert_ne!(values(larger.blocks[0].attn.w_q.weight.val()), values(larger.blocks[1].attn.w_q.weight.val()));
 }
 
 #[test]
-fn weights_survive_the_round_trip_bit_for_bit_and_wrong_ones_are_named() {
-    for model in models() {
-        let bytes = weights_to_bytes(&model).unwrap();
-        let n_layers = LAYERS;
-        let feed_forward = model.blocks[0].mlp.as_ref().map(|_| (20, Activation::Gelu));
-        let other = config(feed_forward).try_init(9, &Device::flex()).unwrap();
-        let read = weights_from_bytes(other, bytes.clone()).unwrap();
-        assert_eq!(weights_to_bytes(&read).unwrap(), bytes);
+fn initialisations_have_the_deviations_they_promise() {
+    let deviation = |initialization, matrix: fn(&Decoder) -> Tensor<2>| {
+        let wide = DecoderConfig { d_model: 64, initialization, init_std: 0.5, ..config(plain(Activation::Relu)) };
+        let values = values(matrix(&wide.try_init(0, &Device::flex()).unwrap()));
+        (values.iter().map(|value| value * value).sum::<f32>() / values.len() as f32).sqrt()
+    };
+    let [w_q, w_o]: [fn(&Decoder) -> Tensor<2>; 2] =
+        [|model| model.blocks[1].attn.w_q.weight.val(), |model| model.blocks[1].attn.w_o.weight.val()];
+    // 3 layers of 2 parts each write to the stream. 4096 numbers: the deviation is known to about 1 %.
+    for (initialization, reads, writes) in [
+        (Initialization::Gpt2, 0.5, 0.5 / 6f32.sqrt()),
+        (Initialization::Normal, 0.5, 0.5),
+        (Initialization::Xavier, 0.125, 0.125),
+    ] {
+        for (found, expected) in [(deviation(initialization, w_q), reads), (deviation(initialization, w_o), writes)] {
+            assert!((found / expected - 1.0).abs() < 0.04, "{initialization:?}: {found}, not {expected}");
+        }
+    }
+}
 
-        let init = |config: DecoderConfig| config.try_init(0, &Device::flex()).unwrap();
-        let deeper = init(DecoderConfig { n_layers: n_layers + 1, ..config(feed_forward) });
-        let error = weights_from_bytes(deeper, bytes.clone()).unwrap_err().to_string();
+#[test]
+fn the_costs_count_every_parameter() {
+    for (name, config) in architectures() {
+        let counted: usize = config.costs().iter().map(|cost| cost.parameters).sum();
+        assert_eq!(counted, burn::module::Module::num_params(&model(&config)), "{name}");
+    }
+}
+
+#[test]
+fn weights_survive_the_round_trip_bit_for_bit_and_wrong_ones_are_named() {
+    for (name, config) in architectures() {
+        let bytes = weights_to_bytes(&model(&config)).unwrap();
+        let init = |config: DecoderConfig| config.try_init(9, &Device::flex()).unwrap();
+        let read = weights_from_bytes(init(config.clone()), &bytes).unwrap();
+        assert_eq!(weights_to_bytes(&read).unwrap(), bytes, "{name}");
+
+        let deeper = init(DecoderConfig { n_layers: LAYERS + 1, ..config.clone() });
+        let error = weights_from_bytes(deeper, &bytes).unwrap_err().to_string();
         assert!(error.starts_with("the weights lack blocks.3."), "{error}");
-        let shallower = init(DecoderConfig { n_layers: n_layers - 1, ..config(feed_forward) });
-        let error = weights_from_bytes(shallower, bytes.clone()).unwrap_err().to_string();
+        let shallower = init(DecoderConfig { n_layers: LAYERS - 1, ..config.clone() });
+        let error = weights_from_bytes(shallower, &bytes).unwrap_err().to_string();
         assert!(error.starts_with("the weights hold blocks.2."), "{error}");
-        let wider = init(DecoderConfig { vocabulary: 8, ..config(feed_forward) });
-        let error = weights_from_bytes(wider, bytes).unwrap_err().to_string();
+        let wider = init(DecoderConfig { vocabulary: 8, ..config.clone() });
+        let error = weights_from_bytes(wider, &bytes).unwrap_err().to_string();
         assert!(error.contains("w_e"), "{error}");
-        assert!(weights_from_bytes(init(config(feed_forward)), vec![1, 2, 3]).is_err());
+        assert!(weights_from_bytes(init(config), &[1, 2, 3]).is_err());
     }
 }

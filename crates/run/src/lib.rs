@@ -10,6 +10,7 @@ mod error;
 mod model_config;
 mod parse;
 mod patterns;
+mod preset;
 mod rows;
 mod task_config;
 
@@ -17,7 +18,7 @@ pub use atomic::write_atomically;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
 pub use directory::{RunDirectory, Weights};
 pub use error::InputError;
-pub use model_config::{FeedForwardKind, ModelConfig};
+pub use model_config::{FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement, PositionKind};
 pub use patterns::PatternFile;
 pub use rows::{
     EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, Score, Scores, SequenceKind, Summary, TimingRow,

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::{Config, InputError, TaskConfig};
+use crate::{Config, InputError, TaskConfig, preset};
 
 /// The largest configuration file that is read.
 const MOST_BYTES: u64 = 1 << 20;
@@ -66,6 +66,9 @@ impl Config {
     }
 
     fn from_table(mut table: Table) -> Result<Self, KeyError> {
+        if let Some(Value::Table(model)) = table.get_mut("model") {
+            preset::expand(model)?;
+        }
         let task = match table.remove("task") {
             Some(Value::Table(task)) => Some(parse_task(task)?),
             Some(other) => return Err(wrong("task", Some(&other), "must be a table with the key name")),
@@ -110,6 +113,12 @@ fn parse_task(mut task: Table) -> Result<TaskConfig, KeyError> {
 pub fn unknown_task(name: &str, known: &[&str]) -> KeyError {
     let message = format!("unknown task{}", suggestion(name, known));
     wrong("task.name", Some(&Value::String(name.to_owned())), &message)
+}
+
+/// An error about a value that is not among the known ones.
+pub fn unknown_value(key: &str, value: &Value, known: &[&str]) -> KeyError {
+    let message = format!("unknown value{}", suggestion(value.as_str().unwrap_or_default(), known));
+    wrong(key, Some(value), &message)
 }
 
 /// Deserializes a table; the error names the full key, its value and, for an unknown key, the nearest known one.

@@ -1,21 +1,30 @@
 //! What `inspect` shows of a finished run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use headlight_lens::{Measure, Role};
 use headlight_report::{HeadLine, Heatmap, Ink, heads_table};
-use headlight_residual::Decoder;
-use headlight_run::{Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary, Weights};
+use headlight_residual::{Decoder, ExportedFiles, Generation, expected_of, to_huggingface, to_transformer_lens};
+use headlight_run::{
+    Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary, Weights, write_atomically,
+};
 use serde::Serialize;
 
 use crate::{
+    batch::Batch,
     evaluate::evaluate,
     model,
     tasks::{self, Use},
     training::VALIDATION_SEQUENCES,
     watch::{WATCHED_SEQUENCES, Watched, patterns},
 };
+
+/// Sequences whose logits and patterns go with an exported model.
+const EXPECTED_SEQUENCES: usize = 4;
+
+/// The most tokens that are written at once: bounds the memory of what was seen.
+const MOST_TOKENS: usize = 65_536;
 
 /// A run opened to be looked at.
 pub struct Inspection {
@@ -33,6 +42,17 @@ pub struct HeadPattern {
     pub tokens: Vec<String>,
     /// `[queries][keys]`
     pub pattern: Vec<Vec<f32>>,
+}
+
+/// What a model wrote, as `inspect generate --json` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Written {
+    /// What it wrote on from.
+    pub prompt: Vec<String>,
+    /// What it wrote.
+    pub tokens: Vec<String>,
+    /// Why it ended.
+    pub ending: String,
 }
 
 /// A trained model on another task, as `inspect evaluate --json` prints it.
@@ -162,10 +182,104 @@ impl Inspection {
         })
     }
 
+    /// Writes on after `prompt` (token names between spaces) or, without one, after the first half of a sequence of the
+    /// run's task. Prompt and tokens are shown to `show` as they come.
+    ///
+    /// # Errors
+    /// If a token of the prompt or of `stop` does not exist, the prompt is too long, or the sampling makes no sense.
+    pub fn generate(
+        &self,
+        prompt: Option<&str>,
+        stop: &[String],
+        generation: Generation,
+        mut show: impl FnMut(&str),
+    ) -> Result<Written, InputError> {
+        if generation.tokens > MOST_TOKENS {
+            return Err(
+                InputError::new("--tokens", format_args!("must be at most {MOST_TOKENS}")).value(generation.tokens)
+            );
+        }
+        let ModelParts { model, vocabulary } = self.model()?;
+        let prompt = match prompt {
+            Some(prompt) => parse_prompt(prompt, &vocabulary, model.most_positions().unwrap_or(usize::MAX))?,
+            None => {
+                let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed);
+                let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
+                sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec()
+            }
+        };
+        let stop = stop.iter().map(|name| token_id("--stop", name, &vocabulary)).collect::<Result<_, _>>()?;
+        let wrong = |error| InputError::new("generate", error);
+        let mut text = model.generate(&prompt, Generation { stop, ..generation }).map_err(wrong)?;
+        let name = |token: u32| vocabulary[token as usize].clone();
+        let prompt: Vec<String> = prompt.into_iter().map(name).collect();
+        prompt.iter().for_each(|token| show(token));
+        let mut tokens = Vec::new();
+        for token in text.by_ref() {
+            let token = name(token.map_err(wrong)?);
+            show(&token);
+            tokens.push(token);
+        }
+        Ok(Written { prompt, tokens, ending: text.ending().map(|ending| ending.to_string()).unwrap_or_default() })
+    }
+
+    /// Writes the model into the folder `to` for other tools, with what it says of a few sequences of its task, and
+    /// gives the files written.
+    ///
+    /// # Errors
+    /// If the model has no such form, or a file is there already.
+    pub fn export(&self, to: &Path, format: Option<ExportFormat>) -> Result<Vec<PathBuf>, InputError> {
+        let ModelParts { model, vocabulary } = self.model()?;
+        let wrong = |error| InputError::new("export", error);
+        let mut files = Vec::new();
+        let mut left_out = None;
+        if format != Some(ExportFormat::TransformerLens) {
+            match to_huggingface(&model) {
+                Ok(exported) => files.extend(named(exported, "config.json", "model.safetensors")),
+                Err(error) if format.is_some() => return Err(wrong(error)),
+                Err(error) => left_out = Some(error),
+            }
+        }
+        if format != Some(ExportFormat::Huggingface) {
+            let exported = to_transformer_lens(&model).map_err(wrong)?;
+            files.extend(named(exported, "transformer_lens.json", "transformer_lens.safetensors"));
+        }
+        let names = serde_json::to_vec_pretty(&vocabulary).map_err(|error| InputError::new("export", error))?;
+        files.push(("vocabulary.json", names));
+        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed);
+        let sequences = tasks::batch(&*task, self.config.seed, Use::Validation, 0, EXPECTED_SEQUENCES);
+        let tokens = Batch::new(&sequences, &self.device).inputs;
+        files.push(("expected.safetensors", expected_of(&model, tokens).map_err(wrong)?));
+        let files: Vec<(PathBuf, Vec<u8>)> = files.into_iter().map(|(name, bytes)| (to.join(name), bytes)).collect();
+        if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+            return Err(InputError::new(path.display(), "exists already; choose another --to"));
+        }
+        std::fs::create_dir_all(to).map_err(|error| InputError::io(to, "create", &error))?;
+        files.iter().try_for_each(|(path, bytes)| write_atomically(path, bytes))?;
+        if let Some(error) = left_out {
+            tracing::warn!("no folder for transformers: {error}");
+        }
+        Ok(files.into_iter().map(|(path, _)| path).collect())
+    }
+
     fn model(&self) -> Result<ModelParts, InputError> {
         let model = model::load(&self.run, &self.config, Weights::Last, &self.device)?;
         Ok(ModelParts { model, vocabulary: self.run.vocabulary()? })
     }
+}
+
+/// Which form a model is exported in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// A GPT-2 or Llama folder for transformers
+    Huggingface,
+    /// Weights with `TransformerLens`' names
+    TransformerLens,
+}
+
+fn named(exported: ExportedFiles, config: &'static str, weights: &'static str) -> [(&'static str, Vec<u8>); 2] {
+    [(config, exported.config.into_bytes()), (weights, exported.weights)]
 }
 
 struct ModelParts {
@@ -211,17 +325,18 @@ fn score_names() -> [&'static str; 5] {
     Measure::ALL.map(Measure::name)
 }
 
+fn token_id(argument: &str, name: &str, vocabulary: &[String]) -> Result<u32, InputError> {
+    let found = vocabulary.iter().position(|known| known == name);
+    found.map(|id| id as u32).ok_or_else(|| {
+        let some: Vec<&str> = vocabulary.iter().take(12).map(String::as_str).collect();
+        let more = if vocabulary.len() > some.len() { ", …" } else { "" };
+        let message = format!("is no token of this run; its {} tokens are {}{more}", vocabulary.len(), some.join(", "));
+        InputError::new(argument, message).value(name)
+    })
+}
+
 fn parse_prompt(prompt: &str, vocabulary: &[String], n_ctx: usize) -> Result<Vec<u32>, InputError> {
-    let id = |name: &str| {
-        let found = vocabulary.iter().position(|known| known == name);
-        found.map(|id| id as u32).ok_or_else(|| {
-            let some: Vec<&str> = vocabulary.iter().take(12).map(String::as_str).collect();
-            let more = if vocabulary.len() > some.len() { ", …" } else { "" };
-            let message =
-                format!("is no token of this run; its {} tokens are {}{more}", vocabulary.len(), some.join(", "));
-            InputError::new("--prompt", message).value(name)
-        })
-    };
+    let id = |name: &str| token_id("--prompt", name, vocabulary);
     let tokens: Vec<u32> = prompt.split_whitespace().map(id).collect::<Result<_, _>>()?;
     match tokens.len() {
         0 => Err(InputError::new("--prompt", "is empty; write token names with spaces between them")),

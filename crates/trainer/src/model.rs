@@ -2,32 +2,71 @@
 
 use burn::tensor::Device;
 use headlight_attention::AttentionOptions;
-use headlight_residual::{Activation, Decoder, DecoderConfig, weights_from_bytes};
-use headlight_run::{Config, FeedForwardKind, InputError, RunDirectory, Weights};
+use headlight_residual::{self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes};
+use headlight_run::{
+    Config, FeedForwardKind, InitializationKind, InputError, ModelConfig, NormKind, NormPlacement, PositionKind,
+    RunDirectory, Weights,
+};
+
+/// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
+const ROTARY_BASE: f64 = 10_000.0;
 
 /// The decoder a configuration describes, with its initial weights.
 ///
 /// # Errors
 /// If the sizes do not fit together.
 pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Decoder, InputError> {
-    let model = &config.model;
-    let d_ff = model.d_ff.unwrap_or(4 * model.d_model);
-    let decoder = DecoderConfig {
+    let decoder = decoder_config(&config.model, vocabulary);
+    decoder.try_init(config.seed, device).map_err(|error| InputError::new("[model]", error))
+}
+
+fn decoder_config(model: &ModelConfig, vocabulary: usize) -> DecoderConfig {
+    let feed_forward = |kind| Some((model.d_ff(), kind));
+    let plain = |activation| feed_forward(residual::FeedForwardKind::Plain(activation));
+    DecoderConfig {
         vocabulary,
         n_ctx: model.n_ctx,
         d_model: model.d_model,
         n_layers: model.n_layers,
         n_heads: model.n_heads,
+        n_kv_heads: model.n_kv_heads,
         d_head: model.d_head,
+        attention_bias: model.attention_bias,
         feed_forward: match model.feed_forward {
             FeedForwardKind::None => None,
-            FeedForwardKind::Relu => Some((d_ff, Activation::Relu)),
-            FeedForwardKind::Gelu => Some((d_ff, Activation::Gelu)),
+            FeedForwardKind::Relu => plain(Activation::Relu),
+            FeedForwardKind::Gelu => plain(Activation::Gelu),
+            FeedForwardKind::GeluTanh => plain(Activation::GeluTanh),
+            FeedForwardKind::SwiGlu => feed_forward(residual::FeedForwardKind::SwiGlu),
         },
+        feed_forward_bias: model.feed_forward_bias(),
+        norm: match model.norm {
+            NormKind::LayerNorm => residual::NormKind::LayerNorm,
+            NormKind::RmsNorm => residual::NormKind::RmsNorm,
+            NormKind::None => residual::NormKind::None,
+        },
+        norm_epsilon: model.norm_epsilon,
+        norm_placement: match model.norm_placement {
+            NormPlacement::Pre => residual::NormPlacement::Pre,
+            NormPlacement::Post => residual::NormPlacement::Post,
+        },
+        positions: match model.positions {
+            PositionKind::Learned => residual::Positions::Learned,
+            PositionKind::Sinusoidal => residual::Positions::Sinusoidal,
+            PositionKind::Rotary => residual::Positions::Rotary { base: model.rotary_base.unwrap_or(ROTARY_BASE) },
+            PositionKind::Alibi => residual::Positions::Alibi,
+            PositionKind::None => residual::Positions::None,
+        },
+        window: model.window,
+        tied_embedding: model.tied_embedding,
         attention: AttentionOptions { scale: model.attention_scale, ..AttentionOptions::default() },
+        initialization: match model.initialization {
+            InitializationKind::Gpt2 => residual::Initialization::Gpt2,
+            InitializationKind::Normal => residual::Initialization::Normal,
+            InitializationKind::Xavier => residual::Initialization::Xavier,
+        },
         init_std: model.init_std,
-    };
-    decoder.try_init(config.seed, device).map_err(|error| InputError::new("[model]", error))
+    }
 }
 
 /// The model of a run with the weights it kept.
@@ -37,12 +76,43 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
 pub fn load(run: &RunDirectory, config: &Config, which: Weights, device: &Device) -> Result<Decoder, InputError> {
     let vocabulary = run.vocabulary()?.len();
     let bytes = run.weights(which)?;
-    weights_from_bytes(build(config, vocabulary, device)?, bytes)
+    weights_from_bytes(build(config, vocabulary, device)?, &bytes)
         .map_err(|error| InputError::new(run.path().display(), error))
 }
 
-/// The number of parameters.
+/// What the model is made of and what that costs, line by line.
 #[must_use]
-pub fn count_parameters(model: &Decoder) -> usize {
-    burn::module::Module::num_params(model)
+pub fn describe(model: &DecoderConfig) -> Vec<String> {
+    let costs = model.costs();
+    let parameters: usize = costs.iter().map(|cost| cost.parameters).sum();
+    let flops: f64 = costs.iter().map(|cost| cost.flops_per_token).sum();
+    let (n_heads, d_head) = (model.n_heads, model.d_head());
+    let line = |part: &str, parameters: usize, flops: f64| format!("  {part:22}{parameters:>12} {flops:>16.0}");
+    let mut lines = vec![
+        format!(
+            "model       {} layers, {n_heads} heads of width {d_head}, d_model {}: {parameters} parameters",
+            model.n_layers, model.d_model
+        ),
+        format!("  {:22}{:>12} {:>16}", "part", "parameters", "FLOPs per token"),
+    ];
+    lines.extend(costs.iter().map(|cost| line(cost.part, cost.parameters, cost.flops_per_token)));
+    lines.push(line("all", parameters, flops));
+    let wide = n_heads * d_head;
+    lines.push(if n_heads == 1 {
+        format!("heads       1 of width {d_head}: one pattern a layer")
+    } else if model.n_kv_heads() == n_heads {
+        format!(
+            "heads       {n_heads} of width {d_head} cost what 1 of width {wide} would: the same parameters and FLOPs; they \
+             see {n_heads} patterns a layer, each from a form of rank {d_head}, where 1 would see one, of rank {}",
+            wide.min(model.d_model)
+        )
+    } else {
+        format!(
+            "heads       {n_heads} of width {d_head} share {} heads of keys and values; 1 of width {wide} with keys and \
+             values of its own would have {} parameters more a layer",
+            model.n_kv_heads(),
+            2 * model.d_model * d_head * (n_heads - model.n_kv_heads())
+        )
+    });
+    lines
 }

@@ -63,21 +63,14 @@ impl Training {
     pub fn decisions(&self) -> Vec<String> {
         let Config { model, train, seed, task, .. } = &self.config;
         let optimum = self.task.optimum().map(|(name, nats)| format!("; {name} {nats:.4}")).unwrap_or_default();
-        vec![
-            format!(
-                "task        {}, {} tokens, sequences of {}",
-                task.name(),
-                self.task.vocabulary().len(),
-                model.n_ctx
-            ),
-            format!(
-                "model       {} layers, {} heads of width {}, d_model {}: {} parameters",
-                model.n_layers,
-                model.n_heads,
-                model.d_head.unwrap_or(model.d_model / model.n_heads),
-                model.d_model,
-                model::count_parameters(&self.model)
-            ),
+        let mut lines = vec![format!(
+            "task        {}, {} tokens, sequences of {}",
+            task.name(),
+            self.task.vocabulary().len(),
+            model.n_ctx
+        )];
+        lines.extend(model::describe(self.model.config()));
+        lines.extend([
             format!("floor       {:.4} nats on the validation batch, knowing the task and what is scored", self.floor),
             format!("bayes       {:.4} nats on the validation batch, knowing the task alone{optimum}", self.bayes),
             format!("chance      accuracy {:.4}", self.task.chance()),
@@ -89,7 +82,8 @@ impl Training {
                 if train.shards == 1 { "" } else { "s" },
                 self.device_name
             ),
-        ]
+        ]);
+        lines
     }
 
     /// Trains to the end and writes everything into `run`.

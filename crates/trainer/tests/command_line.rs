@@ -228,6 +228,26 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     assert_ok(&picture);
     assert!(!picture.stdout.contains(&0x1b), "no colour codes into a pipe");
 
+    let generate = |arguments: &[&str]| workshop.inspect("run", &[&["generate"], arguments].concat());
+    let written = json(&generate(&["--prompt", "a b c", "--temperature", "0", "--json"]));
+    assert_eq!(written["prompt"], serde_json::json!(["a", "b", "c"]));
+    assert_eq!(written["tokens"].as_array().unwrap().len(), 13);
+    assert_eq!(written["ending"], "the context is full: the model has learned 16 positions");
+    let text = generate(&["--prompt", "a b c", "--temperature", "0"]);
+    assert_ok(&text);
+    let names: Vec<&str> = written["tokens"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    assert!(String::from_utf8_lossy(&text.stdout).starts_with(&format!("a b c {}", names.join(" "))));
+    let few = json(&generate(&["--tokens", "3", "--seed", "5", "--top-k", "4", "--top-p", "0.9", "--json"]));
+    assert_eq!((few["prompt"].as_array().unwrap().len(), few["tokens"].as_array().unwrap().len()), (8, 3));
+
+    let export = |arguments: &[&str]| workshop.inspect("run", &[&["export"], arguments].concat());
+    assert_ok(&export(&["--to", "exported"]));
+    assert!(workshop.path("exported/transformer_lens.safetensors").is_file());
+    assert!(!workshop.path("exported/model.safetensors").exists(), "attention alone is no GPT-2");
+    assert_one_line(&export(&["--to", "exported"]), 2, &["exists already"]);
+    assert_one_line(&export(&["--to", "folder", "--format", "huggingface"]), 2, &["no GPT-2", "no feed-forward"]);
+    assert!(!workshop.path("folder").exists());
+
     let on = json(&workshop.inspect("run", &["evaluate", "--on", "small.toml", "--json"]));
     assert!((on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9);
     assert!((on["loss"].as_f64().unwrap() - summary["loss"].as_f64().unwrap()).abs() < 1e-6);
@@ -244,6 +264,13 @@ fn inspect_refuses_what_is_not_there() {
     assert_one_line(&pattern("L0H0", " "), 2, &["--prompt", "empty"]);
     assert_one_line(&pattern("L0H0", &"a ".repeat(17)), 2, &["17 tokens", "16"]);
     assert_eq!(pattern("head", "a").status.code(), Some(2));
+
+    let generate = |arguments: &[&str]| workshop.inspect("run", &[&["generate"], arguments].concat());
+    assert_one_line(&generate(&["--prompt", "a zebra"]), 2, &["--prompt", "zebra"]);
+    assert_one_line(&generate(&["--stop", "zebra"]), 2, &["--stop", "zebra"]);
+    assert_one_line(&generate(&["--temperature=-1"]), 2, &["temperature", "-1"]);
+    assert_one_line(&generate(&["--tokens", "99999999999"]), 2, &["--tokens", "65536"]);
+    assert_one_line(&generate(&["--top-p", "0"]), 2, &["top-p", "0"]);
 
     let longer = workshop.write("longer.toml", &SMALL.replace("n_ctx = 16", "n_ctx = 32"));
     let on = |path: &Path| workshop.inspect("run", &["evaluate", "--on", path.to_str().unwrap()]);

@@ -1,13 +1,14 @@
 //! Shows what the heads of a run learned.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use headlight_report::Ink;
+use headlight_residual::{Generation, Sampling};
 use headlight_run::{HeadName, InputError};
 use headlight_trainer::{
     command_line::{self, Failure, print},
-    inspect::Inspection,
+    inspect::{ExportFormat, Inspection},
 };
 use serde::Serialize;
 
@@ -44,6 +45,39 @@ enum What {
         #[arg(long)]
         prompt: Option<String>,
     },
+    /// What the model writes, token by token
+    Generate {
+        /// Token names with spaces between them [default: the first half of a sequence of the run's task]
+        #[arg(long)]
+        prompt: Option<String>,
+        /// The most tokens to write
+        #[arg(long, default_value_t = 32)]
+        tokens: usize,
+        /// Divides the logits; 0 takes the likeliest token
+        #[arg(long, default_value_t = 1.0)]
+        temperature: f64,
+        /// Only the K likeliest tokens may come
+        #[arg(long, value_name = "K")]
+        top_k: Option<usize>,
+        /// Only the likeliest tokens that together reach this probability may come
+        #[arg(long, value_name = "P")]
+        top_p: Option<f64>,
+        /// What the draws follow from
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// A token that ends the text; may be given several times
+        #[arg(long, value_name = "TOKEN")]
+        stop: Vec<String>,
+    },
+    /// Write the model for other tools
+    Export {
+        /// The folder to write into
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// Only this form [default: all that the architecture has]
+        #[arg(long, value_enum)]
+        format: Option<ExportFormat>,
+    },
     /// The trained model on the task of another configuration
     Evaluate {
         /// The configuration that names the task
@@ -65,12 +99,34 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             let pattern = inspection.pattern(*head, prompt.as_deref());
             pattern.and_then(|pattern| if json { to_json(&pattern) } else { Ok(pattern.draw(ink())) })
         }
+        (What::Generate { prompt, tokens, temperature, top_k, top_p, seed, stop }, json) => {
+            let sampling = Sampling { temperature: *temperature, top_k: *top_k, top_p: *top_p };
+            let generation = Generation { tokens: *tokens, sampling, seed: *seed, ..Generation::default() };
+            let written = inspection.generate(prompt.as_deref(), stop, generation, |token| {
+                if !json {
+                    print_piece(token);
+                }
+            });
+            written.and_then(|written| if json { to_json(&written) } else { Ok(format!("\n\n{}", written.ending)) })
+        }
+        (What::Export { to, format }, json) => {
+            let names = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+            let written = inspection.export(to, *format).map(names);
+            written.and_then(|names| if json { to_json(&names) } else { Ok(names.join("\n")) })
+        }
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on);
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
         }
     };
     print(&text.map_err(Failure::Input)?)
+}
+
+/// Shows a token as soon as it is there.
+fn print_piece(token: &str) {
+    let mut out = std::io::stdout().lock();
+    // A reader that has gone away is no failure; anything else shows when the ending is printed.
+    let _ = write!(out, "{token} ").and_then(|()| out.flush());
 }
 
 /// Colours where the terminal shows them and `NO_COLOR` does not forbid it, else characters.

@@ -1,0 +1,188 @@
+//! Changing activations during a forward pass: one probe for ablation, patching and freezing.
+
+use std::collections::BTreeSet;
+
+use burn::tensor::{Bool, Tensor, TensorData};
+
+use crate::{AttentionSite, Interest, KeptTensor, Probe, Site};
+
+/// What is put in an activation's place.
+#[derive(Debug, Clone)]
+pub enum Edit {
+    /// 0 (zero ablation).
+    Zero,
+    /// The activation times a number.
+    Scale(f64),
+    /// The activation plus a tensor; an axis of 1 holds for all (steering).
+    Add(KeptTensor),
+    /// Another tensor; an axis of 1 holds for all. With what a [`Capture`](crate::Capture) kept of another run, this
+    /// patches; at `hook_pattern`, it freezes a pattern; at `hook_q_input`, `hook_k_input` or `hook_v_input`, it gives a
+    /// layer other inputs for its queries, keys or values; with a mean over another batch, it mean-ablates.
+    Replace(KeptTensor),
+    /// The mean over batch and positions of the activation itself (mean ablation); over the batch alone at
+    /// `hook_attn_scores` and `hook_pattern`.
+    Mean,
+}
+
+/// Which part of an activation is changed; the rest stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Part {
+    /// Only these heads.
+    pub heads: Option<Vec<usize>>,
+    /// Only these positions (of queries, at scores and pattern).
+    pub positions: Option<Vec<usize>>,
+}
+
+impl Part {
+    /// Only these heads.
+    #[must_use]
+    pub fn heads(heads: &[usize]) -> Self {
+        Self { heads: Some(heads.to_vec()), positions: None }
+    }
+
+    /// Only these positions.
+    #[must_use]
+    pub fn positions(positions: &[usize]) -> Self {
+        Self { heads: None, positions: Some(positions.to_vec()) }
+    }
+}
+
+/// Changes at some sites, in the order in which they were given.
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+/// use headlight_residual::{Capture, DecoderConfig, Edit, Edits};
+///
+/// let device = Device::flex();
+/// let model = DecoderConfig::default().try_init(0, &device)?;
+/// let (clean, other) = (
+///     Tensor::<2, Int>::from_ints([[1, 2, 3, 4]], &device),
+///     Tensor::<2, Int>::from_ints([[5, 2, 3, 4]], &device),
+/// );
+/// // The stream after layer 0 patched from the other run: what came out of the other run comes out.
+/// let sites = model.select("blocks.0.hook_resid_post")?;
+/// let mut seen = Capture::new(&sites, 1 << 20);
+/// let expected = model.forward_probed(other, &mut seen);
+/// let patch = Edit::Replace(seen.tensor_at(sites[0]).unwrap().clone());
+/// let patched = model.forward_probed(clean, &mut Edits::default().at(sites[0], patch));
+/// assert_eq!(patched.into_data(), expected.into_data());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Edits {
+    edits: Vec<(Site, Part, Edit)>,
+    met: BTreeSet<Site>,
+}
+
+impl Edits {
+    /// Changes all of the activation at `site`.
+    #[must_use]
+    pub fn at(self, site: Site, edit: Edit) -> Self {
+        self.part(site, Part::default(), edit)
+    }
+
+    /// Changes a part of the activation at `site`.
+    ///
+    /// # Panics
+    /// If the part is heads and the site has none.
+    #[must_use]
+    pub fn part(mut self, site: Site, part: Part, edit: Edit) -> Self {
+        assert!(part.heads.is_none() || site.head_axis().is_some(), "{site} has no heads");
+        self.edits.push((site, part, edit));
+        self
+    }
+
+    /// Sites that are to be changed and were not met, because the model does not have them.
+    #[must_use]
+    pub fn unmet(&self) -> Vec<Site> {
+        let wanted: BTreeSet<Site> = self.edits.iter().map(|(site, ..)| *site).collect();
+        wanted.difference(&self.met).copied().collect()
+    }
+}
+
+impl Probe for Edits {
+    fn interest(&self, site: Site) -> Interest {
+        if self.edits.iter().any(|(at, ..)| *at == site) { Interest::Change } else { Interest::Skip }
+    }
+
+    fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
+        self.met.insert(site);
+        self.edits.iter().filter(|(at, ..)| *at == site).fold(activation, |x, (_, part, edit)| {
+            let changed = edit.apply(site, x.clone());
+            match part.mask(site, &x) {
+                Some(mask) => x.mask_where(mask, changed),
+                None => changed,
+            }
+        })
+    }
+}
+
+impl Edit {
+    fn apply<const D: usize>(&self, site: Site, x: Tensor<D>) -> Tensor<D> {
+        match self {
+            Self::Zero => x.zeros_like(),
+            Self::Scale(factor) => x.mul_scalar(*factor),
+            Self::Add(added) => {
+                let added = broadcast(site, added, x.dims());
+                x + added
+            }
+            Self::Replace(other) => broadcast(site, other, x.dims()),
+            Self::Mean => {
+                let (dims, activation) = (x.dims(), KeptTensor::from(x));
+                let mean = if site.is_square() { activation.mean_over([0]) } else { activation.mean_over([0, 1]) };
+                broadcast(site, &mean, dims)
+            }
+        }
+    }
+}
+
+fn broadcast<const D: usize>(site: Site, activation: &KeptTensor, dims: [usize; D]) -> Tensor<D> {
+    let fits = activation.dims().len() == D
+        && activation.dims().iter().zip(dims).all(|(&found, expected)| found == expected || found == 1);
+    assert!(fits, "at {site} of shape {dims:?} an activation of shape {:?} was put", activation.dims());
+    activation.tensor::<D>().expand(dims)
+}
+
+impl Part {
+    /// True where the activation changes; `None` if everywhere.
+    fn mask<const D: usize>(&self, site: Site, x: &Tensor<D>) -> Option<Tensor<D, Bool>> {
+        let axes = [(site.head_axis(), &self.heads), (Some(site.position_axis()), &self.positions)];
+        let masks = axes.into_iter().filter_map(|(axis, chosen)| Some((axis?, chosen.as_ref()?)));
+        let masks = masks.map(|(axis, chosen)| {
+            let size = x.dims()[axis];
+            assert!(
+                chosen.iter().all(|&index| index < size),
+                "at {site} of shape {:?} there are not all of {chosen:?}",
+                x.dims()
+            );
+            let mut shape = [1; D];
+            shape[axis] = size;
+            let is_chosen: Vec<bool> = (0..size).map(|index| chosen.contains(&index)).collect();
+            Tensor::<D, Bool>::from_data(TensorData::new(is_chosen, shape), &x.device()).expand(x.dims())
+        });
+        masks.reduce(Tensor::bool_and)
+    }
+}
+
+impl Site {
+    /// The axis of heads, where there is one.
+    #[must_use]
+    pub fn head_axis(self) -> Option<usize> {
+        match self {
+            Self::Attention(_, AttentionSite::Scores | AttentionSite::Pattern) => Some(1),
+            Self::Attention(..) => Some(2),
+            _ => None,
+        }
+    }
+
+    /// The axis of positions; of those of queries, at scores and pattern.
+    #[must_use]
+    pub fn position_axis(self) -> usize {
+        if self.is_square() { 2 } else { 1 }
+    }
+
+    /// Whether the activation has a row for each query and a column for each key.
+    fn is_square(self) -> bool {
+        matches!(self, Self::Attention(_, AttentionSite::Scores | AttentionSite::Pattern))
+    }
+}

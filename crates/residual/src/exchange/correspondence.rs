@@ -1,0 +1,182 @@
+//! Which of another tool's tensors is which parameter.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::TensorData;
+
+use super::ExchangeError;
+use crate::{
+    Decoder,
+    parameters::{parameters, with_parameters},
+};
+
+/// One tensor of another tool and the parameters that it holds.
+#[derive(Debug, Clone)]
+pub struct Correspondence {
+    /// The other tool's name.
+    pub theirs: String,
+    /// The parameters, side by side along the last axis.
+    pub ours: Vec<String>,
+    /// How theirs lies.
+    pub layout: Layout,
+    /// Its shape in case the model has no such parameter and it is written as zeros, as a bias that is not there.
+    pub zeros: Option<Vec<usize>>,
+}
+
+/// How a tensor lies in a file, compared with ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// The same.
+    Same,
+    /// `[out, in]` instead of `[in, out]`.
+    Transposed,
+    /// `[head, in, d_head]` instead of `[in, head·d_head]`; a vector as `[head, d_head]`.
+    HeadsOut(usize),
+    /// `[head, d_head, out]` instead of `[head·d_head, out]`.
+    HeadsIn(usize),
+}
+
+impl Correspondence {
+    pub fn new(theirs: impl Into<String>, ours: impl Into<String>, layout: Layout) -> Self {
+        Self { theirs: theirs.into(), ours: vec![ours.into()], layout, zeros: None }
+    }
+
+    pub fn or_zeros(mut self, shape: &[usize]) -> Self {
+        self.zeros = Some(shape.to_vec());
+        self
+    }
+}
+
+/// The model's parameters under the other tool's names.
+pub fn export(model: &Decoder, entries: &[Correspondence]) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
+    let parameters = parameters(model);
+    let export = |entry: &Correspondence| {
+        let ours: Option<Vec<&TensorData>> = entry.ours.iter().map(|name| parameters.get(name)).collect();
+        let data = match (ours, &entry.zeros) {
+            (Some(ours), _) => entry.layout.from_ours(&beside(&ours)),
+            (None, Some(shape)) => TensorData::zeros::<f32, _>(shape.clone()),
+            (None, None) => return Err(ExchangeError::Missing(entry.ours.join(", "))),
+        };
+        Ok((entry.theirs.clone(), data))
+    };
+    entries.iter().map(export).collect()
+}
+
+/// The model with the other tool's tensors, all of which must have a place.
+pub fn import(
+    model: Decoder,
+    entries: &[Correspondence],
+    mut tensors: BTreeMap<String, TensorData>,
+) -> Result<Decoder, ExchangeError> {
+    let own = parameters(&model);
+    let mut values = BTreeMap::new();
+    for entry in entries {
+        let name = &entry.theirs;
+        let theirs = tensors.remove(name).ok_or_else(|| ExchangeError::Missing(name.clone()))?;
+        let wanted: Vec<&TensorData> = entry
+            .ours
+            .iter()
+            .map(|name| own.get(name).ok_or_else(|| ExchangeError::LeftOver(entry.theirs.clone())))
+            .collect::<Result<_, _>>()?;
+        let expected = entry.layout.from_ours(&beside(&wanted)).shape().to_vec();
+        let found = theirs.shape().to_vec();
+        if found != expected {
+            return Err(ExchangeError::Shape { name: name.clone(), found, expected });
+        }
+        let widths: Vec<usize> = wanted.iter().map(|data| last_axis(data)).collect();
+        let parts = split(&entry.layout.to_ours(&theirs), &widths);
+        values.extend(entry.ours.iter().cloned().zip(parts));
+    }
+    if let Some(name) = tensors.into_keys().next() {
+        return Err(ExchangeError::LeftOver(name));
+    }
+    Ok(with_parameters(model, values)?)
+}
+
+impl Layout {
+    fn from_ours(self, data: &TensorData) -> TensorData {
+        let shape = data.shape().to_vec();
+        match (self, &shape[..]) {
+            (Self::Transposed, &[rows, columns]) => permuted(data, [rows, columns, 1], [1, 0, 2], vec![columns, rows]),
+            (Self::HeadsOut(heads), &[rows, width]) => {
+                let d_head = width / heads;
+                permuted(data, [rows, heads, d_head], [1, 0, 2], vec![heads, rows, d_head])
+            }
+            (Self::HeadsOut(heads), &[width]) => reshaped(data, vec![heads, width / heads]),
+            (Self::HeadsIn(heads), &[width, columns]) => reshaped(data, vec![heads, width / heads, columns]),
+            _ => data.clone(),
+        }
+    }
+
+    /// The way back of the layouts that are read; those of heads are only written.
+    fn to_ours(self, data: &TensorData) -> TensorData {
+        match self {
+            Self::Transposed => self.from_ours(data),
+            Self::Same | Self::HeadsOut(_) | Self::HeadsIn(_) => data.clone(),
+        }
+    }
+}
+
+fn values(data: &TensorData) -> Vec<f32> {
+    data.iter::<f32>().collect()
+}
+
+fn reshaped(data: &TensorData, shape: Vec<usize>) -> TensorData {
+    TensorData::new(values(data), shape)
+}
+
+/// Three axes in another order.
+fn permuted(data: &TensorData, sizes: [usize; 3], order: [usize; 3], shape: Vec<usize>) -> TensorData {
+    let from = values(data);
+    let strides = [sizes[1] * sizes[2], sizes[2], 1];
+    let [a, b, c] = order.map(|axis| (sizes[axis], strides[axis]));
+    let mut to = Vec::with_capacity(from.len());
+    for i in 0..a.0 {
+        for j in 0..b.0 {
+            to.extend((0..c.0).map(|k| from[i * a.1 + j * b.1 + k * c.1]));
+        }
+    }
+    TensorData::new(to, shape)
+}
+
+fn last_axis(data: &TensorData) -> usize {
+    data.shape().to_vec().last().copied().unwrap_or(1)
+}
+
+/// Tensors side by side along the last axis.
+fn beside(parts: &[&TensorData]) -> TensorData {
+    let [first, ..] = parts else { return TensorData::zeros::<f32, _>([0]) };
+    if parts.len() == 1 {
+        return (*first).clone();
+    }
+    let mut shape = first.shape().to_vec();
+    let rows: usize = shape[..shape.len() - 1].iter().product();
+    let parts: Vec<(usize, Vec<f32>)> = parts.iter().map(|part| (last_axis(part), values(part))).collect();
+    let width = parts.iter().map(|(width, _)| width).sum();
+    let mut together = Vec::with_capacity(rows * width);
+    for row in 0..rows {
+        parts.iter().for_each(|(width, values)| together.extend_from_slice(&values[row * width..][..*width]));
+    }
+    if let Some(last) = shape.last_mut() {
+        *last = width;
+    }
+    TensorData::new(together, shape)
+}
+
+/// The way back of [`beside`].
+fn split(data: &TensorData, widths: &[usize]) -> Vec<TensorData> {
+    let (all, values, shape) = (last_axis(data), values(data), data.shape().to_vec());
+    let mut from = 0;
+    widths
+        .iter()
+        .map(|&width| {
+            let part = values.chunks(all.max(1)).flat_map(|row| row[from..from + width].iter().copied()).collect();
+            from += width;
+            let mut shape = shape.clone();
+            if let Some(last) = shape.last_mut() {
+                *last = width;
+            }
+            TensorData::new::<f32, _>(part, shape)
+        })
+        .collect()
+}

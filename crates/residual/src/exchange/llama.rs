@@ -1,0 +1,139 @@
+//! Llama as `transformers` stores it.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::TensorData;
+use serde_json::{Map, Value, json};
+
+use super::{
+    ExchangeError,
+    correspondence::{Correspondence, Layout},
+    folder::{Keys, refused},
+};
+use crate::{Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions};
+
+/// `config.json`, or what the model has that a Llama has not.
+pub fn config_of(model: &Decoder) -> Result<Value, String> {
+    let config = model.config();
+    let obstacles = [
+        (config.norm != NormKind::RmsNorm, "its norm is not RMS norm"),
+        (config.norm_placement != NormPlacement::Pre, "its norms stand after the sum"),
+        (config.window.is_some(), "it has a window"),
+        (config.attention.scale.is_some(), "its scores are scaled by a number of its own"),
+        (config.attention.softcap.is_some(), "its scores are capped"),
+        (model.b_u.is_some(), "its unembedding has a bias"),
+    ];
+    if let Some((_, obstacle)) = obstacles.iter().find(|(is_there, _)| *is_there) {
+        return Err((*obstacle).to_owned());
+    }
+    let Positions::Rotary { base } = config.positions else {
+        return Err("its positions are not rotary".to_owned());
+    };
+    let Some((d_ff, FeedForwardKind::SwiGlu)) = config.feed_forward else {
+        return Err("its feed-forward is not gated".to_owned());
+    };
+    Ok(json!({
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "dtype": "float32",
+        "vocab_size": config.vocabulary,
+        "max_position_embeddings": config.n_ctx,
+        "hidden_size": config.d_model,
+        "num_hidden_layers": config.n_layers,
+        "num_attention_heads": config.n_heads,
+        "num_key_value_heads": config.n_kv_heads(),
+        "head_dim": config.d_head(),
+        "intermediate_size": d_ff,
+        "hidden_act": "silu",
+        "rms_norm_eps": config.norm_epsilon,
+        // Versions before 5 of transformers read the first, those since the second.
+        "rope_theta": base,
+        "rope_parameters": { "rope_type": "default", "rope_theta": base },
+        "attention_bias": config.attention_bias,
+        "mlp_bias": config.feed_forward_bias,
+        "tie_word_embeddings": config.tied_embedding,
+        "bos_token_id": null,
+        "eos_token_id": null,
+    }))
+}
+
+pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, ExchangeError> {
+    let keys = Keys(object);
+    let activation = keys.text("hidden_act", "silu")?;
+    if activation != "silu" {
+        return Err(refused("hidden_act", &json!(activation), "must be silu"));
+    }
+    Ok(DecoderConfig {
+        vocabulary: keys.required_size("vocab_size")?,
+        n_ctx: keys.size("max_position_embeddings")?.unwrap_or(2048),
+        d_model: keys.required_size("hidden_size")?,
+        n_layers: keys.required_size("num_hidden_layers")?,
+        n_heads: keys.required_size("num_attention_heads")?,
+        n_kv_heads: keys.size("num_key_value_heads")?,
+        d_head: keys.size("head_dim")?,
+        attention_bias: keys.flag("attention_bias", false)?,
+        feed_forward: Some((keys.required_size("intermediate_size")?, FeedForwardKind::SwiGlu)),
+        feed_forward_bias: keys.flag("mlp_bias", false)?,
+        norm: NormKind::RmsNorm,
+        norm_epsilon: keys.number("rms_norm_eps", 1e-6)?,
+        positions: Positions::Rotary { base: rotary_base(&keys)? },
+        tied_embedding: keys.flag("tie_word_embeddings", false)?,
+        ..DecoderConfig::default()
+    })
+}
+
+/// Where the version that wrote the file has put it; angles that are scaled besides are refused.
+fn rotary_base(keys: &Keys<'_>) -> Result<f64, ExchangeError> {
+    for key in ["rope_parameters", "rope_scaling"] {
+        let Some(rope) = keys.0.get(key).and_then(Value::as_object) else { continue };
+        let kind = rope.get("rope_type").or_else(|| rope.get("type")).and_then(Value::as_str).unwrap_or("default");
+        if kind != "default" {
+            return Err(refused(key, &json!(kind), "must be default"));
+        }
+        if rope.contains_key("rope_theta") {
+            return Keys(rope).number("rope_theta", 10_000.0);
+        }
+    }
+    keys.number("rope_theta", 10_000.0)
+}
+
+/// Its matrices are `[out, in]`.
+pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
+    let mut entries = vec![
+        Correspondence::new("model.embed_tokens.weight", "w_e", Layout::Same),
+        Correspondence::new("model.norm.weight", "ln_final.gain", Layout::Same),
+    ];
+    if !config.tied_embedding {
+        entries.push(Correspondence::new("lm_head.weight", "w_u", Layout::Transposed));
+    }
+    for layer in 0..config.n_layers {
+        let mut named = |theirs: &str, ours: &str, layout| {
+            let theirs = format!("model.layers.{layer}.{theirs}");
+            entries.push(Correspondence::new(theirs, format!("blocks.{layer}.{ours}"), layout));
+        };
+        named("input_layernorm.weight", "ln1.gain", Layout::Same);
+        named("post_attention_layernorm.weight", "ln2.gain", Layout::Same);
+        for (theirs, ours, has_bias) in [
+            ("self_attn.q_proj", "attn.w_q", config.attention_bias),
+            ("self_attn.k_proj", "attn.w_k", config.attention_bias),
+            ("self_attn.v_proj", "attn.w_v", config.attention_bias),
+            ("self_attn.o_proj", "attn.w_o", config.attention_bias),
+            ("mlp.gate_proj", "mlp.w_gate", config.feed_forward_bias),
+            ("mlp.up_proj", "mlp.w_in", config.feed_forward_bias),
+            ("mlp.down_proj", "mlp.w_out", config.feed_forward_bias),
+        ] {
+            named(&format!("{theirs}.weight"), &format!("{ours}.weight"), Layout::Transposed);
+            if has_bias {
+                named(&format!("{theirs}.bias"), &format!("{ours}.bias"), Layout::Same);
+            }
+        }
+    }
+    entries
+}
+
+/// A tied `lm_head` says nothing new.
+pub fn normalize_names(tensors: &mut BTreeMap<String, TensorData>, tied: bool) {
+    if tied {
+        tensors.remove("lm_head.weight");
+    }
+}

@@ -1,0 +1,180 @@
+//! Models to and from other tools.
+//!
+//! | format | out | in |
+//! |---|---|---|
+//! | Hugging Face GPT-2 folder | [`to_huggingface`] | [`from_huggingface`] |
+//! | Hugging Face Llama folder | [`to_huggingface`] | [`from_huggingface`] |
+//! | `TransformerLens` weight names | [`to_transformer_lens`] | |
+//!
+//! Each correspondence is written down once, as a list of names and layouts, and read in both directions.
+
+mod correspondence;
+mod expected;
+mod folder;
+mod gpt2;
+mod llama;
+mod transformer_lens;
+
+use std::{collections::BTreeMap, path::Path};
+
+use burn::tensor::{Device, TensorData};
+use headlight_attention::ConfigError;
+use serde_json::Value;
+
+pub use expected::expected_of;
+pub use transformer_lens::to_transformer_lens;
+
+use crate::{Decoder, DecoderConfig, parameters::Mismatch, tensor_file::serialize};
+use correspondence::Correspondence;
+
+/// The most parameters that are made room for: far above any mini-transformer.
+const MOST_PARAMETERS: usize = 1 << 30;
+
+/// Why a model could not be taken from or to another tool.
+#[derive(Debug, thiserror::Error)]
+pub enum ExchangeError {
+    /// A file cannot be read, or is not what its name says.
+    #[error("{file}: {reason}")]
+    File {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A key of `config.json` has a value that this model cannot have.
+    #[error("config.json: {key} = {value}: {reason}")]
+    Config {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The sizes in `config.json` do not fit together.
+    #[error("config.json: {0}")]
+    Sizes(#[from] ConfigError),
+    /// A tensor the model needs is not there.
+    #[error("there is no tensor {0}")]
+    Missing(String),
+    /// A tensor is there that the model has no place for.
+    #[error("there is a tensor {0}, which the model has no place for")]
+    LeftOver(String),
+    /// A tensor has another shape than the model's.
+    #[error("tensor {name} has shape {found:?}, the model needs {expected:?}")]
+    Shape {
+        /// The tensor.
+        name: String,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape it should have.
+        expected: Vec<usize>,
+    },
+    /// The model is neither a GPT-2 nor a Llama.
+    #[error("the model is no GPT-2 because {gpt2}, and no Llama because {llama}")]
+    NoSuchArchitecture {
+        /// What a GPT-2 has not.
+        gpt2: String,
+        /// What a Llama has not.
+        llama: String,
+    },
+}
+
+impl From<Mismatch> for ExchangeError {
+    fn from(mismatch: Mismatch) -> Self {
+        match mismatch {
+            Mismatch::Missing(name) => Self::Missing(name),
+            Mismatch::LeftOver(name) => Self::LeftOver(name),
+            Mismatch::Shape { name, found, expected } => Self::Shape { name, found, expected },
+        }
+    }
+}
+
+/// The files of an exported model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExportedFiles {
+    /// `config.json`
+    pub config: String,
+    /// `model.safetensors`
+    pub weights: Vec<u8>,
+}
+
+impl ExportedFiles {
+    fn new(config: &Value, tensors: &BTreeMap<String, TensorData>) -> Result<Self, ExchangeError> {
+        // What transformers asks of a file: which library's tensors these are.
+        let metadata = [("format".to_owned(), "pt".to_owned())].into();
+        let weights = serialize(tensors, Some(metadata))
+            .map_err(|reason| ExchangeError::File { file: "model.safetensors".to_owned(), reason })?;
+        Ok(Self { config: format!("{config:#}\n"), weights })
+    }
+}
+
+/// The model as a Hugging Face folder: a GPT-2 if it is one, or a Llama.
+///
+/// A GPT-2 has layer norms in pre-norm placement, learned positions, a plain feed-forward and heads that tile `d_model`;
+/// where the model has no biases, the file has zeros. A Llama has RMS norms in pre-norm placement, rotary positions and a
+/// `SwiGLU` feed-forward.
+///
+/// # Errors
+/// Says what keeps the model from being either.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use headlight_residual::{DecoderConfig, to_huggingface};
+///
+/// let attention_only = DecoderConfig::default().try_init(0, &Device::flex())?;
+/// let error = to_huggingface(&attention_only).unwrap_err().to_string();
+/// assert_eq!(error, "the model is no GPT-2 because it has no feed-forward, and no Llama because its norm is not RMS norm");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
+    let (config, entries) = match (gpt2::config_of(model), llama::config_of(model)) {
+        (Ok(config), _) => (config, gpt2::entries(model.config())),
+        (_, Ok(config)) => (config, llama::entries(model.config())),
+        (Err(gpt2), Err(llama)) => return Err(ExchangeError::NoSuchArchitecture { gpt2, llama }),
+    };
+    ExportedFiles::new(&config, &correspondence::export(model, &entries)?)
+}
+
+/// The model in a Hugging Face folder of a GPT-2 or a Llama: `config.json` and `model.safetensors`, or the shards that
+/// `model.safetensors.index.json` lists, in f32, f16 or bf16.
+///
+/// Matrices of a GPT-2 are stored `[in, out]` (`Conv1D`), those of a Llama `[out, in]` (`Linear`).
+///
+/// # Errors
+/// Names the file, the key of the configuration or the tensor that is missing, left over or of the wrong shape.
+///
+/// ```no_run
+/// use burn::tensor::Device;
+/// use headlight_residual::from_huggingface;
+///
+/// let model = from_huggingface("gpt2".as_ref(), &Device::flex())?;
+/// # Ok::<(), headlight_residual::ExchangeError>(())
+/// ```
+pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, ExchangeError> {
+    let config = folder::read_config(folder)?;
+    let kind = config.get("model_type").and_then(Value::as_str).unwrap_or_default();
+    let (decoder, entries): (DecoderConfig, fn(&DecoderConfig) -> Vec<Correspondence>) = match kind {
+        "gpt2" => (gpt2::read_config(&config)?, gpt2::entries),
+        "llama" => (llama::read_config(&config)?, llama::entries),
+        other => {
+            return Err(ExchangeError::Config {
+                key: "model_type",
+                value: other.to_owned(),
+                reason: "must be gpt2 or llama".to_owned(),
+            });
+        }
+    };
+    let parameters: usize = decoder.costs().iter().map(|cost| cost.parameters).sum();
+    if parameters > MOST_PARAMETERS {
+        let reason = format!("describes {parameters} parameters, more than {MOST_PARAMETERS}");
+        return Err(ExchangeError::File { file: "config.json".to_owned(), reason });
+    }
+    let model = decoder.try_init(0, device)?;
+    let mut tensors = folder::read_tensors(folder)?;
+    match kind {
+        "gpt2" => gpt2::normalize_names(&mut tensors, decoder.tied_embedding),
+        _ => llama::normalize_names(&mut tensors, decoder.tied_embedding),
+    }
+    correspondence::import(model, &entries(&decoder), tensors)
+}

@@ -1,0 +1,72 @@
+//! An activation of any site, kept.
+
+use burn::tensor::Tensor;
+
+/// A tensor with whatever number of axes its site has.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_residual::KeptTensor;
+///
+/// let kept = KeptTensor::from(Tensor::<3>::from_floats([[[1.0], [3.0]], [[5.0], [7.0]]], &Device::flex()));
+/// assert_eq!(kept.dims(), [2, 2, 1]);
+/// let mean: Tensor<3> = kept.mean_over([0, 1]).tensor();
+/// assert_eq!(mean.dims(), [1, 1, 1]);
+/// assert_eq!(mean.into_scalar::<f32>(), 4.0);
+/// ```
+#[derive(Debug, Clone)]
+pub struct KeptTensor {
+    flat: Tensor<1>,
+    dims: Vec<usize>,
+}
+
+impl<const D: usize> From<Tensor<D>> for KeptTensor {
+    fn from(tensor: Tensor<D>) -> Self {
+        let dims = tensor.dims();
+        Self { flat: tensor.reshape([dims.iter().product::<usize>()]), dims: dims.to_vec() }
+    }
+}
+
+impl KeptTensor {
+    /// Its shape.
+    #[must_use]
+    pub fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    /// Its size in memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.flat.dims()[0] * self.flat.dtype().size()
+    }
+
+    /// The tensor.
+    ///
+    /// # Panics
+    /// If `D` is not its number of axes.
+    #[must_use]
+    pub fn tensor<const D: usize>(&self) -> Tensor<D> {
+        let dims: [usize; D] = self
+            .dims
+            .as_slice()
+            .try_into()
+            .unwrap_or_else(|_| panic!("an activation of shape {:?} has not {D} axes", self.dims));
+        self.flat.clone().reshape(dims)
+    }
+
+    /// The mean over some axes, which become 1 long.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[must_use]
+    pub fn mean_over<const N: usize>(&self, axes: [usize; N]) -> Self {
+        axes.into_iter().fold(self.clone(), |activation, axis| {
+            let [before, rest] = [&activation.dims[..axis], &activation.dims[axis + 1..]];
+            let shape = [before.iter().product(), activation.dims[axis], rest.iter().product::<usize>()];
+            let mean: Tensor<3> = activation.flat.reshape(shape).mean_dim(1);
+            let mut dims = activation.dims.clone();
+            dims[axis] = 1;
+            Self { flat: mean.reshape([shape[0] * shape[2]]), dims }
+        })
+    }
+}

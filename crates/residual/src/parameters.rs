@@ -1,0 +1,123 @@
+//! The parameters of a model by their paths.
+
+use std::{collections::BTreeMap, fmt};
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Tensor, TensorData},
+};
+
+/// Where a parameter is, `blocks.0.mlp.w_in.weight`. Which variant a swappable part is does not show: a norm's gain is
+/// at `ln1.gain` whatever norm it is.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ParameterPath(Vec<String>);
+
+impl ParameterPath {
+    pub fn enter(&mut self, name: &str, container: &str) {
+        if !is_enum(container) {
+            self.0.push(name.to_owned());
+        }
+    }
+
+    pub fn exit(&mut self, container: &str) {
+        if !is_enum(container) {
+            self.0.pop();
+        }
+    }
+
+    pub fn last(&self) -> Option<&str> {
+        self.0.last().map(String::as_str)
+    }
+}
+
+impl fmt::Display for ParameterPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("."))
+    }
+}
+
+/// How Burn's derive announces the variant of an enum.
+fn is_enum(container: &str) -> bool {
+    container.starts_with("Enum:")
+}
+
+/// Every parameter's values.
+pub(crate) fn parameters<M: Module>(module: &M) -> BTreeMap<String, TensorData> {
+    let mut reader = Reader::default();
+    module.visit(&mut reader);
+    reader.found
+}
+
+#[derive(Default)]
+struct Reader {
+    path: ParameterPath,
+    found: BTreeMap<String, TensorData>,
+}
+
+impl ModuleVisitor for Reader {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.found.insert(self.path.to_string(), param.val().into_data());
+    }
+}
+
+/// Why values do not fit a module's parameters.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Mismatch {
+    #[error("{0} is missing")]
+    Missing(String),
+    #[error("{0} is left over")]
+    LeftOver(String),
+    #[error("{name} has shape {found:?}, not {expected:?}")]
+    Shape { name: String, found: Vec<usize>, expected: Vec<usize> },
+}
+
+/// The module with these values: each parameter must be there, and nothing else.
+pub(crate) fn with_parameters<M: Module>(module: M, values: BTreeMap<String, TensorData>) -> Result<M, Mismatch> {
+    let mut writer = Writer { path: ParameterPath::default(), values, mismatch: None };
+    let module = module.map(&mut writer);
+    match (writer.mismatch, writer.values.into_keys().next()) {
+        (Some(mismatch), _) => Err(mismatch),
+        (None, Some(name)) => Err(Mismatch::LeftOver(name)),
+        (None, None) => Ok(module),
+    }
+}
+
+struct Writer {
+    path: ParameterPath,
+    values: BTreeMap<String, TensorData>,
+    mismatch: Option<Mismatch>,
+}
+
+impl ModuleMapper for Writer {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.to_string();
+        let (expected, device) = (param.lazy_shape().to_vec(), param.lazy_device());
+        let Some(data) = self.values.remove(&name) else {
+            self.mismatch.get_or_insert(Mismatch::Missing(name));
+            return param;
+        };
+        let found = data.shape().to_vec();
+        if found != expected {
+            self.mismatch.get_or_insert(Mismatch::Shape { name, found, expected });
+            return param;
+        }
+        // The id stays: optimizer states are kept by it.
+        param.map(|_| Tensor::from_data(data, &device))
+    }
+}

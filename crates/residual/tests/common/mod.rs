@@ -1,0 +1,115 @@
+//! What the tests of models share: one small model of every architecture.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{Device, Int, Tensor, TensorData},
+};
+use headlight_residual::{
+    Activation, Decoder, DecoderConfig, FeedForwardKind, Initialization, NormKind, NormPlacement, Positions,
+};
+
+pub const LAYERS: usize = 3;
+
+pub fn plain(activation: Activation) -> Option<(usize, FeedForwardKind)> {
+    Some((20, FeedForwardKind::Plain(activation)))
+}
+
+pub fn config(feed_forward: Option<(usize, FeedForwardKind)>) -> DecoderConfig {
+    DecoderConfig {
+        vocabulary: 7,
+        n_ctx: 6,
+        d_model: 24,
+        n_layers: LAYERS,
+        n_heads: 4,
+        feed_forward,
+        initialization: Initialization::Normal,
+        // Large enough that no activation is negligible.
+        init_std: 0.3,
+        ..DecoderConfig::default()
+    }
+}
+
+pub fn gpt2() -> DecoderConfig {
+    DecoderConfig { attention_bias: true, tied_embedding: true, ..config(plain(Activation::GeluTanh)) }
+}
+
+pub fn llama() -> DecoderConfig {
+    DecoderConfig {
+        norm: NormKind::RmsNorm,
+        positions: Positions::Rotary { base: 10_000.0 },
+        n_kv_heads: Some(2),
+        feed_forward_bias: false,
+        ..config(Some((20, FeedForwardKind::SwiGlu)))
+    }
+}
+
+/// Name and configuration of every architecture.
+pub fn architectures() -> Vec<(&'static str, DecoderConfig)> {
+    let relu = || config(plain(Activation::Relu));
+    vec![
+        ("attention only", config(None)),
+        ("relu", relu()),
+        ("gelu", config(plain(Activation::Gelu))),
+        ("gpt2", gpt2()),
+        ("llama", llama()),
+        ("no norm", DecoderConfig { norm: NormKind::None, init_std: 0.1, ..relu() }),
+        (
+            "post-norm",
+            DecoderConfig { norm_placement: NormPlacement::Post, positions: Positions::Sinusoidal, ..relu() },
+        ),
+        ("post-norm, attention only", DecoderConfig { norm_placement: NormPlacement::Post, ..config(None) }),
+        ("alibi", DecoderConfig { positions: Positions::Alibi, feed_forward_bias: false, ..relu() }),
+        ("no positions", DecoderConfig { positions: Positions::None, n_kv_heads: Some(1), ..config(None) }),
+        ("window", DecoderConfig { window: Some(3), ..llama() }),
+        ("learned window", DecoderConfig { window: Some(2), d_head: Some(5), ..gpt2() }),
+    ]
+}
+
+pub fn model(config: &DecoderConfig) -> Decoder {
+    let model = config.try_init(3, &Device::flex()).unwrap();
+    // Gains and biases start at 1 and 0, where much that is wrong does not show.
+    model.map(&mut Shake(0))
+}
+
+pub fn models() -> Vec<(&'static str, Decoder)> {
+    architectures().iter().map(|(name, config)| (*name, model(config))).collect()
+}
+
+/// Adds a little to every vector of parameters.
+struct Shake(usize);
+
+impl ModuleMapper for Shake {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if D > 1 {
+            return param;
+        }
+        self.0 += 1;
+        let salt = self.0;
+        param.map(|vector| {
+            let shape = vector.dims();
+            let shifts: Vec<f32> = (0..shape[0]).map(|i| 0.4 * ((i * 7 + salt * 3) as f32 * 1.7).sin()).collect();
+            let device = vector.device();
+            vector + Tensor::from_data(TensorData::new(shifts, shape), &device)
+        })
+    }
+}
+
+pub fn tokens() -> Tensor<2, Int> {
+    Tensor::from_ints([[0, 1, 2, 3, 4, 5], [6, 6, 5, 1, 0, 2]], &Device::flex())
+}
+
+pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
+}
+
+/// Equal up to `1e-5·max(1, ‖b‖∞)`.
+#[track_caller]
+pub fn assert_close<const D: usize>(name: &str, a: Tensor<D>, b: Tensor<D>) {
+    assert_eq!(a.dims(), b.dims(), "{name}");
+    let (a, b) = (values(a), values(b));
+    let size = b.iter().fold(1f32, |size, value| size.max(value.abs()));
+    for (a, b) in a.iter().zip(&b) {
+        assert!((a - b).abs() <= 1e-5 * size, "{name}: {a} is not {b}");
+    }
+}

@@ -1,0 +1,150 @@
+"""Trains small models, exports them, and compares what transformers and TransformerLens make of the exports.
+
+    python scripts/check_exports.py                 # torch, transformers, safetensors, transformer-lens 4.3
+    python scripts/check_exports.py --steps 200 --programs target/debug
+
+For every architecture: logits within 5e-5 and attention patterns within 1e-5 of what the exported model itself said
+(expected.safetensors), in f32.
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+CONFIG = """
+[task]
+name = "repeat"
+vocabulary = 32
+[model]
+n_layers = 2
+n_heads = 4
+d_model = 64
+n_ctx = 48
+{model}
+[train]
+steps = {steps}
+batch_size = 32
+learning_rate = 1e-3
+shards = 1
+"""
+GPT2 = 'preset = "gpt2"\n'
+LLAMA = 'preset = "llama"\n'
+ARCHITECTURES = {
+    "attention only": "",
+    "attention only, no norm": 'norm = "none"\n',
+    "gpt2": GPT2,
+    "gpt2, exact gelu, untied": GPT2 + 'feed_forward = "gelu"\ntied_embedding = false\n',
+    "gpt2, relu, no biases": GPT2 + 'feed_forward = "relu"\nattention_bias = false\nfeed_forward_bias = false\n',
+    "gpt2, unscaled": GPT2 + "attention_scale = 1.0\n",
+    "llama": LLAMA,
+    "llama, grouped queries, tied": LLAMA + "n_kv_heads = 2\ntied_embedding = true\n",
+    "llama, biases, base 500": LLAMA + "attention_bias = true\nfeed_forward_bias = true\nrotary_base = 500.0\n",
+}
+LOGITS, PATTERNS = 5e-5, 1e-5
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+
+
+def differences(expected, logits, patterns):
+    largest = lambda a, b: (a.float() - b.float()).abs().max().item()
+    return largest(logits, expected["logits"]), max(
+        largest(pattern, expected[f"pattern.{layer}"]) for layer, pattern in enumerate(patterns)
+    )
+
+
+def with_transformers(folder, expected):
+    from transformers import AutoModelForCausalLM
+
+    model, report = AutoModelForCausalLM.from_pretrained(
+        folder, attn_implementation="eager", dtype=torch.float32, output_loading_info=True
+    )
+    wrong = {key: value for key, value in report.items() if value}
+    assert not wrong, wrong
+    with torch.no_grad():
+        out = model.eval()(expected["tokens"].long(), output_attentions=True)
+    return out.logits, out.attentions
+
+
+def with_native_bridge(folder, expected):
+    """TransformerLens' names in a model of the sizes beside them."""
+    from transformer_lens.config import TransformerBridgeConfig
+    from transformer_lens.model_bridge.bridge import TransformerBridge
+    from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
+
+    sizes = json.loads((folder / "transformer_lens.json").read_text())
+    ours_alone = {"post_norm", "tie_word_embeddings"}
+    sizes = {
+        key: value
+        for key, value in sizes.items()
+        if key not in ours_alone and (value is not None or key == "normalization_type")
+    }
+    config = TransformerBridgeConfig.from_dict(sizes)
+    model = TransformerBridge.boot_native(config, device="cpu", dtype=torch.float32)
+    weights = convert_tl_checkpoint(load_file(folder / "transformer_lens.safetensors"), config)
+    model.load_state_dict(weights, strict=True)
+    return with_cache(model, expected)
+
+
+def with_bridge(folder, expected):
+    """The folder for transformers through TransformerLens' bridge."""
+    from transformer_lens.model_bridge import TransformerBridge
+    from transformers import AutoModelForCausalLM
+
+    hf_model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    model = TransformerBridge.boot_transformers(str(folder), hf_model=hf_model, device="cpu")
+    return with_cache(model, expected)
+
+
+def with_cache(model, expected):
+    layers = sum(name.startswith("pattern.") for name in expected)
+    with torch.no_grad():
+        logits, cache = model.run_with_cache(expected["tokens"].long(), prepend_bos=False)
+    return logits, [cache[f"blocks.{layer}.attn.hook_pattern"] for layer in range(layers)]
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--steps", type=int, default=100)
+    arguments.add_argument("--programs", type=Path, default=Path("target/debug"))
+    arguments = arguments.parse_args()
+    failed = 0
+    print(f"{'architecture':32}{'read by':22}{'logits':>10}{'patterns':>10}")
+    with tempfile.TemporaryDirectory() as directory:
+        for name, model in ARCHITECTURES.items():
+            place = Path(directory) / name.replace(" ", "_").replace(",", "")
+            config = place.with_suffix(".toml")
+            config.write_text(CONFIG.format(model=model, steps=arguments.steps))
+            run(arguments.programs / "train", config, "--out", place)
+            exported = place / "exported"
+            run(arguments.programs / "inspect", place, "export", "--to", exported)
+            expected = load_file(exported / "expected.safetensors")
+            # TransformerLens has no gated feed-forward with biases.
+            readers = {} if "feed_forward_bias = true" in model else {"boot_native": with_native_bridge}
+            if (exported / "config.json").exists():
+                readers["transformers"] = with_transformers
+                # The bridge wants a tokenizer with a Llama, and scales the scores of every GPT-2.
+                if model.startswith(GPT2) and "attention_scale" not in model:
+                    readers["boot_transformers"] = with_bridge
+            for reader, read in readers.items():
+                try:
+                    logits, patterns = differences(expected, *read(exported, expected))
+                except Exception as error:  # another reader may still work
+                    failed += 1
+                    print(f"{name:32}{reader:22}  {type(error).__name__}: {error}")
+                    continue
+                good = logits <= LOGITS and patterns <= PATTERNS
+                failed += not good
+                print(f"{name:32}{reader:22}{logits:10.1e}{patterns:10.1e}{'' if good else '   TOO FAR'}")
+    raise SystemExit(f"{failed} failed" if failed else 0)
+
+
+main()
