@@ -13,7 +13,6 @@ use crate::{
     evaluate::evaluate,
     model,
     tasks::{self, Use},
-    training::VALIDATION_SEQUENCES,
     watch::{WATCHED_SEQUENCES, Watched, patterns},
 };
 
@@ -60,6 +59,8 @@ pub struct Elsewhere {
     pub loss: f64,
     /// On scored positions.
     pub accuracy: f64,
+    /// The share of sequences whose scored targets are all right.
+    pub exact: f64,
     /// The lowest loss any predictor can reach on these sequences.
     pub floor: f64,
     /// The accuracy of guessing.
@@ -155,7 +156,7 @@ impl Inspection {
             let message = format!("is longer than the model's {}", self.config.model.n_ctx);
             return Err(InputError::new(place, message).key("model.n_ctx").value(other.model.n_ctx));
         }
-        let sequences = tasks::batch(&*task, other.seed, Use::Validation, 0, VALIDATION_SEQUENCES);
+        let sequences = tasks::batch(&*task, other.seed, Use::Validation, 0, task.validation_rows());
         let evaluation = evaluate(&model, &sequences, &self.device);
         let on_task = Watched::task(&sequences).observe(&model, &self.device);
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
@@ -170,6 +171,7 @@ impl Inspection {
             task: other.task.name().to_owned(),
             loss: evaluation.loss,
             accuracy: evaluation.accuracy,
+            exact: evaluation.exact,
             floor: tasks::mean_scored(&sequences, |sequence| task.floor_losses(sequence)),
             chance: task.chance(),
             heads: heads.collect(),
