@@ -4,9 +4,11 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use headlight_lens::{Measure, Role};
-use headlight_report::{HeadLine, Heatmap, Ink, heads_table};
+use headlight_report::{Curve, HeadLine, Heatmap, Ink, curves_svg, heads_table};
 use headlight_residual::{Decoder, Generation};
-use headlight_run::{Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary, Weights};
+use headlight_run::{
+    Config, HeadName, HeadRow, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, Weights,
+};
 use serde::Serialize;
 
 use crate::{
@@ -112,6 +114,32 @@ impl Inspection {
             self.config.task.name(),
             table(SequenceKind::Task),
         ))
+    }
+
+    /// What was measured while training.
+    ///
+    /// # Errors
+    /// If the run has no metrics.
+    pub fn metrics(&self) -> Result<Vec<MetricsRow>, InputError> {
+        self.run.metrics()
+    }
+
+    /// Accuracy over training as SVG: on validation sequences and, where the training set is finite, on that.
+    ///
+    /// # Errors
+    /// If the run has no metrics.
+    pub fn curves(&self) -> Result<String, InputError> {
+        let rows = self.metrics()?;
+        let curve = |name: &str, value: &dyn Fn(&MetricsRow) -> Option<f64>| Curve {
+            name: name.to_owned(),
+            points: rows.iter().filter_map(|row| Some((row.step, value(row)?))).collect(),
+        };
+        let mut curves = vec![
+            curve("accuracy on the training set", &|row| row.training_accuracy),
+            curve("accuracy on the validation set", &|row| Some(row.accuracy)),
+        ];
+        curves.retain(|curve| !curve.points.is_empty());
+        Ok(curves_svg(&curves))
     }
 
     /// A head's pattern on `prompt` (token names between spaces) or, without one, on the first probe sequence.
