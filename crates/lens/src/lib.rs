@@ -10,4 +10,4 @@ mod score;
 
 pub use measure::Measure;
 pub use role::Role;
-pub use score::{LayerPattern, score_layer};
+pub use score::{ENTROPY, LayerPattern, score_layer};

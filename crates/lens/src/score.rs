@@ -7,6 +7,10 @@ use crate::{
     bootstrap::{Share, interval_of_ratio},
 };
 
+/// The name of the entropy score, `−Σ A ln A / ln(q + 1)` for q ≥ 1: 0 when a head looks at one key, 1 (null and ceiling
+/// at once) when it looks at all equally. It says how sharp a head is, not at what it looks, so it is no role.
+pub const ENTROPY: &str = "entropy";
+
 /// The patterns of the heads of one layer, `[batch, heads, queries, keys]` row by row, queries = keys.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerPattern<'a> {
@@ -34,7 +38,7 @@ impl<'a> LayerPattern<'a> {
     }
 }
 
-/// Scores every head of a layer on every measure that the sequences allow.
+/// Scores every head of a layer on every measure that the sequences allow, and on [`ENTROPY`].
 ///
 /// A measure without a single row (no token occurs twice, say) is left out. The interval is a 95 % bootstrap over
 /// sequences, the same for the same input.
@@ -60,7 +64,7 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
         "{} sequences do not fit the patterns",
         tokens.len()
     );
-    let mut scores = vec![Scores::new(); pattern.n_heads];
+    let mut scores: Vec<Scores> = (0..pattern.n_heads).map(|head| entropy(&pattern, head, tokens.len())).collect();
     for measure in Measure::ALL {
         let targets: Vec<Vec<Vec<usize>>> =
             tokens.iter().map(|row| (0..row.len()).map(|q| measure.targets(row, q)).collect()).collect();
@@ -77,6 +81,22 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
         }
     }
     scores
+}
+
+/// The entropy of a head's rows, each divided by that of uniform attention; a single row says nothing.
+fn entropy(pattern: &LayerPattern, head: usize, sequences: usize) -> Scores {
+    let of_row = |row: &[f32]| -> f64 {
+        let positive = row.iter().map(|&weight| f64::from(weight)).filter(|&weight| weight > 0.0);
+        -positive.map(|weight| weight * weight.ln()).sum::<f64>()
+    };
+    let of_sequence = |sequence| Share {
+        sum: (1..pattern.length).map(|q| of_row(pattern.row(sequence, head, q)) / ((q + 1) as f64).ln()).sum(),
+        rows: pattern.length.saturating_sub(1),
+    };
+    let shares: Vec<Share> = (0..sequences).map(of_sequence).collect();
+    let Some(value) = mean(&shares) else { return Scores::new() };
+    let (low, high) = interval_of_ratio(&shares);
+    Scores::from([(ENTROPY.to_owned(), Score { value, null: 1.0, ceiling: 1.0, low, high })])
 }
 
 fn shares(targets: &[Vec<Vec<usize>>], weight: impl Fn(usize, usize, &[usize]) -> f64) -> Vec<Share> {

@@ -14,7 +14,7 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use headlight_attention::AttentionOptions;
-use headlight_lens::{LayerPattern, Measure, Role, score_layer};
+use headlight_lens::{ENTROPY, LayerPattern, Measure, Role, score_layer};
 use headlight_residual::{Capture, Decoder, DecoderConfig};
 use headlight_run::Scores;
 
@@ -59,7 +59,7 @@ fn hand_built() -> Decoder {
     let zero = || matrix(D_MODEL, wide, std::iter::empty(), 0.0);
 
     model.w_e = matrix(VOCABULARY, D_MODEL, (0..VOCABULARY).map(|i| (i, TOKEN + i)), 1.0);
-    model.w_pos = matrix(LENGTH, D_MODEL, (0..LENGTH).map(|i| (i, POSITION + i)), 1.0);
+    model.w_pos = Some(matrix(LENGTH, D_MODEL, (0..LENGTH).map(|i| (i, POSITION + i)), 1.0));
 
     let [layer_0, layer_1] = &mut model.blocks[..] else { unreachable!() };
     layer_0.attn.w_q.weight = matrix(D_MODEL, wide, into_head(POSITION, LENGTH, 0, 0), SHARP);
@@ -144,6 +144,19 @@ fn the_nulls_are_those_of_uniform_attention_and_hold_the_closed_form() {
         assert!((uniform.value - uniform.null).abs() < 1e-6, "{name}");
         assert!(uniform.low - 1e-6 <= uniform.value && uniform.value <= uniform.high + 1e-6, "{name}");
     }
+}
+
+#[test]
+fn entropy_is_zero_on_one_key_and_that_of_the_shared_keys_elsewhere() {
+    let layers = scores_of(&hand_built(), &sequences());
+    let of = |layer: usize, head: usize| layers[layer][head][ENTROPY].value;
+    assert!(of(0, 0).abs() < 1e-6, "one key");
+    assert!((of(0, 1) - 1.0).abs() < 1e-6, "uniform");
+    // L1H0 is uniform on the first copy, rows 1 to 4 of 8, and looks at one key on the second.
+    assert!((of(1, 0) - 0.5).abs() < 1e-6, "{}", of(1, 0));
+    // L1H1 halves its weight between two keys in rows 5 to 8: ln 2 / ln(q + 1).
+    let halves: f64 = (5..LENGTH).map(|q| 2f64.ln() / ((q + 1) as f64).ln()).sum();
+    assert!((of(1, 1) - halves / 8.0).abs() < 1e-6, "{}", of(1, 1));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Pictures of a run. This crate sees plain rows and numbers, never a model.
 
+mod curves;
 mod terminal_heads;
 mod terminal_heatmap;
 
+pub use curves::{Curve, curves_svg};
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};

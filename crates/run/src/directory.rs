@@ -148,21 +148,20 @@ impl RunDirectory {
         self.append("events.jsonl", std::slice::from_ref(row))
     }
 
+    /// All rows of `metrics.jsonl`.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn metrics(&self) -> Result<Vec<MetricsRow>, InputError> {
+        self.read_rows("metrics.jsonl")
+    }
+
     /// All rows of `heads.jsonl`.
     ///
     /// # Errors
     /// Names the line that cannot be read.
     pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
-        let path = self.path.join("heads.jsonl");
-        let text = String::from_utf8(read_capped(&path, MOST_BYTES)?)
-            .map_err(|_| InputError::new(path.display(), "is not UTF-8"))?;
-        text.lines()
-            .enumerate()
-            .map(|(line, row)| {
-                serde_json::from_str(row)
-                    .map_err(|error| InputError::new(format_args!("{}:{}", path.display(), line + 1), error))
-            })
-            .collect()
+        self.read_rows("heads.jsonl")
     }
 
     /// Writes `summary.json`.
@@ -229,6 +228,19 @@ impl RunDirectory {
         }
         let write = || OpenOptions::new().create(true).append(true).open(&path)?.write_all(&lines);
         write().map_err(|error| InputError::io(&path, "append", &error))
+    }
+
+    fn read_rows<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, InputError> {
+        let path = self.path.join(name);
+        let text = String::from_utf8(read_capped(&path, MOST_BYTES)?)
+            .map_err(|_| InputError::new(path.display(), "is not UTF-8"))?;
+        text.lines()
+            .enumerate()
+            .map(|(line, row)| {
+                serde_json::from_str(row)
+                    .map_err(|error| InputError::new(format_args!("{}:{}", path.display(), line + 1), error))
+            })
+            .collect()
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), InputError> {

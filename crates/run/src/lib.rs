@@ -23,4 +23,7 @@ pub use patterns::PatternFile;
 pub use rows::{
     EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, Score, Scores, SequenceKind, Summary, TimingRow,
 };
-pub use task_config::{LaggedMarkovConfig, RepeatConfig, TaskConfig};
+pub use task_config::{
+    DyckConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig, RecallConfig,
+    RepeatConfig, TaskConfig,
+};

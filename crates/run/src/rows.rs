@@ -68,6 +68,12 @@ pub struct MetricsRow {
     pub validation: f64,
     /// The share of scored positions of the validation batch whose likeliest token is right.
     pub accuracy: f64,
+    /// The share of validation sequences whose scored targets are all right.
+    #[serde(default)]
+    pub exact: f64,
+    /// The accuracy on the training set, where that is finite.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub training_accuracy: Option<f64>,
     /// Of this step's update.
     pub learning_rate: Option<f64>,
     /// The norm of the whole gradient before clipping.
@@ -161,6 +167,9 @@ pub struct Summary {
     pub loss: f64,
     /// Validation accuracy at the end, on the positions the task scores.
     pub accuracy: f64,
+    /// The share of validation sequences whose scored targets are all right.
+    #[serde(default)]
+    pub exact: f64,
     /// What the best predictor pays on the validation batch that knows the task and which positions are scored, nats.
     pub floor: f64,
     /// What the best predictor pays that knows the task only, nats.

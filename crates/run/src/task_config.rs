@@ -1,12 +1,22 @@
 //! `[task]`: one table for each task, told apart by `task.name`.
 
+mod dyck;
+mod icl_markov;
 mod lagged_markov;
+mod modular_addition;
+mod rearrange;
+mod recall;
 mod repeat;
 
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+pub use dyck::DyckConfig;
+pub use icl_markov::IclMarkovConfig;
 pub use lagged_markov::LaggedMarkovConfig;
+pub use modular_addition::ModularAdditionConfig;
+pub use rearrange::RearrangeConfig;
+pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
 
 use crate::{
@@ -60,4 +70,16 @@ tasks! {
     "repeat": Repeat(RepeatConfig),
     /// A Markov chain that skips a step.
     "lagged_markov": LaggedMarkov(LaggedMarkovConfig),
+    /// Markov chains, each with a matrix of its own.
+    "icl_markov": IclMarkov(IclMarkovConfig),
+    /// Key–value pairs, then queries.
+    "recall": Recall(RecallConfig),
+    /// `a + b mod p`, learned from some of the pairs.
+    "modular_addition": ModularAddition(ModularAdditionConfig),
+    /// Symbols, then the same in order.
+    "sort": Sort(RearrangeConfig),
+    /// Symbols, then the same backwards.
+    "reverse": Reverse(RearrangeConfig),
+    /// Brackets of several kinds.
+    "dyck": Dyck(DyckConfig),
 }

@@ -53,13 +53,40 @@ pub fn summed_loss(logits: Tensor<3>, batch: &Batch) -> Tensor<1> {
     headlight_ops::cross_entropy(logits, batch.targets.clone(), batch.scored.clone())
 }
 
-/// How many scored targets are the likeliest token.
+/// What a model got right.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Right {
+    /// Scored targets that are the likeliest token.
+    pub targets: f64,
+    /// Sequences of which that is true of every scored target.
+    pub sequences: f64,
+}
+
+/// Counts what is right.
 ///
 /// # Shapes
 /// - logits: `[rows, positions, vocabulary]`
 #[must_use]
-pub fn count_right(logits: Tensor<3>, batch: &Batch) -> f64 {
+pub fn count_right(logits: Tensor<3>, batch: &Batch) -> Right {
     let guesses = logits.argmax(2).squeeze_dim::<2>(2);
     let right = guesses.equal(batch.targets.clone()).float() * batch.scored.clone();
-    f64::from(right.sum().into_scalar::<f32>())
+    let of_rows = right.sum_dim(1);
+    let whole = of_rows.clone().equal(batch.scored.clone().sum_dim(1)).float();
+    let count = |of: Tensor<2>| f64::from(of.sum().into_scalar::<f32>());
+    Right { targets: count(of_rows), sequences: count(whole) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_is_right_when_all_its_scored_targets_are() {
+        // Targets 1 1 | 1 0 | 0 0; the model always says 1.
+        let row = |tokens: [u32; 3], scored: [bool; 2]| Sequence { tokens: tokens.to_vec(), scored: scored.to_vec() };
+        let sequences = [row([0, 1, 1], [true, true]), row([0, 1, 0], [true, true]), row([0, 0, 1], [false, true])];
+        let batch = Batch::new(&sequences, &Device::flex());
+        let logits = Tensor::<3>::from_data([[[0.0, 1.0]; 2]; 3], &Device::flex());
+        assert_eq!(count_right(logits, &batch), Right { targets: 4.0, sequences: 2.0 });
+    }
 }

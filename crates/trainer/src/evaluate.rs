@@ -18,18 +18,22 @@ pub struct Evaluation {
     pub loss: f64,
     /// The share of scored positions whose likeliest token is right.
     pub accuracy: f64,
+    /// The share of sequences whose scored targets are all right.
+    pub exact: f64,
 }
 
 /// Runs `model`, which must not be on an autodiff device, over `sequences`.
 #[must_use]
 pub fn evaluate(model: &Decoder, sequences: &[Sequence], device: &Device) -> Evaluation {
-    let (mut loss, mut right) = (0.0, 0.0);
+    let (mut loss, mut right, mut exact) = (0.0, 0.0, 0.0);
     for rows in sequences.chunks(ROWS_AT_ONCE) {
         let batch = Batch::new(rows, device);
         let logits = model.forward(batch.inputs.clone());
         loss += f64::from(summed_loss(logits.clone(), &batch).into_scalar::<f32>());
-        right += count_right(logits, &batch);
+        let counts = count_right(logits, &batch);
+        right += counts.targets;
+        exact += counts.sequences;
     }
     let scored = count_scored(sequences).max(1) as f64;
-    Evaluation { loss: loss / scored, accuracy: right / scored }
+    Evaluation { loss: loss / scored, accuracy: right / scored, exact: exact / sequences.len().max(1) as f64 }
 }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use headlight_lens::{Measure, Role};
-use headlight_report::{HeadLine, Heatmap, Ink, heads_table};
+use headlight_report::{Curve, HeadLine, Heatmap, Ink, curves_svg, heads_table};
 use headlight_residual::{Decoder, ExportedFiles, Generation, expected_of, to_huggingface, to_transformer_lens};
 use headlight_run::{
-    Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary, Weights, write_atomically,
+    Config, HeadName, HeadRow, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, Weights,
+    write_atomically,
 };
 use serde::Serialize;
 
@@ -16,7 +17,6 @@ use crate::{
     evaluate::evaluate,
     model,
     tasks::{self, Use},
-    training::VALIDATION_SEQUENCES,
     watch::{WATCHED_SEQUENCES, Watched, patterns},
 };
 
@@ -66,6 +66,8 @@ pub struct Elsewhere {
     pub loss: f64,
     /// On scored positions.
     pub accuracy: f64,
+    /// The share of sequences whose scored targets are all right.
+    pub exact: f64,
     /// The lowest loss any predictor can reach on these sequences.
     pub floor: f64,
     /// The accuracy of guessing.
@@ -119,6 +121,32 @@ impl Inspection {
         ))
     }
 
+    /// What was measured while training.
+    ///
+    /// # Errors
+    /// If the run has no metrics.
+    pub fn metrics(&self) -> Result<Vec<MetricsRow>, InputError> {
+        self.run.metrics()
+    }
+
+    /// Accuracy over training as SVG: on validation sequences and, where the training set is finite, on that.
+    ///
+    /// # Errors
+    /// If the run has no metrics.
+    pub fn curves(&self) -> Result<String, InputError> {
+        let rows = self.metrics()?;
+        let curve = |name: &str, value: &dyn Fn(&MetricsRow) -> Option<f64>| Curve {
+            name: name.to_owned(),
+            points: rows.iter().filter_map(|row| Some((row.step, value(row)?))).collect(),
+        };
+        let mut curves = vec![
+            curve("accuracy on the training set", &|row| row.training_accuracy),
+            curve("accuracy on the validation set", &|row| Some(row.accuracy)),
+        ];
+        curves.retain(|curve| !curve.points.is_empty());
+        Ok(curves_svg(&curves))
+    }
+
     /// A head's pattern on `prompt` (token names between spaces) or, without one, on the first probe sequence.
     ///
     /// # Errors
@@ -161,7 +189,7 @@ impl Inspection {
             let message = format!("is longer than the model's {}", self.config.model.n_ctx);
             return Err(InputError::new(place, message).key("model.n_ctx").value(other.model.n_ctx));
         }
-        let sequences = tasks::batch(&*task, other.seed, Use::Validation, 0, VALIDATION_SEQUENCES);
+        let sequences = tasks::batch(&*task, other.seed, Use::Validation, 0, task.validation_rows());
         let evaluation = evaluate(&model, &sequences, &self.device);
         let on_task = Watched::task(&sequences).observe(&model, &self.device);
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
@@ -176,6 +204,7 @@ impl Inspection {
             task: other.task.name().to_owned(),
             loss: evaluation.loss,
             accuracy: evaluation.accuracy,
+            exact: evaluation.exact,
             floor: tasks::mean_scored(&sequences, |sequence| task.floor_losses(sequence)),
             chance: task.chance(),
             heads: heads.collect(),

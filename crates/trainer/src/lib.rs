@@ -20,7 +20,7 @@ mod watch;
 pub use evaluate::{Evaluation, evaluate};
 pub use schedule::learning_rate;
 pub use step::{Update, Updater};
-pub use training::{Training, VALIDATION_SEQUENCES};
+pub use training::Training;
 pub use watch::{Observation, WATCHED_SEQUENCES, Watched, patterns};
 
 /// The README's program compiles and does what it says.

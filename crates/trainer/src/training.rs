@@ -19,9 +19,6 @@ use crate::{
     watch::{Observation, Watched},
 };
 
-/// Validation sequences; the same at every step.
-pub const VALIDATION_SEQUENCES: usize = 256;
-
 /// Everything a run is made of, before the first step.
 pub struct Training {
     config: Config,
@@ -29,6 +26,8 @@ pub struct Training {
     device: Device,
     task: Box<dyn Task>,
     validation: Vec<Sequence>,
+    /// The training set, where it is finite.
+    training: Option<Vec<Sequence>>,
     watched: [Watched; 2],
     model: Decoder,
     floor: f64,
@@ -38,6 +37,7 @@ pub struct Training {
 /// The measurements at one step.
 struct Measured {
     evaluation: Evaluation,
+    training_accuracy: Option<f64>,
     observations: [Observation; 2],
 }
 
@@ -51,11 +51,30 @@ impl Training {
         let task = tasks::build(&config.task, config.model.n_ctx, config.seed);
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
-        let validation = tasks::batch(&*task, config.seed, Use::Validation, 0, VALIDATION_SEQUENCES);
+        let validation = tasks::batch(&*task, config.seed, Use::Validation, 0, task.validation_rows());
+        let training = match task.training_rows() {
+            Some(rows) if rows != config.train.batch_size => {
+                let message =
+                    format!("must be {rows}: {} trains on its whole training set at once", config.task.name());
+                return Err(InputError::new("config", message).key("train.batch_size").value(config.train.batch_size));
+            }
+            rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
+        };
         let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&validation)];
         let floor = tasks::mean_scored(&validation, |sequence| task.floor_losses(sequence));
         let bayes = tasks::mean_scored(&validation, |sequence| task.bayes_losses(sequence));
-        Ok(Self { device_name: device_name.to_owned(), config, device, task, validation, watched, model, floor, bayes })
+        Ok(Self {
+            device_name: device_name.to_owned(),
+            config,
+            device,
+            task,
+            validation,
+            training,
+            watched,
+            model,
+            floor,
+            bayes,
+        })
     }
 
     /// What was decided, line by line.
@@ -74,15 +93,24 @@ impl Training {
             format!("floor       {:.4} nats on the validation batch, knowing the task and what is scored", self.floor),
             format!("bayes       {:.4} nats on the validation batch, knowing the task alone{optimum}", self.bayes),
             format!("chance      accuracy {:.4}", self.task.chance()),
-            format!(
-                "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
-                train.steps,
-                train.batch_size * model.n_ctx,
-                train.shards,
-                if train.shards == 1 { "" } else { "s" },
-                self.device_name
-            ),
         ]);
+        let shortcut = self.validation.first().and_then(|sequence| self.task.shortcut_losses(sequence));
+        lines.extend(shortcut.map(|(name, _)| {
+            let paid =
+                |sequence: &Sequence| self.task.shortcut_losses(sequence).map_or_else(Vec::new, |(_, losses)| losses);
+            format!(
+                "shortcut    {:.4} nats on the validation batch: {name}",
+                tasks::mean_scored(&self.validation, paid)
+            )
+        }));
+        lines.extend([format!(
+            "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
+            train.steps,
+            train.batch_size * model.n_ctx,
+            train.shards,
+            if train.shards == 1 { "" } else { "s" },
+            self.device_name
+        )]);
         lines
     }
 
@@ -161,6 +189,7 @@ impl Training {
         let model = model.valid();
         Measured {
             evaluation: evaluate(&model, &self.validation, &self.device),
+            training_accuracy: self.training.as_ref().map(|rows| evaluate(&model, rows, &self.device).accuracy),
             observations: self.watched.each_ref().map(|watched| watched.observe(&model, &self.device)),
         }
     }
@@ -179,6 +208,7 @@ impl Training {
             tokens_per_second,
             loss: measured.evaluation.loss,
             accuracy: measured.evaluation.accuracy,
+            exact: measured.evaluation.exact,
             floor: self.floor,
             bayes: self.bayes,
             chance: self.task.chance(),
@@ -198,6 +228,8 @@ fn write_measured(
         loss: update.map(|(update, _)| update.loss),
         validation: measured.evaluation.loss,
         accuracy: measured.evaluation.accuracy,
+        exact: measured.evaluation.exact,
+        training_accuracy: measured.training_accuracy,
         learning_rate: update.map(|(_, rate)| rate),
         gradient_norm: update.map(|(update, _)| update.gradient_norm),
     })?;

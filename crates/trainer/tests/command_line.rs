@@ -135,6 +135,32 @@ fn wrong_input_is_one_clear_line_and_nothing_is_written() {
 }
 
 #[test]
+fn wrong_numbers_of_a_task_are_one_clear_line() {
+    let workshop = Workshop::new();
+    let config = workshop.write("small.toml", SMALL);
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("{ name = 'icl_markov', states = 1 }", "16", &["task.states = 1", "between 2 and 64"]),
+        ("{ name = 'icl_markov', concentration = 0 }", "16", &["task.concentration = 0", "above 0"]),
+        ("{ name = 'recall', pairs = 8 }", "16", &["task.pairs = 8", "no query", "model.n_ctx = 16"]),
+        ("{ name = 'recall', keys = 4, pairs = 5 }", "16", &["task.pairs = 5", "task.keys = 4"]),
+        ("{ name = 'recall', pair = 5 }", "16", &["task.pair = 5", "did you mean pairs?"]),
+        ("{ name = 'modular_addition' }", "16", &["model.n_ctx = 16", "must be 3"]),
+        ("{ name = 'modular_addition', modulus = 7 }", "3", &["train.batch_size = 8", "must be 14", "training set"]),
+        ("{ name = 'modular_addition', train_share = 1.0 }", "3", &["task.train_share = 1", "113² pairs"]),
+        ("{ name = 'sort' }", "16", &["task.length = 10", "model.n_ctx = 20, it is 16"]),
+        ("{ name = 'reverse', symbols = 2, length = 8 }", "16", &["task.length = 8", "256 sequences"]),
+        ("{ name = 'dyck', kinds = 1 }", "15", &["task.kinds = 1", "between 2 and 4"]),
+        ("{ name = 'dyck' }", "16", &["model.n_ctx = 16", "must be odd"]),
+    ];
+    for (task, n_ctx, parts) in cases {
+        let (task, n_ctx) = (format!("task={task}"), format!("model.n_ctx={n_ctx}"));
+        let output = workshop.train(&config, &["--out", "run", "--set", &task, "--set", &n_ctx]);
+        assert_one_line(&output, 2, parts);
+        assert!(!workshop.path("run").exists(), "{task} left a run");
+    }
+}
+
+#[test]
 fn a_wrong_file_is_named_with_its_line() {
     let workshop = Workshop::new();
     let broken = workshop.write("broken.toml", "seed = 0\n[task\n");
@@ -247,10 +273,35 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     assert_one_line(&export(&["--to", "exported"]), 2, &["exists already"]);
     assert_one_line(&export(&["--to", "folder", "--format", "huggingface"]), 2, &["no GPT-2", "no feed-forward"]);
     assert!(!workshop.path("folder").exists());
+    let rows = json(&workshop.inspect("run", &["curves", "--json"]));
+    assert_eq!(rows[3]["step"], 25);
+    assert_eq!(rows[3]["accuracy"], summary["accuracy"]);
+    assert_eq!(rows[3]["exact"], summary["exact"]);
+    assert_ok(&workshop.inspect("run", &["curves", "--svg", "curves.svg"]));
+    let svg = fs::read_to_string(workshop.path("curves.svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("validation") && !svg.contains("training set"), "{svg}");
+    assert_eq!(svg.trim_end().as_bytes(), workshop.inspect("run", &["curves"]).stdout.trim_ascii_end());
 
     let on = json(&workshop.inspect("run", &["evaluate", "--on", "small.toml", "--json"]));
     assert!((on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9);
     assert!((on["loss"].as_f64().unwrap() - summary["loss"].as_f64().unwrap()).abs() < 1e-6);
+}
+
+#[test]
+fn a_finite_training_set_is_measured_beside_the_validation_set() {
+    let workshop = Workshop::new();
+    let config = workshop.write("small.toml", SMALL);
+    let sets = ["task={ name = 'modular_addition', modulus = 7 }", "model.n_ctx=3", "train.batch_size=14"];
+    let arguments: Vec<&str> = ["--out", "run"].into_iter().chain(sets.iter().flat_map(|set| ["--set", set])).collect();
+    assert_ok(&workshop.train(&config, &arguments));
+    let rows = json(&workshop.inspect("run", &["curves", "--json"]));
+    // 14 pairs are trained on, the other 35 are validated on.
+    let count = |key: &str, of: f64| rows[3][key].as_f64().unwrap() * of;
+    for pairs in [count("training_accuracy", 14.0), count("accuracy", 35.0)] {
+        assert!((pairs - pairs.round()).abs() < 1e-9, "{pairs}");
+    }
+    let svg = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
+    assert!(svg.contains("training set") && svg.contains("validation set"));
 }
 
 #[test]

@@ -66,3 +66,17 @@ fn the_hello_reaches_the_conditional_entropy_with_a_previous_token_head() {
     assert!((summary.loss - summary.floor).abs() <= 0.02, "{} against {}", summary.loss, summary.floor);
     assert_eq!(roles(&summary), [("L0H0".to_owned(), "previous token")]);
 }
+
+#[test]
+fn two_layers_recall_and_one_guesses_among_the_values() {
+    let (_run, summary) = train("recall.toml", &["train.steps=500"]);
+    assert!(summary.accuracy >= 0.99, "{}", summary.accuracy);
+    let (_run, summary) = train("control_recall_one_layer.toml", &["train.steps=500"]);
+    assert!(summary.accuracy <= 0.25, "{}", summary.accuracy);
+}
+
+#[test]
+fn sequences_never_seen_are_reversed_without_a_fault() {
+    let (_run, summary) = train("reverse.toml", &["train.steps=200"]);
+    assert!(summary.exact >= 0.99, "{}", summary.exact);
+}

@@ -5,7 +5,7 @@ use std::{io::Write, path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 use headlight_report::Ink;
 use headlight_residual::{Generation, Sampling};
-use headlight_run::{HeadName, InputError};
+use headlight_run::{HeadName, InputError, write_atomically};
 use headlight_trainer::{
     command_line::{self, Failure, print},
     inspect::{ExportFormat, Inspection},
@@ -78,6 +78,12 @@ enum What {
         #[arg(long, value_enum)]
         format: Option<ExportFormat>,
     },
+    /// Accuracy over training as a picture (SVG)
+    Curves {
+        /// Where to write it [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        svg: Option<PathBuf>,
+    },
     /// The trained model on the task of another configuration
     Evaluate {
         /// The configuration that names the task
@@ -114,6 +120,13 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             let written = inspection.export(to, *format).map(names);
             written.and_then(|names| if json { to_json(&names) } else { Ok(names.join("\n")) })
         }
+    },
+        (What::Curves { .. }, true) => inspection.metrics().and_then(|rows| to_json(&rows)),
+        (What::Curves { svg: None }, false) => inspection.curves(),
+        (What::Curves { svg: Some(file) }, false) => inspection.curves().and_then(|svg| {
+            write_atomically(file, svg.as_bytes())?;
+            Ok(format!("Written to {}.", file.display()))
+        }),
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on);
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })

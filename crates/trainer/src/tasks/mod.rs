@@ -1,14 +1,28 @@
 //! What is learned: tasks whose optimum is known.
 
+mod dyck;
+mod icl_markov;
 mod lagged_markov;
+mod markov;
+mod modular_addition;
+mod rearrange;
+mod recall;
 mod repeat;
 
 use headlight_run::TaskConfig;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+pub use dyck::Dyck;
+pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
+pub use modular_addition::ModularAddition;
+pub use rearrange::{Rearrange, Rearrangement};
+pub use recall::Recall;
 pub use repeat::Repeat;
+
+/// Validation sequences of a task that has no reason for another number; the same at every step.
+pub const VALIDATION_SEQUENCES: usize = 256;
 
 /// A next-token task over fresh sequences.
 pub trait Task: Send + Sync {
@@ -33,6 +47,21 @@ pub trait Task: Send + Sync {
     /// The accuracy of guessing.
     fn chance(&self) -> f64 {
         1.0 / self.vocabulary().len() as f64
+    }
+
+    /// What a predictor pays for each target that takes the task's shortcut, and that shortcut's name.
+    fn shortcut_losses(&self, _: &Sequence) -> Option<(&'static str, Vec<f64>)> {
+        None
+    }
+
+    /// The number of validation rows.
+    fn validation_rows(&self) -> usize {
+        VALIDATION_SEQUENCES
+    }
+
+    /// The number of training rows where there are only so many; each step then takes all of them.
+    fn training_rows(&self) -> Option<usize> {
+        None
     }
 }
 
@@ -88,6 +117,12 @@ pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Box<dyn Task> {
     match config {
         TaskConfig::Repeat(config) => Box::new(Repeat::new(config, n_ctx)),
         TaskConfig::LaggedMarkov(config) => Box::new(LaggedMarkov::new(config, n_ctx, seed)),
+        TaskConfig::IclMarkov(config) => Box::new(IclMarkov::new(config, n_ctx)),
+        TaskConfig::Recall(config) => Box::new(Recall::new(config, n_ctx)),
+        TaskConfig::ModularAddition(config) => Box::new(ModularAddition::new(config, seed)),
+        TaskConfig::Sort(config) => Box::new(Rearrange::new(config, Rearrangement::Sort)),
+        TaskConfig::Reverse(config) => Box::new(Rearrange::new(config, Rearrangement::Reverse)),
+        TaskConfig::Dyck(config) => Box::new(Dyck::new(config, n_ctx)),
     }
 }
 

@@ -1,0 +1,45 @@
+//! `[task]` of `sort` and `reverse`.
+
+use serde::{Deserialize, Serialize};
+
+use super::CheckTask;
+use crate::{
+    InputError, ModelConfig,
+    check::{require, require_vocabulary},
+};
+
+/// `task.name = "sort"` and `task.name = "reverse"`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RearrangeConfig {
+    /// The number of different symbols, one token each.
+    pub symbols: usize,
+    /// The symbols in a sequence.
+    pub length: usize,
+}
+
+impl Default for RearrangeConfig {
+    fn default() -> Self {
+        Self { symbols: 20, length: 10 }
+    }
+}
+
+impl CheckTask for RearrangeConfig {
+    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+        require_vocabulary("task.symbols", self.symbols)?;
+        // With fewer there may be no sequence to hold out.
+        let sequences = (self.symbols as f64).powf(self.length as f64);
+        require(
+            sequences >= 1000.0,
+            "task.length",
+            self.length,
+            format_args!("gives {sequences} sequences of {} symbols, fewer than 1000", self.symbols),
+        )?;
+        require(
+            model.n_ctx.is_multiple_of(2) && self.length == model.n_ctx / 2,
+            "task.length",
+            self.length,
+            format_args!("takes model.n_ctx = {}, it is {}", self.length.saturating_mul(2), model.n_ctx),
+        )
+    }
+}
