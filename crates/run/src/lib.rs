@@ -20,6 +20,7 @@ pub use error::InputError;
 pub use model_config::{FeedForwardKind, ModelConfig};
 pub use patterns::PatternFile;
 pub use rows::{
-    EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, Score, Scores, SequenceKind, Summary, TimingRow,
+    Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, RelationScore, RelationScores,
+    Score, Scores, SequenceKind, Summary, TimingRow,
 };
-pub use task_config::{LaggedMarkovConfig, RepeatConfig, TaskConfig};
+pub use task_config::{GrammarConfig, LaggedMarkovConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens};

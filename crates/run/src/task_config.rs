@@ -1,13 +1,17 @@
 //! `[task]`: one table for each task, told apart by `task.name`.
 
+mod grammar;
 mod lagged_markov;
 mod repeat;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
+pub use grammar::GrammarConfig;
 pub use lagged_markov::LaggedMarkovConfig;
 pub use repeat::RepeatConfig;
+pub use text::{TextConfig, TextTokens};
 
 use crate::{
     InputError, ModelConfig,
@@ -60,4 +64,8 @@ tasks! {
     "repeat": Repeat(RepeatConfig),
     /// A Markov chain that skips a step.
     "lagged_markov": LaggedMarkov(LaggedMarkovConfig),
+    /// A small English with gold relations.
+    "grammar": Grammar(GrammarConfig),
+    /// Any UTF-8 text.
+    "text": Text(TextConfig),
 }

@@ -40,7 +40,7 @@ fn main() {
     );
     let config = Config::parse(&text, "benchmark", &[]).expect("a valid configuration");
     let device = Device::flex().autodiff();
-    let task = tasks::build(&config.task, length, 0);
+    let task = tasks::build(&config.task, length, 0).expect("a task without files");
     let mut decoder = Some(model::build(&config, task.vocabulary().len(), &device).expect("a model"));
     let mut updater = Updater::new(&config.train, device).expect("threads");
     let mut times: Vec<f64> = (0..steps + 3)

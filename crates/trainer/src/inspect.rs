@@ -6,14 +6,15 @@ use burn::tensor::Device;
 use headlight_lens::{Measure, Role};
 use headlight_report::{HeadLine, Heatmap, Ink, heads_table};
 use headlight_residual::Decoder;
-use headlight_run::{Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary, Weights};
+use headlight_run::{
+    Answers, Breakdown, Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary, Weights,
+};
 use serde::Serialize;
 
 use crate::{
-    evaluate::evaluate,
+    evaluate::{evaluate, questions},
     model,
-    tasks::{self, Use},
-    training::VALIDATION_SEQUENCES,
+    tasks,
     watch::{WATCHED_SEQUENCES, Watched, patterns},
 };
 
@@ -46,10 +47,12 @@ pub struct Elsewhere {
     pub loss: f64,
     /// On scored positions.
     pub accuracy: f64,
-    /// The lowest loss any predictor can reach on these sequences.
-    pub floor: f64,
+    /// The lowest loss any predictor can reach on these sequences, where it is known.
+    pub floor: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
+    /// Accuracy on the task's own kinds of questions.
+    pub breakdown: Breakdown,
     /// The heads' scores on that task; roles are read on the probe.
     pub heads: Vec<HeadSummary>,
 }
@@ -99,7 +102,7 @@ impl Inspection {
         ))
     }
 
-    /// A head's pattern on `prompt` (token names between spaces) or, without one, on the first probe sequence.
+    /// A head's pattern on `prompt` (token names between spaces; for a text, text) or, without one, on the first probe sequence.
     ///
     /// # Errors
     /// If the head or a token does not exist, or the prompt is too long.
@@ -111,7 +114,7 @@ impl Inspection {
             return Err(InputError::new(format_args!("--head {head}"), message));
         }
         let tokens = match prompt {
-            Some(prompt) => parse_prompt(prompt, &vocabulary, self.config.model.n_ctx)?,
+            Some(prompt) => tasks::encode_prompt(&self.config.task, prompt, &vocabulary, self.config.model.n_ctx)?,
             None => Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed).tokens.swap_remove(0),
         };
         let (layers, [_, _, length]) = patterns(&model, std::slice::from_ref(&tokens), &self.device);
@@ -123,15 +126,18 @@ impl Inspection {
         })
     }
 
-    /// Runs the trained model on the task of another configuration.
+    /// Runs the trained model on the task of another configuration or, without one, on its own.
     ///
     /// # Errors
     /// If that task has other tokens or longer sequences than the model knows.
-    pub fn evaluate(&self, on: &Path) -> Result<Elsewhere, InputError> {
-        let other = Config::load(on, &[])?;
+    pub fn evaluate(&self, on: Option<&Path>) -> Result<Elsewhere, InputError> {
+        let other = match on {
+            Some(on) => Config::load(on, &[])?,
+            None => self.config.clone(),
+        };
         let ModelParts { model, vocabulary } = self.model()?;
-        let task = tasks::build(&other.task, other.model.n_ctx, other.seed);
-        let place = on.display();
+        let task = tasks::build(&other.task, other.model.n_ctx, other.seed)?;
+        let place = on.unwrap_or_else(|| self.run.path()).display();
         if task.vocabulary() != vocabulary {
             let message =
                 format!("has {} tokens, the model was trained on {} others", task.vocabulary().len(), vocabulary.len());
@@ -141,9 +147,9 @@ impl Inspection {
             let message = format!("is longer than the model's {}", self.config.model.n_ctx);
             return Err(InputError::new(place, message).key("model.n_ctx").value(other.model.n_ctx));
         }
-        let sequences = tasks::batch(&*task, other.seed, Use::Validation, 0, VALIDATION_SEQUENCES);
-        let evaluation = evaluate(&model, &sequences, &self.device);
-        let on_task = Watched::task(&sequences).observe(&model, &self.device);
+        let sequences = tasks::validation(&*task, other.seed);
+        let evaluation = evaluate(&model, &sequences, &questions(&*task, &sequences), &self.device);
+        let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device);
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let roles = probe.observe(&model, &self.device);
         let heads = on_task.heads.into_iter().zip(&roles.heads).map(|((head, scores), (_, on_probe))| HeadSummary {
@@ -156,8 +162,9 @@ impl Inspection {
             task: other.task.name().to_owned(),
             loss: evaluation.loss,
             accuracy: evaluation.accuracy,
-            floor: tasks::mean_scored(&sequences, |sequence| task.floor_losses(sequence)),
+            floor: tasks::mean_known(&sequences, |sequence| task.floor_losses(sequence)),
             chance: task.chance(),
+            breakdown: evaluation.breakdown,
             heads: heads.collect(),
         })
     }
@@ -194,40 +201,40 @@ impl Elsewhere {
         };
         let lines: Vec<HeadLine> = self.heads.iter().map(line).collect();
         format!(
-            "On {} ({}): accuracy {:.4} (chance {:.4}), loss {:.4} nats (floor {:.4})\n\n{}\n\n\
+            "On {} ({}): accuracy {:.4} (chance {:.4}), {}\n{}\n{}\n\n\
              Scores are on this task, roles are read on the probe.",
             self.on,
             self.task,
             self.accuracy,
             self.chance,
-            self.loss,
-            self.floor,
+            loss_text(self.loss, self.floor),
+            breakdown_text(&self.breakdown),
             heads_table(&score_names(), &lines, &[])
         )
     }
 }
 
-fn score_names() -> [&'static str; 5] {
-    Measure::ALL.map(Measure::name)
+/// `loss 1.8000 nats, perplexity 6.05 (floor 1.7000 nats, perplexity 5.47)`
+#[must_use]
+pub fn loss_text(loss: f64, floor: Option<f64>) -> String {
+    let floor = match floor {
+        Some(floor) => format!("floor {floor:.4} nats, perplexity {:.2}", floor.exp()),
+        None => "floor unknown".to_owned(),
+    };
+    format!("loss {loss:.4} nats, perplexity {:.2} ({floor})", loss.exp())
 }
 
-fn parse_prompt(prompt: &str, vocabulary: &[String], n_ctx: usize) -> Result<Vec<u32>, InputError> {
-    let id = |name: &str| {
-        let found = vocabulary.iter().position(|known| known == name);
-        found.map(|id| id as u32).ok_or_else(|| {
-            let some: Vec<&str> = vocabulary.iter().take(12).map(String::as_str).collect();
-            let more = if vocabulary.len() > some.len() { ", …" } else { "" };
-            let message =
-                format!("is no token of this run; its {} tokens are {}{more}", vocabulary.len(), some.join(", "));
-            InputError::new("--prompt", message).value(name)
-        })
+/// A line for each kind of question, or nothing.
+#[must_use]
+pub fn breakdown_text(breakdown: &Breakdown) -> String {
+    let width = breakdown.keys().map(|kind| kind.chars().count()).max().unwrap_or(0);
+    let line = |(kind, answers): (&String, &Answers)| {
+        format!("\n{kind:width$}  {:.4} of {}", answers.accuracy, answers.count)
     };
-    let tokens: Vec<u32> = prompt.split_whitespace().map(id).collect::<Result<_, _>>()?;
-    match tokens.len() {
-        0 => Err(InputError::new("--prompt", "is empty; write token names with spaces between them")),
-        length if length > n_ctx => {
-            Err(InputError::new("--prompt", format_args!("has {length} tokens, the model takes {n_ctx}")))
-        }
-        _ => Ok(tokens),
-    }
+    let lines: String = breakdown.iter().map(line).collect();
+    if lines.is_empty() { lines } else { format!("\nRight answers:{lines}\n") }
+}
+
+fn score_names() -> [&'static str; 5] {
+    Measure::ALL.map(Measure::name)
 }

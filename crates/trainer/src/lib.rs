@@ -17,10 +17,10 @@ pub mod tasks;
 mod training;
 mod watch;
 
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::{Evaluation, evaluate, questions};
 pub use schedule::learning_rate;
 pub use step::{Update, Updater};
-pub use training::{Training, VALIDATION_SEQUENCES};
+pub use training::Training;
 pub use watch::{Observation, WATCHED_SEQUENCES, Watched, patterns};
 
 /// The README's program compiles and does what it says.

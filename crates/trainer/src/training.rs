@@ -11,16 +11,13 @@ use headlight_run::{
 };
 
 use crate::{
-    evaluate::{Evaluation, evaluate},
+    evaluate::{Evaluation, evaluate, questions},
     learning_rate, model,
     progress::Progress,
     step::{Update, Updater},
-    tasks::{self, Sequence, Task, Use},
+    tasks::{self, Question, Sequence, Task, Use},
     watch::{Observation, Watched},
 };
-
-/// Validation sequences; the same at every step.
-pub const VALIDATION_SEQUENCES: usize = 256;
 
 /// Everything a run is made of, before the first step.
 pub struct Training {
@@ -28,11 +25,13 @@ pub struct Training {
     device_name: String,
     device: Device,
     task: Box<dyn Task>,
+    /// The same at every step.
     validation: Vec<Sequence>,
+    questions: Vec<Vec<Question>>,
     watched: [Watched; 2],
     model: Decoder,
-    floor: f64,
-    bayes: f64,
+    floor: Option<f64>,
+    bayes: Option<f64>,
 }
 
 /// The measurements at one step.
@@ -45,17 +44,26 @@ impl Training {
     /// Builds task, model and fixed batches. Nothing is written yet.
     ///
     /// # Errors
-    /// If the configuration does not make a model.
+    /// If the configuration does not make a task and a model.
     pub fn prepare(config: Config, device_name: &str) -> Result<Self, InputError> {
         let device = crate::device::open(device_name)?;
-        let task = tasks::build(&config.task, config.model.n_ctx, config.seed);
+        let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
-        let validation = tasks::batch(&*task, config.seed, Use::Validation, 0, VALIDATION_SEQUENCES);
-        let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&validation)];
-        let floor = tasks::mean_scored(&validation, |sequence| task.floor_losses(sequence));
-        let bayes = tasks::mean_scored(&validation, |sequence| task.bayes_losses(sequence));
-        Ok(Self { device_name: device_name.to_owned(), config, device, task, validation, watched, model, floor, bayes })
+        let validation = tasks::validation(&*task, config.seed);
+        let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&*task, &validation)];
+        Ok(Self {
+            device_name: device_name.to_owned(),
+            questions: questions(&*task, &validation),
+            floor: tasks::mean_known(&validation, |sequence| task.floor_losses(sequence)),
+            bayes: tasks::mean_known(&validation, |sequence| task.bayes_losses(sequence)),
+            config,
+            device,
+            task,
+            validation,
+            watched,
+            model,
+        })
     }
 
     /// What was decided, line by line.
@@ -78,8 +86,18 @@ impl Training {
                 model.d_model,
                 model::count_parameters(&self.model)
             ),
-            format!("floor       {:.4} nats on the validation batch, knowing the task and what is scored", self.floor),
-            format!("bayes       {:.4} nats on the validation batch, knowing the task alone{optimum}", self.bayes),
+            match self.floor {
+                Some(floor) => {
+                    format!("floor       {floor:.4} nats on the validation batch, knowing the task and what is scored")
+                }
+                None => "floor       unknown: nobody knows the best predictor of this task".to_owned(),
+            },
+            match self.bayes {
+                Some(bayes) => {
+                    format!("bayes       {bayes:.4} nats on the validation batch, knowing the task alone{optimum}")
+                }
+                None => format!("validation  {} sequences", self.validation.len()),
+            },
             format!("chance      accuracy {:.4}", self.task.chance()),
             format!(
                 "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
@@ -166,7 +184,7 @@ impl Training {
     fn measure(&self, model: &Decoder) -> Measured {
         let model = model.valid();
         Measured {
-            evaluation: evaluate(&model, &self.validation, &self.device),
+            evaluation: evaluate(&model, &self.validation, &self.questions, &self.device),
             observations: self.watched.each_ref().map(|watched| watched.observe(&model, &self.device)),
         }
     }
@@ -188,6 +206,7 @@ impl Training {
             floor: self.floor,
             bayes: self.bayes,
             chance: self.task.chance(),
+            breakdown: measured.evaluation.breakdown.clone(),
             heads: measured.observations[0].heads.iter().map(head).collect(),
         }
     }
@@ -204,6 +223,7 @@ fn write_measured(
         loss: update.map(|(update, _)| update.loss),
         validation: measured.evaluation.loss,
         accuracy: measured.evaluation.accuracy,
+        breakdown: measured.evaluation.breakdown.clone(),
         learning_rate: update.map(|(_, rate)| rate),
         gradient_norm: update.map(|(update, _)| update.gradient_norm),
     })?;

@@ -40,15 +40,15 @@ enum What {
         /// The head, written L0H1
         #[arg(long)]
         head: HeadName,
-        /// Token names with spaces between them [default: a sequence of the probe]
+        /// Token names with spaces between them, for a text some text [default: a sequence of the probe]
         #[arg(long)]
         prompt: Option<String>,
     },
-    /// The trained model on the task of another configuration
+    /// The trained model on its own task, or on the task of another configuration
     Evaluate {
-        /// The configuration that names the task
+        /// The configuration that names the other task
         #[arg(long)]
-        on: PathBuf,
+        on: Option<PathBuf>,
     },
 }
 
@@ -66,7 +66,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             pattern.and_then(|pattern| if json { to_json(&pattern) } else { Ok(pattern.draw(ink())) })
         }
         (What::Evaluate { on }, json) => {
-            let elsewhere = inspection.evaluate(on);
+            let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
         }
     };

@@ -1,14 +1,23 @@
 //! What is learned: tasks whose optimum is known.
 
+mod grammar;
 mod lagged_markov;
+mod prompt;
+mod question;
 mod repeat;
+mod text;
 
-use headlight_run::TaskConfig;
+use headlight_lens::Relation;
+use headlight_run::{InputError, TaskConfig};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+pub use grammar::{Grammar, Lexicon};
 pub use lagged_markov::LaggedMarkov;
+pub use prompt::encode_prompt;
+pub use question::{Marks, Question};
 pub use repeat::Repeat;
+pub use text::Text;
 
 /// A next-token task over fresh sequences.
 pub trait Task: Send + Sync {
@@ -18,7 +27,8 @@ pub trait Task: Send + Sync {
     /// The sequence of one row: a function of the key alone.
     fn sequence(&self, row: RowKey) -> Sequence;
 
-    /// What the best predictor of this task's sequences pays for each target, in nats: `−ln P(target | tokens before)`.
+    /// What the best predictor of this task's sequences pays for each target, in nats: `−ln P(target | tokens before)`;
+    /// empty where nobody knows that predictor.
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64>;
 
     /// What the best predictor pays that knows, besides, which targets are scored. It is the floor for a model that
@@ -34,7 +44,25 @@ pub trait Task: Send + Sync {
     fn chance(&self) -> f64 {
         1.0 / self.vocabulary().len() as f64
     }
+
+    /// Which earlier word each word of the sequence depends on, where the task knows.
+    fn relations(&self, _sequence: &Sequence) -> Vec<Relation> {
+        Vec::new()
+    }
+
+    /// What a model can be asked about the sequence besides its next tokens.
+    fn questions(&self, _sequence: &Sequence) -> Vec<Question> {
+        Vec::new()
+    }
+
+    /// How many sequences a model is measured on.
+    fn validation_rows(&self) -> usize {
+        VALIDATION_SEQUENCES
+    }
 }
+
+/// Validation sequences, unless a task needs more.
+const VALIDATION_SEQUENCES: usize = 256;
 
 /// Inputs, targets, and which targets count: `tokens[i + 1]` is the target at `tokens[i]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,12 +111,22 @@ impl RowKey {
 }
 
 /// The task of a configuration.
-#[must_use]
-pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Box<dyn Task> {
-    match config {
+///
+/// # Errors
+/// If a file that it reads is not what it must be.
+pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Result<Box<dyn Task>, InputError> {
+    Ok(match config {
         TaskConfig::Repeat(config) => Box::new(Repeat::new(config, n_ctx)),
         TaskConfig::LaggedMarkov(config) => Box::new(LaggedMarkov::new(config, n_ctx, seed)),
-    }
+        TaskConfig::Grammar(_) => Box::new(Grammar::new(Lexicon::english(), n_ctx)),
+        TaskConfig::Text(config) => Box::new(Text::open(config, n_ctx)?),
+    })
+}
+
+/// The sequences that a run is measured on.
+#[must_use]
+pub fn validation(task: &dyn Task, seed: u64) -> Vec<Sequence> {
+    batch(task, seed, Use::Validation, 0, task.validation_rows())
 }
 
 /// Rows `0 .. count` for one step.
@@ -108,6 +146,13 @@ pub fn mean_scored(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64
         }
     }
     sum / count.max(1) as f64
+}
+
+/// [`mean_scored`], or `None` where the losses are not known.
+#[must_use]
+pub fn mean_known(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> Option<f64> {
+    let known = sequences.first().is_some_and(|sequence| !losses(sequence).is_empty());
+    known.then(|| mean_scored(sequences, losses))
 }
 
 /// Names for tokens that mean nothing: letters and digits first.
