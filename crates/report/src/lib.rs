@@ -2,6 +2,8 @@
 
 mod terminal_heads;
 mod terminal_heatmap;
+mod terminal_relations;
 
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};
+pub use terminal_relations::relations_table;

@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use headlight_lens::{Measure, Role};
-use headlight_report::{HeadLine, Heatmap, Ink, heads_table};
+use headlight_lens::{MEAN_DISTANCE, Measure, Role};
+use headlight_report::{HeadLine, Heatmap, Ink, heads_table, relations_table};
 use headlight_residual::Decoder;
 use headlight_run::{
-    Answers, Breakdown, Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary, Weights,
+    Answers, Breakdown, Config, HeadName, HeadRow, HeadSummary, InputError, RunDirectory, SequenceKind, Summary,
+    Weights,
 };
 use serde::Serialize;
 
 use crate::{
     evaluate::{evaluate, questions},
-    model,
-    tasks,
+    model, tasks,
     watch::{WATCHED_SEQUENCES, Watched, patterns},
 };
 
@@ -95,14 +95,19 @@ impl Inspection {
              length and start, comes back.\n\n{}\n\n\
              The same heads on the run's own task, {}. A task can make a head look like what it is not.\n\n{}\n\n\
              value±half of the 95 % interval; uniform: what even attention scores on the same rows; step 0: the highest\n\
-             of all heads before training. A role is the score furthest on the way from uniform to ceiling, if past half.",
+             of all heads before training. A role is the score furthest on the way from uniform to ceiling, if past half.\n\n\
+             Mean attention distance by layer in tokens, on the probe {}, on the task {}.{}",
             table(SequenceKind::Probe),
             self.config.task.name(),
             table(SequenceKind::Task),
+            distances_text(&lines(last, SequenceKind::Probe)),
+            distances_text(&lines(last, SequenceKind::Task)),
+            relations_text(&rows, last),
         ))
     }
 
-    /// A head's pattern on `prompt` (token names between spaces; for a text, text) or, without one, on the first probe sequence.
+    /// A head's pattern on `prompt` (token names between spaces; for a text, text) or, without one, on the first
+    /// probe sequence.
     ///
     /// # Errors
     /// If the head or a token does not exist, or the prompt is too long.
@@ -228,11 +233,36 @@ pub fn loss_text(loss: f64, floor: Option<f64>) -> String {
 #[must_use]
 pub fn breakdown_text(breakdown: &Breakdown) -> String {
     let width = breakdown.keys().map(|kind| kind.chars().count()).max().unwrap_or(0);
-    let line = |(kind, answers): (&String, &Answers)| {
-        format!("\n{kind:width$}  {:.4} of {}", answers.accuracy, answers.count)
-    };
+    let line =
+        |(kind, answers): (&String, &Answers)| format!("\n{kind:width$}  {:.4} of {}", answers.accuracy, answers.count);
     let lines: String = breakdown.iter().map(line).collect();
     if lines.is_empty() { lines } else { format!("\nRight answers:{lines}\n") }
+}
+
+/// `11.2 8.6 12.9 (uniform 15.8)`
+fn distances_text(lines: &[HeadLine]) -> String {
+    let distances = |layer| -> Vec<f64> {
+        let of_layer = lines.iter().filter(|line| line.head.layer == layer);
+        of_layer.filter_map(|line| line.scores.get(MEAN_DISTANCE)).map(|score| score.value).collect()
+    };
+    let layers = (0..).map(distances).take_while(|distances| !distances.is_empty());
+    let means: Vec<String> =
+        layers.map(|distances| format!("{:.1}", distances.iter().sum::<f64>() / distances.len() as f64)).collect();
+    let uniform = lines.iter().find_map(|line| line.scores.get(MEAN_DISTANCE)).map_or(f64::NAN, |score| score.null);
+    format!("{} (uniform {uniform:.1})", means.join(" "))
+}
+
+/// The heads' scores against the task's gold relations, or nothing.
+fn relations_text(rows: &[HeadRow], step: usize) -> String {
+    let here = rows.iter().filter(|row| row.step == step && row.on == SequenceKind::Task);
+    let heads: Vec<_> = here.map(|row| (row.head, &row.relations)).collect();
+    match relations_table(&heads) {
+        table if table.is_empty() => table,
+        table => format!(
+            "\n\nThe weight from a word, and from the word before it (next …), to the word it depends on:\n\n{table}\n\n\
+             distance: the most that any head gives at the same distances to words that are no source."
+        ),
+    }
 }
 
 fn score_names() -> [&'static str; 5] {

@@ -170,7 +170,8 @@ impl Lexicon {
         ] {
             texts.iter().try_for_each(|text| lexicon.add(text, part, None).map(|_| ()))?;
         }
-        for (gender, texts) in [(Gender::Masculine, entries.names.masculine), (Gender::Feminine, entries.names.feminine)]
+        for (gender, texts) in
+            [(Gender::Masculine, entries.names.masculine), (Gender::Feminine, entries.names.feminine)]
         {
             texts.iter().try_for_each(|text| lexicon.add(text, Part::Person, Some(gender)).map(|_| ()))?;
         }

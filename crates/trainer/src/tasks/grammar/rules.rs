@@ -176,10 +176,9 @@ impl Discourse<'_> {
             Subject::Known(referent) => (referent, false),
             Subject::Before | Subject::BeforeWithoutObject => (self.waiting_subject(), true),
         };
-        let verb =
-            |part: fn(Number) -> Part| {
-                Goal::Word(Terminal::Any(part(referent.number)), Act::Agree { subject: referent, open })
-            };
+        let verb = |part: fn(Number) -> Part| {
+            Goal::Word(Terminal::Any(part(referent.number)), Act::Agree { subject: referent, open })
+        };
         match subject {
             Subject::BeforeWithoutObject => vec![(1.0, vec![verb(Part::Transitive)])],
             _ => vec![
@@ -232,9 +231,7 @@ fn phrase(role: Role, depth: Depth) -> Vec<Alternative> {
 /// `Nominal → adjective Nominal | noun Modifier`, the noun of the determiner's number
 fn nominal(number: Option<Number>, role: Role, depth: Depth) -> Vec<Alternative> {
     const ADJECTIVE: f64 = 0.2;
-    let noun = |number| {
-        vec![Goal::Word(Terminal::Any(Part::Noun(number)), Act::Name(role)), Goal::Modifier(depth)]
-    };
+    let noun = |number| vec![Goal::Word(Terminal::Any(Part::Noun(number)), Act::Name(role)), Goal::Modifier(depth)];
     let mut alternatives = vec![(ADJECTIVE, vec![any(Part::Adjective), Goal::Nominal(number, role, depth)])];
     match number {
         Some(number) => alternatives.push((1.0 - ADJECTIVE, noun(number))),

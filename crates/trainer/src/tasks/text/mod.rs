@@ -47,7 +47,7 @@ impl Text {
         let sources = Source::open_all(&config.path)?;
         let texts = sources.iter().map(|source| source.text(0..source.bytes().len()));
         let tokens = Tokens::of_texts(&config.tokens, &config.path, texts)?;
-        let [training, validation] = split(&sources, TRAINING_SHARE);
+        let [training, validation] = split(&sources, TRAINING_SHARE, |before, next| tokens.may_begin(before, next));
         let mut text = Self { sources, tokens, training: Vec::new(), validation: Vec::new(), n_ctx };
         text.try_tokenizer()?;
         text.training = text.stretches(training, "first 90 %")?;
@@ -119,9 +119,8 @@ impl Text {
 
     fn encode(&self, segment: &Segment, range: std::ops::Range<usize>) -> Result<Vec<u32>, InputError> {
         let source = &self.sources[segment.source];
-        let cannot = |unknown: String| {
-            wrong(source.path(), &format!("from byte {} on: {unknown} is no token", range.start))
-        };
+        let cannot =
+            |unknown: String| wrong(source.path(), &format!("from byte {} on: {unknown} is no token", range.start));
         match &self.tokens {
             // A window of bytes may begin inside a character.
             Tokens::Bytes => Ok(source.bytes()[range].iter().copied().map(u32::from).collect()),

@@ -38,6 +38,22 @@ pub fn named_character(name: &str) -> Option<char> {
     }
 }
 
+/// A word's own spelling, or the name of the mark that it is.
+#[must_use]
+pub fn word_name(word: &str) -> String {
+    let mut characters = word.chars();
+    match (characters.next(), characters.next()) {
+        (Some(mark), None) => character_name(mark),
+        _ => word.to_owned(),
+    }
+}
+
+/// The word of a name.
+#[must_use]
+pub fn named_word(name: &str) -> String {
+    named_character(name).map_or_else(|| name.to_owned(), String::from)
+}
+
 /// The name of a byte: of the character if it is ASCII, else `0xE2`.
 #[must_use]
 pub fn byte_name(byte: u8) -> String {

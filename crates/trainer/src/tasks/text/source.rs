@@ -20,7 +20,7 @@ pub struct Source {
 pub struct Segment {
     /// The file.
     pub source: usize,
-    /// Its bytes; begins and ends between characters.
+    /// Its bytes; begins and ends between tokens.
     pub bytes: Range<usize>,
 }
 
@@ -89,16 +89,17 @@ impl Source {
     }
 }
 
-/// The first `share` of all bytes, and the rest, as segments of files.
+/// The first `share` of all bytes, and the rest, as segments of files; cut where a token may begin, which
+/// `may_begin(byte before, next byte)` tells.
 #[must_use]
-pub fn split(sources: &[Source], share: f64) -> [Vec<Segment>; 2] {
+pub fn split(sources: &[Source], share: f64, may_begin: impl Fn(u8, u8) -> bool) -> [Vec<Segment>; 2] {
     let total: usize = sources.iter().map(|source| source.bytes.len()).sum();
     let mut left = (total as f64 * share) as usize;
     let mut parts = [Vec::new(), Vec::new()];
     for (index, source) in sources.iter().enumerate() {
         let length = source.bytes.len();
         let mut cut = left.min(length);
-        while cut < length && source.bytes[cut] & 0xC0 == 0x80 {
+        while 0 < cut && cut < length && !may_begin(source.bytes[cut - 1], source.bytes[cut]) {
             cut += 1;
         }
         left = left.saturating_sub(length);
@@ -134,7 +135,10 @@ pub fn wrong(path: &Path, message: &str) -> InputError {
     InputError::new(path.display(), message).key("task.path")
 }
 
-#[expect(unsafe_code, reason = "a mapped file must not be cut short meanwhile; that cannot be ruled out, only asked for")]
+#[expect(
+    unsafe_code,
+    reason = "a mapped file must not be cut short meanwhile; that cannot be ruled out, only asked for"
+)]
 fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: the mapping is only read. Text is checked again whenever it is decoded, so a file that changes under it
     // leads to a panic that says so; one that is cut short ends the process, as the documentation of the task warns.

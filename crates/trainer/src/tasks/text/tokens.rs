@@ -1,10 +1,13 @@
 //! From text to tokens.
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::Path,
+};
 
 use headlight_run::{InputError, TextTokens};
 
-use super::names::{byte_name, character_name, named_character};
+use super::names::{byte_name, character_name, named_character, named_word, word_name};
 
 /// What the largest vocabulary may hold.
 const MOST_TOKENS: usize = 65_536;
@@ -43,7 +46,7 @@ impl Tokens {
     ) -> Result<Self, InputError> {
         match kind {
             TextTokens::Characters => {
-                let mut seen = std::collections::BTreeSet::new();
+                let mut seen = BTreeSet::new();
                 for text in texts {
                     seen.extend(text.chars());
                     check_size(seen.len(), "characters", place)?;
@@ -52,7 +55,7 @@ impl Tokens {
             }
             TextTokens::Bytes => Ok(Self::Bytes),
             TextTokens::Words => {
-                let mut seen = std::collections::BTreeSet::new();
+                let mut seen = BTreeSet::new();
                 for text in texts {
                     for word in words(text) {
                         if !seen.contains(word) {
@@ -75,18 +78,22 @@ impl Tokens {
         match kind {
             TextTokens::Characters => {
                 let character = |name: &String| {
-                    named_character(name).ok_or_else(|| InputError::new("vocabulary.json", "is no character").value(name))
+                    named_character(name)
+                        .ok_or_else(|| InputError::new("vocabulary.json", "is no character").value(name))
                 };
                 Ok(Self::Characters(names.iter().map(character).collect::<Result<_, _>>()?))
             }
             TextTokens::Bytes => Ok(Self::Bytes),
-            TextTokens::Words => Ok(Self::of_words(names.to_vec())),
+            TextTokens::Words => Ok(Self::of_words(names.iter().map(|name| named_word(name)).collect())),
             TextTokens::Tokenizer(path) => {
                 let tokens = Self::open_tokenizer(path)?;
                 if tokens.names() == names {
                     return Ok(tokens);
                 }
-                Err(InputError::new(path.display(), "is not the tokenizer that the run was trained with: its tokens differ"))
+                Err(InputError::new(
+                    path.display(),
+                    "is not the tokenizer that the run was trained with: its tokens differ",
+                ))
             }
         }
     }
@@ -101,8 +108,8 @@ impl Tokens {
         if !path.is_file() {
             return Err(wrong("there is no such tokenizer file"));
         }
-        let mut tokenizer = tokenizers::Tokenizer::from_file(path)
-            .map_err(|error| wrong(&format!("is no tokenizer.json: {error}")))?;
+        let mut tokenizer =
+            tokenizers::Tokenizer::from_file(path).map_err(|error| wrong(&format!("is no tokenizer.json: {error}")))?;
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| wrong(&error.to_string()))?;
         // Special tokens come from the tokenizer alone: what looks like one in the text is read as text.
@@ -111,9 +118,7 @@ impl Tokens {
         let (name, &largest) =
             vocabulary.iter().max_by_key(|(_, token)| **token).ok_or_else(|| wrong("has no tokens"))?;
         if largest as usize >= MOST_TOKENS {
-            return Err(wrong(&format!(
-                "token {name:?} has the id {largest}; ids must be below {MOST_TOKENS}"
-            )));
+            return Err(wrong(&format!("token {name:?} has the id {largest}; ids must be below {MOST_TOKENS}")));
         }
         Ok(Self::Pieces { tokenizer: Box::new(tokenizer), count: largest as usize + 1 })
     }
@@ -124,7 +129,7 @@ impl Tokens {
         match self {
             Self::Characters(characters) => characters.iter().copied().map(character_name).collect(),
             Self::Bytes => (0..=u8::MAX).map(byte_name).collect(),
-            Self::Words { words, .. } => words.clone(),
+            Self::Words { words, .. } => words.iter().map(|word| word_name(word)).collect(),
             Self::Pieces { tokenizer, count } => {
                 let name = |token| tokenizer.id_to_token(token).unwrap_or_else(|| format!("unused {token}"));
                 (0..*count as u32).map(name).collect()
@@ -198,8 +203,7 @@ mod tests {
     #[test]
     fn words_and_marks() {
         let text = "The keeper’s lamp—lit, at 9!\n\n(It's dark.)";
-        let expected =
-            ["The", "keeper’s", "lamp", "—", "lit", ",", "at", "9", "!", "(", "It's", "dark", ".", ")"];
+        let expected = ["The", "keeper’s", "lamp", "—", "lit", ",", "at", "9", "!", "(", "It's", "dark", ".", ")"];
         assert_eq!(words(text).collect::<Vec<_>>(), expected);
     }
 
