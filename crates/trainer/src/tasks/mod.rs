@@ -19,6 +19,9 @@ pub use question::{Marks, Question};
 pub use repeat::Repeat;
 pub use text::Text;
 
+/// Validation sequences of a task that has no reason for another number; the same at every step.
+pub const VALIDATION_SEQUENCES: usize = 256;
+
 /// A next-token task over fresh sequences.
 pub trait Task: Send + Sync {
     /// The tokens' printable names, by id.
@@ -55,14 +58,11 @@ pub trait Task: Send + Sync {
         Vec::new()
     }
 
-    /// How many sequences a model is measured on.
+    /// The number of validation rows.
     fn validation_rows(&self) -> usize {
         VALIDATION_SEQUENCES
     }
 }
-
-/// Validation sequences, unless a task needs more.
-const VALIDATION_SEQUENCES: usize = 256;
 
 /// Inputs, targets, and which targets count: `tokens[i + 1]` is the target at `tokens[i]`.
 #[derive(Debug, Clone, PartialEq, Eq)]

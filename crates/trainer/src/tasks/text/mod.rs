@@ -129,6 +129,8 @@ impl Text {
     }
 
     /// `n_ctx + 1` tokens from `start` on; fewer if the segment ends before.
+    ///
+    /// Panics if a tokenizer fails on text beyond [`MOST_TRIED_BYTES`]; all other text was read when it was opened.
     fn window(&self, segment: &Segment, start: usize) -> Vec<u32> {
         let bytes = self.sources[segment.source].bytes();
         let mut reach = self.n_ctx + 1;
@@ -138,7 +140,7 @@ impl Text {
             while end < segment.bytes.end && !self.tokens.may_begin(bytes[end - 1], bytes[end]) {
                 end += 1;
             }
-            let mut tokens = self.encode(segment, start..end).expect("the text was read when it was opened");
+            let mut tokens = self.encode(segment, start..end).unwrap_or_else(|error| panic!("{error}"));
             if tokens.len() > self.n_ctx || end == segment.bytes.end {
                 tokens.truncate(self.n_ctx + 1);
                 return tokens;

@@ -54,14 +54,16 @@ impl Source {
         if self.bytes.is_empty() {
             return Err(wrong(&self.path, "is empty; expected UTF-8 text"));
         }
-        let text = std::str::from_utf8(&self.bytes);
-        let end = text.as_ref().map_or_else(|error| error.valid_up_to(), |text| text.len());
-        let (at, what) = match self.bytes[..end].iter().position(|&byte| byte == 0) {
-            Some(nul) => (nul, "is NUL; expected text, not binary data".to_owned()),
-            None if text.is_ok() => return Ok(()),
-            None => (end, format!("0x{:02X} is not UTF-8; expected UTF-8 text", self.bytes[end])),
+        let end = match std::str::from_utf8(&self.bytes) {
+            Ok(text) => text.len(),
+            Err(error) => error.valid_up_to(),
         };
-        let line = self.bytes[..at].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let (at, what) = match (self.bytes[..end].iter().position(|&byte| byte == 0), self.bytes.get(end)) {
+            (Some(nul), _) => (nul, "is NUL; expected text, not binary data".to_owned()),
+            (None, Some(byte)) => (end, format!("0x{byte:02X} is not UTF-8; expected UTF-8 text")),
+            (None, None) => return Ok(()),
+        };
+        let line = self.bytes[..at].split(|&byte| byte == b'\n').count();
         let place = format!("{}:{line}", self.path.display());
         Err(InputError::new(place, format_args!("byte {at} {what}")).key("task.path"))
     }
