@@ -12,10 +12,10 @@ use headlight_trainer::{Training, inspect::Inspection};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const SMALL: &str = r#"
+const SMALL: &str = r"
     model = { n_layers = 1, n_heads = 2, d_model = 16, n_ctx = 24 }
     train = { steps = 4, batch_size = 4, learning_rate = 1e-3 }
-"#;
+";
 
 fn program(name: &str, directory: &Path, arguments: &[&str]) -> Output {
     Command::cargo_bin(name).unwrap().current_dir(directory).args(arguments).output().unwrap()

@@ -29,7 +29,7 @@ pub enum TextTokens {
     Bytes,
     /// Runs of letters, digits and apostrophes; every other character that is no white space is a token of its own.
     Words,
-    /// The pieces of a Hugging Face `tokenizer.json`, by its path.
+    /// The pieces of a Hugging Face `tokenizer.json`, by its path; a relative one starts at the working directory.
     Tokenizer(PathBuf),
 }
 
