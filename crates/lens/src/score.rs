@@ -32,7 +32,23 @@ impl<'a> LayerPattern<'a> {
         Self { n_heads, length, weights }
     }
 
-    fn row(&self, sequence: usize, head: usize, query: usize) -> &'a [f32] {
+    /// The number of heads.
+    pub(crate) fn n_heads(&self) -> usize {
+        self.n_heads
+    }
+
+    /// The number of queries, and of keys.
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The number of sequences.
+    pub(crate) fn sequences(&self) -> usize {
+        self.weights.len() / (self.n_heads * self.length * self.length).max(1)
+    }
+
+    /// The weights of one query on all keys.
+    pub(crate) fn row(&self, sequence: usize, head: usize, query: usize) -> &'a [f32] {
         let row = (sequence * self.n_heads + head) * self.length + query;
         &self.weights[row * self.length..][..self.length]
     }
@@ -111,7 +127,7 @@ fn shares(targets: &[Vec<Vec<usize>>], weight: impl Fn(usize, usize, &[usize]) -
     targets.iter().enumerate().map(of_sequence).collect()
 }
 
-fn mean(shares: &[Share]) -> Option<f64> {
+pub(crate) fn mean(shares: &[Share]) -> Option<f64> {
     let rows: usize = shares.iter().map(|share| share.rows).sum();
     (rows > 0).then(|| shares.iter().map(|share| share.sum).sum::<f64>() / rows as f64)
 }

@@ -3,7 +3,9 @@
 mod curves;
 mod terminal_heads;
 mod terminal_heatmap;
+mod terminal_relations;
 
 pub use curves::{Curve, curves_svg};
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};
+pub use terminal_relations::relations_table;

@@ -21,9 +21,10 @@ pub use error::InputError;
 pub use model_config::{FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement, PositionKind};
 pub use patterns::PatternFile;
 pub use rows::{
-    EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, Score, Scores, SequenceKind, Summary, TimingRow,
+    Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, RelationScore, RelationScores,
+    Score, Scores, SequenceKind, Summary, TimingRow,
 };
 pub use task_config::{
-    DyckConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig, RecallConfig,
-    RepeatConfig, TaskConfig,
+    DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
+    RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
 };

@@ -74,6 +74,9 @@ pub struct MetricsRow {
     /// The accuracy on the training set, where that is finite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training_accuracy: Option<f64>,
+    /// Accuracy on the task's own kinds of questions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub breakdown: Breakdown,
     /// Of this step's update.
     pub learning_rate: Option<f64>,
     /// The norm of the whole gradient before clipping.
@@ -109,6 +112,33 @@ pub struct Score {
 /// Scores by name.
 pub type Scores = BTreeMap<String, Score>;
 
+/// A score against a gold relation, beside both of its nulls.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RelationScore {
+    /// The weight from the dependent word to its source; its null is uniform attention.
+    #[serde(flatten)]
+    pub score: Score,
+    /// What the same head gives at the same distance to words that are no source.
+    pub distance_null: f64,
+    /// How many pairs of words the means are over.
+    pub rows: usize,
+}
+
+/// Relation scores by name.
+pub type RelationScores = BTreeMap<String, RelationScore>;
+
+/// The share of right answers to one kind of question.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// Questions answered rightly, over all.
+    pub accuracy: f64,
+    /// Questions.
+    pub count: usize,
+}
+
+/// Answers by the kind of question.
+pub type Breakdown = BTreeMap<String, Answers>;
+
 /// On which sequences a head was watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -133,6 +163,9 @@ pub struct HeadRow {
     pub role: Option<String>,
     /// Every score that the sequences allow.
     pub scores: Scores,
+    /// Scores against the gold relations that the sequences have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub relations: RelationScores,
 }
 
 /// A line of `events.jsonl`.
@@ -170,12 +203,16 @@ pub struct Summary {
     /// The share of validation sequences whose scored targets are all right.
     #[serde(default)]
     pub exact: f64,
-    /// What the best predictor pays on the validation batch that knows the task and which positions are scored, nats.
-    pub floor: f64,
-    /// What the best predictor pays that knows the task only, nats.
-    pub bayes: f64,
+    /// What the best predictor pays on the validation batch that knows the task and which positions are scored, nats;
+    /// none where nobody knows it, as for natural text.
+    pub floor: Option<f64>,
+    /// What the best predictor pays that knows the task only, nats; none where nobody knows it.
+    pub bayes: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
+    /// Accuracy at the end on the task's own kinds of questions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub breakdown: Breakdown,
     /// The heads at the end, on the probe.
     pub heads: Vec<HeadSummary>,
 }

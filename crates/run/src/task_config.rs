@@ -1,23 +1,27 @@
 //! `[task]`: one table for each task, told apart by `task.name`.
 
 mod dyck;
+mod grammar;
 mod icl_markov;
 mod lagged_markov;
 mod modular_addition;
 mod rearrange;
 mod recall;
 mod repeat;
+mod text;
 
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
 pub use dyck::DyckConfig;
+pub use grammar::GrammarConfig;
 pub use icl_markov::IclMarkovConfig;
 pub use lagged_markov::LaggedMarkovConfig;
 pub use modular_addition::ModularAdditionConfig;
 pub use rearrange::RearrangeConfig;
 pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
+pub use text::{TextConfig, TextTokens};
 
 use crate::{
     InputError, ModelConfig,
@@ -82,4 +86,8 @@ tasks! {
     "reverse": Reverse(RearrangeConfig),
     /// Brackets of several kinds.
     "dyck": Dyck(DyckConfig),
+    /// A small English with gold relations.
+    "grammar": Grammar(GrammarConfig),
+    /// Any UTF-8 text.
+    "text": Text(TextConfig),
 }

@@ -17,7 +17,7 @@ pub mod tasks;
 mod training;
 mod watch;
 
-pub use evaluate::{Evaluation, evaluate};
+pub use evaluate::{Evaluation, evaluate, questions};
 pub use schedule::learning_rate;
 pub use step::{Update, Updater};
 pub use training::Training;

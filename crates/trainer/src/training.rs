@@ -11,11 +11,11 @@ use headlight_run::{
 };
 
 use crate::{
-    evaluate::{Evaluation, evaluate},
+    evaluate::{Evaluation, evaluate, questions},
     learning_rate, model,
     progress::Progress,
     step::{Update, Updater},
-    tasks::{self, Sequence, Task, Use},
+    tasks::{self, Question, Sequence, Task, Use},
     watch::{Observation, Watched},
 };
 
@@ -25,13 +25,15 @@ pub struct Training {
     device_name: String,
     device: Device,
     task: Box<dyn Task>,
+    /// The same at every step.
     validation: Vec<Sequence>,
     /// The training set, where it is finite.
     training: Option<Vec<Sequence>>,
+    questions: Vec<Vec<Question>>,
     watched: [Watched; 2],
     model: Decoder,
-    floor: f64,
-    bayes: f64,
+    floor: Option<f64>,
+    bayes: Option<f64>,
 }
 
 /// The measurements at one step.
@@ -45,13 +47,13 @@ impl Training {
     /// Builds task, model and fixed batches. Nothing is written yet.
     ///
     /// # Errors
-    /// If the configuration does not make a model.
+    /// If the configuration does not make a task and a model.
     pub fn prepare(config: Config, device_name: &str) -> Result<Self, InputError> {
         let device = crate::device::open(device_name)?;
-        let task = tasks::build(&config.task, config.model.n_ctx, config.seed);
+        let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
-        let validation = tasks::batch(&*task, config.seed, Use::Validation, 0, task.validation_rows());
+        let validation = tasks::validation(&*task, config.seed);
         let training = match task.training_rows() {
             Some(rows) if rows != config.train.batch_size => {
                 let message =
@@ -60,11 +62,12 @@ impl Training {
             }
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
-        let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&validation)];
-        let floor = tasks::mean_scored(&validation, |sequence| task.floor_losses(sequence));
-        let bayes = tasks::mean_scored(&validation, |sequence| task.bayes_losses(sequence));
+        let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&*task, &validation)];
         Ok(Self {
             device_name: device_name.to_owned(),
+            questions: questions(&*task, &validation),
+            floor: tasks::mean_known(&validation, |sequence| task.floor_losses(sequence)),
+            bayes: tasks::mean_known(&validation, |sequence| task.bayes_losses(sequence)),
             config,
             device,
             task,
@@ -72,8 +75,6 @@ impl Training {
             training,
             watched,
             model,
-            floor,
-            bayes,
         })
     }
 
@@ -90,8 +91,18 @@ impl Training {
         )];
         lines.extend(model::describe(self.model.config()));
         lines.extend([
-            format!("floor       {:.4} nats on the validation batch, knowing the task and what is scored", self.floor),
-            format!("bayes       {:.4} nats on the validation batch, knowing the task alone{optimum}", self.bayes),
+            match self.floor {
+                Some(floor) => {
+                    format!("floor       {floor:.4} nats on the validation batch, knowing the task and what is scored")
+                }
+                None => "floor       unknown: nobody knows the best predictor of this task".to_owned(),
+            },
+            match self.bayes {
+                Some(bayes) => {
+                    format!("bayes       {bayes:.4} nats on the validation batch, knowing the task alone{optimum}")
+                }
+                None => format!("validation  {} sequences", self.validation.len()),
+            },
             format!("chance      accuracy {:.4}", self.task.chance()),
         ]);
         let shortcut = self.validation.first().and_then(|sequence| self.task.shortcut_losses(sequence));
@@ -188,8 +199,8 @@ impl Training {
     fn measure(&self, model: &Decoder) -> Measured {
         let model = model.valid();
         Measured {
-            evaluation: evaluate(&model, &self.validation, &self.device),
-            training_accuracy: self.training.as_ref().map(|rows| evaluate(&model, rows, &self.device).accuracy),
+            evaluation: evaluate(&model, &self.validation, &self.questions, &self.device),
+            training_accuracy: self.training.as_ref().map(|rows| evaluate(&model, rows, &[], &self.device).accuracy),
             observations: self.watched.each_ref().map(|watched| watched.observe(&model, &self.device)),
         }
     }
@@ -212,6 +223,7 @@ impl Training {
             floor: self.floor,
             bayes: self.bayes,
             chance: self.task.chance(),
+            breakdown: measured.evaluation.breakdown.clone(),
             heads: measured.observations[0].heads.iter().map(head).collect(),
         }
     }
@@ -230,6 +242,7 @@ fn write_measured(
         accuracy: measured.evaluation.accuracy,
         exact: measured.evaluation.exact,
         training_accuracy: measured.training_accuracy,
+        breakdown: measured.evaluation.breakdown.clone(),
         learning_rate: update.map(|(_, rate)| rate),
         gradient_norm: update.map(|(update, _)| update.gradient_norm),
     })?;

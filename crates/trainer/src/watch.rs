@@ -1,11 +1,11 @@
 //! Watching heads: their patterns and scores on the probe and on the task.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_lens::{LayerPattern, Role, score_layer};
+use headlight_lens::{LayerPattern, MEAN_DISTANCE, Relation, Role, mean_distance, score_layer, score_relations};
 use headlight_residual::{Capture, Decoder};
-use headlight_run::{HeadName, HeadRow, PatternFile, Scores, SequenceKind};
+use headlight_run::{HeadName, HeadRow, PatternFile, RelationScores, Scores, SequenceKind};
 
-use crate::tasks::{Repeat, Sequence, Use, batch};
+use crate::tasks::{Repeat, Sequence, Task, Use, batch};
 
 /// Sequences that scores are taken over.
 pub const WATCHED_SEQUENCES: usize = 64;
@@ -19,6 +19,8 @@ pub struct Watched {
     pub kind: SequenceKind,
     /// `[sequences][positions]`
     pub tokens: Vec<Vec<u32>>,
+    /// The gold relations of each sequence.
+    pub relations: Vec<Vec<Relation>>,
 }
 
 /// What the heads do on some sequences.
@@ -28,6 +30,8 @@ pub struct Observation {
     pub kind: SequenceKind,
     /// Every head's scores, first layer first.
     pub heads: Vec<(HeadName, Scores)>,
+    /// Every head's scores against the gold relations, in the same order.
+    pub relations: Vec<RelationScores>,
     /// The patterns on the first sequences.
     pub patterns: PatternFile,
 }
@@ -37,19 +41,29 @@ impl Watched {
     /// of its own can make a head look like what it is not.
     #[must_use]
     pub fn probe(vocabulary: usize, n_ctx: usize, seed: u64) -> Self {
-        let sequences = batch(&Repeat::probe(vocabulary, n_ctx), seed, Use::Probe, 0, WATCHED_SEQUENCES);
-        Self::inputs_of(SequenceKind::Probe, &sequences)
+        let task = Repeat::probe(vocabulary, n_ctx);
+        let sequences = batch(&task, seed, Use::Probe, 0, WATCHED_SEQUENCES);
+        Self::inputs_of(SequenceKind::Probe, &task, &sequences)
     }
 
     /// Sequences of a task.
     #[must_use]
-    pub fn task(sequences: &[Sequence]) -> Self {
-        Self::inputs_of(SequenceKind::Task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
+    pub fn task(task: &dyn Task, sequences: &[Sequence]) -> Self {
+        Self::inputs_of(SequenceKind::Task, task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
     }
 
-    fn inputs_of(kind: SequenceKind, sequences: &[Sequence]) -> Self {
+    fn inputs_of(kind: SequenceKind, task: &dyn Task, sequences: &[Sequence]) -> Self {
         let inputs = |sequence: &Sequence| sequence.tokens[..sequence.scored.len()].to_vec();
-        Self { kind, tokens: sequences.iter().map(inputs).collect() }
+        // The last token is only a target: no query, no key.
+        let relations = |sequence: &Sequence| {
+            let inside = |relation: &Relation| relation.dependent.max(relation.source) < sequence.scored.len();
+            task.relations(sequence).into_iter().filter(inside).collect()
+        };
+        Self {
+            kind,
+            tokens: sequences.iter().map(inputs).collect(),
+            relations: sequences.iter().map(relations).collect(),
+        }
     }
 
     /// Runs `model` over the sequences and scores every head.
@@ -57,16 +71,22 @@ impl Watched {
     pub fn observe(&self, model: &Decoder, device: &Device) -> Observation {
         let (layers, [rows, n_heads, length]) = patterns(model, &self.tokens, device);
         let mut heads = Vec::new();
+        let mut relations = Vec::new();
         let mut kept = Vec::new();
         let kept_rows = rows.min(KEPT_SEQUENCES);
         for (layer, weights) in layers.iter().enumerate() {
-            let scores = score_layer(LayerPattern::new([rows, n_heads, length], weights), &self.tokens);
+            let pattern = LayerPattern::new([rows, n_heads, length], weights);
+            let mut scores = score_layer(pattern, &self.tokens);
+            for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
+                scores.insert(MEAN_DISTANCE.to_owned(), distance);
+            }
+            relations.extend(score_relations(pattern, &self.relations));
             heads.extend(scores.into_iter().enumerate().map(|(head, scores)| (HeadName { layer, head }, scores)));
             kept.extend_from_slice(&weights[..kept_rows * n_heads * length * length]);
         }
         let patterns =
             PatternFile::quantise([layers.len(), kept_rows, n_heads, length], &kept, self.tokens[..kept_rows].to_vec());
-        Observation { kind: self.kind, heads, patterns }
+        Observation { kind: self.kind, heads, relations, patterns }
     }
 }
 
@@ -77,12 +97,14 @@ impl Observation {
         let role = |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores).name().to_owned());
         self.heads
             .iter()
-            .map(|(head, scores)| HeadRow {
+            .zip(&self.relations)
+            .map(|((head, scores), relations)| HeadRow {
                 step,
                 on: self.kind,
                 head: *head,
                 role: role(scores),
                 scores: scores.clone(),
+                relations: relations.clone(),
             })
             .collect()
     }

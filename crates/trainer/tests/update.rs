@@ -18,7 +18,7 @@ fn config(shards: usize, accumulate: usize) -> Config {
 
 fn one_update(train: &TrainConfig, config: &Config) -> (Vec<f32>, Update) {
     let device = Device::flex().autodiff();
-    let task = tasks::build(&config.task, config.model.n_ctx, config.seed);
+    let task = tasks::build(&config.task, config.model.n_ctx, config.seed).unwrap();
     let model = model::build(config, task.vocabulary().len(), &device).unwrap();
     let sequences = tasks::batch(&*task, 0, Use::Training, 1, train.batch_size);
     let (model, update) = Updater::new(train, device).unwrap().update(model, &sequences, train.learning_rate);
@@ -47,7 +47,7 @@ fn the_first_update_follows_adamw_by_hand() {
     // wherever the gradient is far above ε.
     let config = config(1, 1);
     let device = Device::flex().autodiff();
-    let task = tasks::build(&config.task, config.model.n_ctx, config.seed);
+    let task = tasks::build(&config.task, config.model.n_ctx, config.seed).unwrap();
     let before = model::build(&config, task.vocabulary().len(), &device).unwrap();
     let before: Vec<f32> = before.blocks[0].attn.w_q.weight.val().into_data().iter::<f32>().collect();
     let (after, _) = one_update(&config.train, &config);

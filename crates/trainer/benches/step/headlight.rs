@@ -22,7 +22,7 @@ pub fn stepper(sizes: Sizes) -> impl FnMut(usize) {
     );
     let config = Config::parse(&text, "benchmark", &[]).expect("a valid configuration");
     let device = Device::flex().autodiff();
-    let task = tasks::build(&config.task, length, 0);
+    let task = tasks::build(&config.task, length, 0).expect("a task");
     let mut decoder = Some(model::build(&config, VOCABULARY, &device).expect("a model"));
     let mut updater = Updater::new(&config.train, device).expect("threads");
     move |step| {

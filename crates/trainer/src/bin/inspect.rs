@@ -41,7 +41,7 @@ enum What {
         /// The head, written L0H1
         #[arg(long)]
         head: HeadName,
-        /// Token names with spaces between them [default: a sequence of the probe]
+        /// Token names with spaces between them, for a text some text [default: a sequence of the probe]
         #[arg(long)]
         prompt: Option<String>,
     },
@@ -84,11 +84,11 @@ enum What {
         #[arg(long, value_name = "FILE")]
         svg: Option<PathBuf>,
     },
-    /// The trained model on the task of another configuration
+    /// The trained model on its own task, or on the task of another configuration
     Evaluate {
-        /// The configuration that names the task
+        /// The configuration that names the other task
         #[arg(long)]
-        on: PathBuf,
+        on: Option<PathBuf>,
     },
 }
 
@@ -120,7 +120,6 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             let written = inspection.export(to, *format).map(names);
             written.and_then(|names| if json { to_json(&names) } else { Ok(names.join("\n")) })
         }
-    },
         (What::Curves { .. }, true) => inspection.metrics().and_then(|rows| to_json(&rows)),
         (What::Curves { svg: None }, false) => inspection.curves(),
         (What::Curves { svg: Some(file) }, false) => inspection.curves().and_then(|svg| {
@@ -128,7 +127,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             Ok(format!("Written to {}.", file.display()))
         }),
         (What::Evaluate { on }, json) => {
-            let elsewhere = inspection.evaluate(on);
+            let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
         }
     };

@@ -7,7 +7,7 @@ use headlight_run::{Config, InputError, RunDirectory};
 use headlight_trainer::{
     Training,
     command_line::{self, Failure, print},
-    inspect::Inspection,
+    inspect::{Inspection, breakdown_text, loss_text},
 };
 
 #[global_allocator]
@@ -55,15 +55,15 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let summary = training.run(&directory).map_err(Failure::Running)?;
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
     print(&format!(
-        "accuracy {:.4} (chance {:.4}), loss {:.4} nats (floor {:.4}) after {} steps in {:.1} s, {:.0} tokens/s\n\n{}\n\n\
+        "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
          Written to {}. A head's pattern: inspect {} pattern --head L0H0",
         summary.accuracy,
         summary.chance,
-        summary.loss,
-        summary.floor,
+        loss_text(summary.loss, summary.floor),
         summary.steps,
         summary.seconds,
         summary.tokens_per_second,
+        breakdown_text(&summary.breakdown),
         inspection.heads_text().map_err(Failure::Running)?,
         out.display(),
         out.display(),

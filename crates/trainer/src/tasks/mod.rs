@@ -1,25 +1,34 @@
 //! What is learned: tasks whose optimum is known.
 
 mod dyck;
+mod grammar;
 mod icl_markov;
 mod lagged_markov;
 mod markov;
 mod modular_addition;
+mod prompt;
+mod question;
 mod rearrange;
 mod recall;
 mod repeat;
+mod text;
 
-use headlight_run::TaskConfig;
+use headlight_lens::Relation;
+use headlight_run::{InputError, TaskConfig};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 pub use dyck::Dyck;
+pub use grammar::{Grammar, Lexicon};
 pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
 pub use modular_addition::ModularAddition;
+pub use prompt::{encode_prompt, token_id};
+pub use question::{Marks, Question};
 pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;
 pub use repeat::Repeat;
+pub use text::Text;
 
 /// Validation sequences of a task that has no reason for another number; the same at every step.
 pub const VALIDATION_SEQUENCES: usize = 256;
@@ -32,7 +41,8 @@ pub trait Task: Send + Sync {
     /// The sequence of one row: a function of the key alone.
     fn sequence(&self, row: RowKey) -> Sequence;
 
-    /// What the best predictor of this task's sequences pays for each target, in nats: `−ln P(target | tokens before)`.
+    /// What the best predictor of this task's sequences pays for each target, in nats: `−ln P(target | tokens before)`;
+    /// empty where nobody knows that predictor.
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64>;
 
     /// What the best predictor pays that knows, besides, which targets are scored. It is the floor for a model that
@@ -52,6 +62,16 @@ pub trait Task: Send + Sync {
     /// What a predictor pays for each target that takes the task's shortcut, and that shortcut's name.
     fn shortcut_losses(&self, _: &Sequence) -> Option<(&'static str, Vec<f64>)> {
         None
+    }
+
+    /// Which earlier word each word of the sequence depends on, where the task knows.
+    fn relations(&self, _sequence: &Sequence) -> Vec<Relation> {
+        Vec::new()
+    }
+
+    /// What a model can be asked about the sequence besides its next tokens.
+    fn questions(&self, _sequence: &Sequence) -> Vec<Question> {
+        Vec::new()
     }
 
     /// The number of validation rows.
@@ -112,9 +132,11 @@ impl RowKey {
 }
 
 /// The task of a configuration.
-#[must_use]
-pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Box<dyn Task> {
-    match config {
+///
+/// # Errors
+/// If a file that it reads is not what it must be.
+pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Result<Box<dyn Task>, InputError> {
+    Ok(match config {
         TaskConfig::Repeat(config) => Box::new(Repeat::new(config, n_ctx)),
         TaskConfig::LaggedMarkov(config) => Box::new(LaggedMarkov::new(config, n_ctx, seed)),
         TaskConfig::IclMarkov(config) => Box::new(IclMarkov::new(config, n_ctx)),
@@ -123,7 +145,15 @@ pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Box<dyn Task> {
         TaskConfig::Sort(config) => Box::new(Rearrange::new(config, Rearrangement::Sort)),
         TaskConfig::Reverse(config) => Box::new(Rearrange::new(config, Rearrangement::Reverse)),
         TaskConfig::Dyck(config) => Box::new(Dyck::new(config, n_ctx)),
-    }
+        TaskConfig::Grammar(_) => Box::new(Grammar::new(Lexicon::english(), n_ctx)),
+        TaskConfig::Text(config) => Box::new(Text::open(config, n_ctx)?),
+    })
+}
+
+/// The sequences that a run is measured on.
+#[must_use]
+pub fn validation(task: &dyn Task, seed: u64) -> Vec<Sequence> {
+    batch(task, seed, Use::Validation, 0, task.validation_rows())
 }
 
 /// Rows `0 .. count` for one step.
@@ -143,6 +173,13 @@ pub fn mean_scored(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64
         }
     }
     sum / count.max(1) as f64
+}
+
+/// [`mean_scored`], or `None` where the losses are not known.
+#[must_use]
+pub fn mean_known(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> Option<f64> {
+    let known = sequences.first().is_some_and(|sequence| !losses(sequence).is_empty());
+    known.then(|| mean_scored(sequences, losses))
 }
 
 /// Names for tokens that mean nothing: letters and digits first.

@@ -1,0 +1,119 @@
+//! Does a head attend from a word to the word it depends on? Scores against gold relations.
+
+use headlight_run::{RelationScore, RelationScores, Score};
+
+use crate::{
+    LayerPattern,
+    bootstrap::{Share, interval_of_ratio},
+    score::mean,
+};
+
+/// Inside one sequence, the word at `dependent` depends on the word at `source`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Relation {
+    /// The relation's name, for example `verb→subject`.
+    pub name: &'static str,
+    /// The position of the word that depends.
+    pub dependent: usize,
+    /// The position of the word it depends on.
+    pub source: usize,
+}
+
+impl Relation {
+    /// Whether a causal head can attend from the dependent to the source, which is so if the source stands earlier.
+    #[must_use]
+    pub fn is_visible(&self) -> bool {
+        self.source < self.dependent
+    }
+}
+
+/// Scores every head of a layer on every relation between a word and an earlier one.
+///
+/// Under the relation's own name stands the mean of `A[dependent, source]`; under `next NAME` the mean of
+/// `A[dependent − 1, source]`, the position that has to *predict* the dependent word and so needs its source. The
+/// ceiling is 1. There are two nulls on the same rows: uniform attention, `1/(q + 1)`, and the same head at the same
+/// distance: the mean of `A[q′, q′ − d]` over all other queries `q′` of these sequences, averaged over the distances
+/// `d` of the relation. A head that only knows positions scores its second null.
+///
+/// Relations whose source comes later are left out, since a causal head cannot see it. The interval is a 95 %
+/// bootstrap over sequences.
+///
+/// # Panics
+/// If there are not as many lists of relations as sequences, or a position lies outside of them.
+///
+/// ```
+/// use headlight_lens::{LayerPattern, Relation, score_relations};
+///
+/// // One head, one sequence of 3 tokens; the third depends on the first.
+/// let weights = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.7, 0.1, 0.2];
+/// let relation = Relation { name: "verb→subject", dependent: 2, source: 0 };
+/// let scores = score_relations(LayerPattern::new([1, 1, 3], &weights), &[vec![relation]]);
+/// let score = scores[0]["verb→subject"].score;
+/// assert!((score.value - 0.7).abs() < 1e-6); // A[2, 0]
+/// assert_eq!(score.null, 1.0 / 3.0);
+/// assert_eq!(scores[0]["next verb→subject"].score.value, 0.5); // A[1, 0]
+/// ```
+#[must_use]
+pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Vec<RelationScores> {
+    let mut pairs: Vec<(String, Pairs)> = Vec::new();
+    let mut add = |name: String, sequence: usize, query: usize, key: usize| {
+        let index = pairs.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
+            pairs.push((name, vec![Vec::new(); relations.len()]));
+            pairs.len() - 1
+        });
+        pairs[index].1[sequence].push((query, key));
+    };
+    for (sequence, relations) in relations.iter().enumerate() {
+        for relation in relations.iter().filter(|relation| relation.is_visible()) {
+            add(relation.name.to_owned(), sequence, relation.dependent, relation.source);
+            add(format!("next {}", relation.name), sequence, relation.dependent - 1, relation.source);
+        }
+    }
+    let score = |head| pairs.iter().map(|(name, pairs)| (name.clone(), score_pairs(pattern, head, pairs))).collect();
+    (0..pattern.n_heads()).map(score).collect()
+}
+
+/// Query and key, for each sequence.
+type Pairs = Vec<Vec<(usize, usize)>>;
+
+fn score_pairs(pattern: LayerPattern, head: usize, pairs: &Pairs) -> RelationScore {
+    let shares = |value: &dyn Fn(usize, usize, usize) -> f64| -> Vec<Share> {
+        let of_sequence = |(sequence, pairs): (usize, &Vec<(usize, usize)>)| Share {
+            sum: pairs.iter().map(|&(query, key)| value(sequence, query, key)).sum(),
+            rows: pairs.len(),
+        };
+        pairs.iter().enumerate().map(of_sequence).collect()
+    };
+    let elsewhere = mean_at_distance_elsewhere(pattern, head, pairs);
+    let found = shares(&|sequence, query, key| f64::from(pattern.row(sequence, head, query)[key]));
+    let of = |value: &dyn Fn(usize, usize) -> f64| mean(&shares(&|_, query, key| value(query, key)));
+    let (low, high) = interval_of_ratio(&found);
+    RelationScore {
+        score: Score {
+            value: mean(&found).unwrap_or(f64::NAN),
+            null: of(&|query, _| 1.0 / (query + 1) as f64).unwrap_or(f64::NAN),
+            ceiling: 1.0,
+            low,
+            high,
+        },
+        distance_null: of(&|query, key| elsewhere[query - key]).unwrap_or(f64::NAN),
+        rows: found.iter().map(|share| share.rows).sum(),
+    }
+}
+
+/// For each distance d, the mean of `A[q, q − d]` over the queries that are in no pair.
+fn mean_at_distance_elsewhere(pattern: LayerPattern, head: usize, pairs: &Pairs) -> Vec<f64> {
+    let length = pattern.length();
+    let mut shares = vec![Share::default(); length];
+    for (sequence, pairs) in pairs.iter().enumerate() {
+        for query in (0..length).filter(|query| pairs.iter().all(|(related, _)| related != query)) {
+            let row = pattern.row(sequence, head, query);
+            for (share, weight) in shares.iter_mut().zip(row[..=query].iter().rev()) {
+                share.sum += f64::from(*weight);
+                share.rows += 1;
+            }
+        }
+    }
+    // A distance that occurs in pairs only has no elsewhere: nothing can be said against it, and nothing for it.
+    shares.iter().map(|share| share.sum / share.rows.max(1) as f64).collect()
+}

@@ -1,0 +1,70 @@
+//! `inspect RUN export`: the model as files for other tools.
+
+use std::path::{Path, PathBuf};
+
+use headlight_residual::{ExportedFiles, expected_of, to_huggingface, to_transformer_lens};
+use headlight_run::{InputError, write_atomically};
+
+use super::{Inspection, ModelParts};
+use crate::{
+    batch::Batch,
+    tasks::{self, Use},
+};
+
+/// Sequences whose logits and patterns go with an exported model.
+const EXPECTED_SEQUENCES: usize = 4;
+
+/// Which form a model is exported in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// A GPT-2 or Llama folder for transformers
+    Huggingface,
+    /// Weights with `TransformerLens`' names
+    TransformerLens,
+}
+
+impl Inspection {
+    /// Writes the model into the folder `to` for other tools, with what it says of a few sequences of its task, and
+    /// gives the files written.
+    ///
+    /// # Errors
+    /// If the model has no such form, or a file is there already.
+    pub fn export(&self, to: &Path, format: Option<ExportFormat>) -> Result<Vec<PathBuf>, InputError> {
+        let ModelParts { model, vocabulary } = self.model()?;
+        let wrong = |error| InputError::new("export", error);
+        let mut files = Vec::new();
+        let mut left_out = None;
+        if format != Some(ExportFormat::TransformerLens) {
+            match to_huggingface(&model) {
+                Ok(exported) => files.extend(named(exported, "config.json", "model.safetensors")),
+                Err(error) if format.is_some() => return Err(wrong(error)),
+                Err(error) => left_out = Some(error),
+            }
+        }
+        if format != Some(ExportFormat::Huggingface) {
+            let exported = to_transformer_lens(&model).map_err(wrong)?;
+            files.extend(named(exported, "transformer_lens.json", "transformer_lens.safetensors"));
+        }
+        let names = serde_json::to_vec_pretty(&vocabulary).map_err(|error| InputError::new("export", error))?;
+        files.push(("vocabulary.json", names));
+        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let sequences = tasks::batch(&*task, self.config.seed, Use::Validation, 0, EXPECTED_SEQUENCES);
+        let tokens = Batch::new(&sequences, &self.device).inputs;
+        files.push(("expected.safetensors", expected_of(&model, tokens).map_err(wrong)?));
+        let files: Vec<(PathBuf, Vec<u8>)> = files.into_iter().map(|(name, bytes)| (to.join(name), bytes)).collect();
+        if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+            return Err(InputError::new(path.display(), "exists already; choose another --to"));
+        }
+        std::fs::create_dir_all(to).map_err(|error| InputError::io(to, "create", &error))?;
+        files.iter().try_for_each(|(path, bytes)| write_atomically(path, bytes))?;
+        if let Some(error) = left_out {
+            tracing::warn!("no folder for transformers: {error}");
+        }
+        Ok(files.into_iter().map(|(path, _)| path).collect())
+    }
+}
+
+fn named(exported: ExportedFiles, config: &'static str, weights: &'static str) -> [(&'static str, Vec<u8>); 2] {
+    [(config, exported.config.into_bytes()), (weights, exported.weights)]
+}
