@@ -138,7 +138,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn print_piece(token: &str) {
     let mut out = std::io::stdout().lock();
     // A reader that has gone away is no failure; anything else shows when the ending is printed.
-    let _ = write!(out, "{token} ").and_then(|()| out.flush());
+    let _ = write!(out, "{token}").and_then(|()| out.flush());
 }
 
 /// Colours where the terminal shows them and `NO_COLOR` does not forbid it, else characters.

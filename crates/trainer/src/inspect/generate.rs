@@ -22,8 +22,8 @@ pub struct Written {
 }
 
 impl Inspection {
-    /// Writes on after `prompt` (token names between spaces) or, without one, after the first half of a sequence of the
-    /// run's task. Prompt and tokens are shown to `show` as they come.
+    /// Writes on after `prompt` (token names between spaces; for a text, text) or, without one, after the first half of a sequence of the
+    /// run's task. Prompt and tokens are spelled out to `show` as they come.
     ///
     /// # Errors
     /// If a token of the prompt or of `stop` does not exist, the prompt is too long, or the sampling makes no sense.
@@ -40,27 +40,27 @@ impl Inspection {
             );
         }
         let ModelParts { model, vocabulary } = self.model()?;
-        let prompt = match prompt {
-            Some(prompt) => {
-                let most = model.most_positions().unwrap_or(usize::MAX);
-                tasks::encode_prompt(&self.config.task, prompt, &vocabulary, most)?
-            }
-            None => {
-                let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-                let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
-                sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec()
-            }
+        let task = &self.config.task;
+        let prompt = if let Some(prompt) = prompt {
+            let most = model.most_positions().unwrap_or(usize::MAX);
+            tasks::encode_prompt(task, prompt, &vocabulary, most)?
+        } else {
+            let task = tasks::build(task, self.config.model.n_ctx, self.config.seed)?;
+            let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
+            sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec()
         };
         let stop = stop.iter().map(|name| tasks::token_id("--stop", name, &vocabulary)).collect::<Result<_, _>>()?;
         let wrong = |error| InputError::new("generate", error);
         let mut text = model.generate(&prompt, Generation { stop, ..generation }).map_err(wrong)?;
         let name = |token: u32| vocabulary[token as usize].clone();
         let prompt: Vec<String> = prompt.into_iter().map(name).collect();
-        prompt.iter().for_each(|token| show(token));
+        for token in &prompt {
+            show(&tasks::spelled(task, token));
+        }
         let mut tokens = Vec::new();
         for token in text.by_ref() {
             let token = name(token.map_err(wrong)?);
-            show(&token);
+            show(&tasks::spelled(task, &token));
             tokens.push(token);
         }
         Ok(Written { prompt, tokens, ending: text.ending().map(|ending| ending.to_string()).unwrap_or_default() })

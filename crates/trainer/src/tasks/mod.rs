@@ -23,7 +23,7 @@ pub use grammar::{Grammar, Lexicon};
 pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
 pub use modular_addition::ModularAddition;
-pub use prompt::{encode_prompt, token_id};
+pub use prompt::{encode_prompt, spelled, token_id};
 pub use question::{Marks, Question};
 pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;

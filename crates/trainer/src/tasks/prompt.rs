@@ -1,8 +1,8 @@
 //! From what a person types to tokens.
 
-use headlight_run::{InputError, TaskConfig};
+use headlight_run::{InputError, TaskConfig, TextConfig, TextTokens};
 
-use super::text::Tokens;
+use super::text::{Tokens, named_character};
 
 /// The tokens of `prompt`: of a text cut as the task cuts its own, of every other task the token names between
 /// spaces. `vocabulary` are the names that the run wrote.
@@ -31,6 +31,17 @@ pub fn encode_prompt(
             Err(InputError::new("--prompt", format_args!("has {length} tokens, the model takes {n_ctx}")))
         }
         _ => Ok(tokens),
+    }
+}
+
+/// A token as it is read in running text: a character itself, of every other kind of token its name and a space.
+#[must_use]
+pub fn spelled(task: &TaskConfig, name: &str) -> String {
+    match task {
+        TaskConfig::Text(TextConfig { tokens: TextTokens::Characters | TextTokens::Bytes, .. }) => {
+            named_character(name).map_or_else(|| name.to_owned(), String::from)
+        }
+        _ => format!("{name} "),
     }
 }
 

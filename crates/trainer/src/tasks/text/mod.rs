@@ -7,6 +7,7 @@ mod tokens;
 use headlight_run::{InputError, TextConfig};
 use rand::RngExt;
 
+pub(super) use names::named_character;
 pub use tokens::Tokens;
 
 use self::source::{Segment, Source, split, wrong};
