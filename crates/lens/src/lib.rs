@@ -1,17 +1,26 @@
-//! What did the heads learn? Pure functions from patterns and tokens to scores.
+//! What did the heads learn? What they look like, from patterns and tokens, and what they are used as, by intervention.
 //!
 //! A score never stands alone. It has a formula ([`Measure`]), a ceiling, a null (what uniform attention scores on
 //! the very same rows) and an interval. From them follows the [`Role`] a head looks like.
+//!
+//! What a head is used as is another question. [`ablate`] takes heads away, alone or in sets; [`path_test`] hides what
+//! they wrote from one input of a later layer. Both are measured on a [`Behaviour`].
 
+mod ablation;
+mod behaviour;
 mod bootstrap;
 mod distance;
 mod measure;
+mod path;
 mod relation;
 mod role;
 mod score;
 
+pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set};
+pub use behaviour::{Behaviour, Performance};
 pub use distance::{MEAN_DISTANCE, mean_distance};
 pub use measure::Measure;
+pub use path::{Input, path_test};
 pub use relation::{Relation, score_relations};
 pub use role::Role;
 pub use score::{ENTROPY, LayerPattern, score_layer};

@@ -4,8 +4,10 @@ mod curves;
 mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
+mod terminal_table;
 
 pub use curves::{Curve, curves_svg};
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};
 pub use terminal_relations::relations_table;
+pub use terminal_table::plain_table;

@@ -91,6 +91,12 @@ impl Watched {
 }
 
 impl Observation {
+    /// What each head looks like here.
+    #[must_use]
+    pub fn roles(&self) -> Vec<Role> {
+        self.heads.iter().map(|(_, scores)| Role::of(scores)).collect()
+    }
+
     /// As rows of `heads.jsonl`; roles only on the probe.
     #[must_use]
     pub fn rows(&self, step: usize) -> Vec<HeadRow> {

@@ -2,7 +2,8 @@
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
+use headlight_lens::Ablation;
 use headlight_report::Ink;
 use headlight_residual::{Generation, Sampling};
 use headlight_run::{HeadName, InputError, write_atomically};
@@ -45,6 +46,17 @@ enum What {
         #[arg(long)]
         prompt: Option<String>,
     },
+    /// What is left without each head, without the heads of a role, and without ever more heads
+    Ablate {
+        /// These heads together too, written L1H0,L1H2
+        #[arg(long, value_delimiter = ',')]
+        heads: Vec<HeadName>,
+        /// What stands in the heads' place
+        #[arg(long, value_enum, default_value_t)]
+        by: InPlace,
+    },
+    /// Which input of a later layer needs what a layer or head wrote
+    Paths,
     /// What the model writes, token by token
     Generate {
         /// Token names with spaces between them [default: the first half of a sequence of the run's task]
@@ -92,6 +104,28 @@ enum What {
     },
 }
 
+/// What stands in an ablated head's place.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum InPlace {
+    /// Nothing
+    Zero,
+    /// The head's mean over sequences and positions
+    #[default]
+    Mean,
+    /// What the head does in another sequence
+    Resample,
+}
+
+impl From<InPlace> for Ablation {
+    fn from(by: InPlace) -> Self {
+        match by {
+            InPlace::Zero => Self::Zero,
+            InPlace::Mean => Self::Mean,
+            InPlace::Resample => Self::Resample,
+        }
+    }
+}
+
 fn main() -> ExitCode {
     command_line::run(run)
 }
@@ -104,6 +138,13 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         (What::Pattern { head, prompt }, json) => {
             let pattern = inspection.pattern(*head, prompt.as_deref());
             pattern.and_then(|pattern| if json { to_json(&pattern) } else { Ok(pattern.draw(ink())) })
+        }
+        (What::Ablate { heads, by }, json) => {
+            let ablations = inspection.ablations(heads, (*by).into());
+            ablations.and_then(|ablations| if json { to_json(&ablations) } else { Ok(ablations.text()) })
+        }
+        (What::Paths, json) => {
+            inspection.paths().and_then(|paths| if json { to_json(&paths) } else { Ok(paths.text()) })
         }
         (What::Generate { prompt, tokens, temperature, top_k, top_p, seed, stop }, json) => {
             let sampling = Sampling { temperature: *temperature, top_k: *top_k, top_p: *top_p };

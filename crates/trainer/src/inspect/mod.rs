@@ -1,5 +1,6 @@
 //! What `inspect` shows of a finished run.
 
+mod causal;
 mod export;
 mod generate;
 
@@ -21,6 +22,7 @@ use crate::{
     watch::{WATCHED_SEQUENCES, Watched, patterns},
 };
 
+pub use causal::{Ablations, Path as CausalPath, Paths, Without};
 pub use export::ExportFormat;
 pub use generate::Written;
 

@@ -1,0 +1,90 @@
+//! How well a model does what it is asked: the measure behind every causal test.
+
+use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
+use headlight_residual::{Decoder, Probe};
+use serde::Serialize;
+
+use crate::bootstrap::{Share, interval_of_ratio};
+
+/// Fixed sequences and which of their targets count.
+#[derive(Debug, Clone)]
+pub struct Behaviour {
+    inputs: Tensor<2, Int>,
+    targets: Vec<Vec<u32>>,
+    scored: Vec<Vec<bool>>,
+}
+
+/// How well it was done.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Performance {
+    /// The share of scored targets that are the likeliest token.
+    pub accuracy: f64,
+    /// The lower end of its 95 % interval, by bootstrap over sequences.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+    /// Mean over the scored targets, nats.
+    pub loss: f64,
+    /// Mean over all other targets, nats: what an intervention breaks besides. None if every target is scored.
+    pub loss_elsewhere: Option<f64>,
+}
+
+impl Behaviour {
+    /// `inputs` are `[batch, pos]`; for each of its rows the targets and whether they count.
+    ///
+    /// # Panics
+    /// If there are not as many targets as inputs.
+    #[must_use]
+    pub fn new(inputs: Tensor<2, Int>, targets: Vec<Vec<u32>>, scored: Vec<Vec<bool>>) -> Self {
+        let [batch, positions] = inputs.dims();
+        let fits = targets.len() == batch
+            && scored.len() == batch
+            && targets.iter().all(|row| row.len() == positions)
+            && scored.iter().all(|row| row.len() == positions);
+        assert!(fits, "inputs {:?} with targets for {} sequences", inputs.dims(), targets.len());
+        Self { inputs, targets, scored }
+    }
+
+    /// The inputs, `[batch, pos]`.
+    #[must_use]
+    pub fn inputs(&self) -> Tensor<2, Int> {
+        self.inputs.clone()
+    }
+
+    /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
+    #[must_use]
+    pub fn measure<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Performance {
+        let logits = model.forward_probed(self.inputs(), probe);
+        let [batch, positions, _] = logits.dims();
+        let guesses: Vec<i64> = logits.clone().argmax(2).into_data().iter::<i64>().collect();
+        let ids: Vec<i32> = self.targets.iter().flatten().map(|&token| token as i32).collect();
+        let ids = Tensor::<3, Int>::from_data(TensorData::new(ids, [batch, positions, 1]), &logits.device());
+        let paid: Vec<f64> = log_softmax(logits, 2).gather(2, ids).into_data().iter::<f64>().map(|x| -x).collect();
+
+        let (mut right, mut losses, mut elsewhere) = (Vec::new(), Share::default(), Share::default());
+        for (row, (targets, scored)) in self.targets.iter().zip(&self.scored).enumerate() {
+            let mut share = Share::default();
+            for (position, (&target, &scored)) in targets.iter().zip(scored).enumerate() {
+                let at = row * positions + position;
+                let losses = if scored { &mut losses } else { &mut elsewhere };
+                losses.sum += paid[at];
+                losses.rows += 1;
+                if scored {
+                    share.sum += f64::from(u8::from(guesses[at] == i64::from(target)));
+                    share.rows += 1;
+                }
+            }
+            right.push(share);
+        }
+        let mean = |share: Share| (share.rows > 0).then(|| share.sum / share.rows as f64);
+        let total = right.iter().fold(Share::default(), |a, b| Share { sum: a.sum + b.sum, rows: a.rows + b.rows });
+        let (low, high) = interval_of_ratio(&right);
+        Performance {
+            accuracy: mean(total).unwrap_or(f64::NAN),
+            low,
+            high,
+            loss: mean(losses).unwrap_or(f64::NAN),
+            loss_elsewhere: mean(elsewhere),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Which input of a later layer needs what a head wrote? (Path patching; Wang et al. 2023, section 3.)
+
+use burn::tensor::Tensor;
+use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, NormPlacement, Site};
+use headlight_run::HeadName;
+use serde::Serialize;
+
+use crate::{Behaviour, Performance};
+
+/// An input of an attention layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// What its queries are made from: what am I looking for?
+    Query,
+    /// What its keys are made from: what do I advertise?
+    Key,
+    /// What its values are made from: what do I carry?
+    Value,
+}
+
+impl Input {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Query, Self::Key, Self::Value];
+
+    fn site(self, layer: usize) -> Site {
+        let site = match self {
+            Self::Query => BlockSite::QInput,
+            Self::Key => BlockSite::KInput,
+            Self::Value => BlockSite::VInput,
+        };
+        Site::Block(layer, site)
+    }
+}
+
+/// The behaviour when one input of layer `reader` meets the stream without what `writers` put there: the sum of their
+/// results is replaced by its mean over sequences and positions. Everything else reads the stream as it is.
+///
+/// If accuracy falls, the writers are used through this input; an induction circuit needs its previous-token head in
+/// the keys alone (K-composition, Elhage et al. 2021).
+///
+/// `None` for a post-norm model, whose stream is not a sum, and for writers that do not all stand before `reader`.
+#[must_use]
+pub fn path_test(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    writers: &[HeadName],
+    reader: usize,
+    input: Input,
+) -> Option<Performance> {
+    let before = writers.iter().all(|head| head.layer < reader);
+    if model.config().norm_placement == NormPlacement::Post || !before || reader >= model.blocks.len() {
+        return None;
+    }
+    let mut layers: Vec<usize> = writers.iter().map(|head| head.layer).collect();
+    layers.sort_unstable();
+    layers.dedup();
+    let site = |layer| Site::Attention(layer, AttentionSite::Result);
+    let mut seen = Capture::new(&layers.iter().map(|&layer| site(layer)).collect::<Vec<_>>(), usize::MAX);
+    let _ = model.forward_probed(behaviour.inputs(), &mut seen);
+    let written = |head: &HeadName| -> Option<Tensor<3>> {
+        Some(seen.get::<4>(site(head.layer))?.narrow(2, head.head, 1).squeeze_dim(2))
+    };
+    let sum = writers.iter().filter_map(written).reduce(|sum, more| sum + more)?;
+    let change = sum.clone().mean_dim(0).mean_dim(1) - sum;
+    let mut edits = Edits::default().at(input.site(reader), Edit::Add(KeptTensor::from(change)));
+    Some(behaviour.measure(model, &mut edits))
+}

@@ -1,0 +1,234 @@
+//! `inspect RUN ablate` and `inspect RUN paths`: what the heads are used as.
+
+use headlight_lens::{
+    Ablation, Behaviour, Input, Performance, Role, ablate, all_heads, matched_sets, minimal_set, path_test,
+};
+use headlight_report::plain_table;
+use headlight_residual::Decoder;
+use headlight_run::{HeadName, InputError};
+use serde::Serialize;
+
+use super::{Inspection, ModelParts};
+use crate::{batch::Batch, tasks, watch::Watched};
+
+/// Sequences that interventions are measured on.
+const SEQUENCES: usize = 128;
+/// Random sets beside each set of heads.
+const CONTROLS: usize = 5;
+/// A minimal set has been found when this share of the accuracy is gone.
+const GONE: f64 = 0.9;
+
+/// Some heads and what is left without them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Without {
+    /// What the heads have in common.
+    pub name: String,
+    /// The heads, ablated together.
+    pub heads: Vec<HeadName>,
+    /// What is left.
+    pub performance: Performance,
+    /// As many other heads, drawn at random, and what is left without them. Empty where too few others exist.
+    pub controls: Vec<(Vec<HeadName>, Performance)>,
+}
+
+/// What `inspect RUN ablate` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ablations {
+    /// What stood in the heads' place.
+    pub ablation: &'static str,
+    /// The model as it is.
+    pub untouched: Performance,
+    /// Each head alone.
+    pub alone: Vec<Without>,
+    /// Heads of one role together.
+    pub sets: Vec<Without>,
+    /// A greedy search for few heads without which the behaviour is gone, in its order.
+    pub minimal: Vec<(HeadName, Performance)>,
+}
+
+/// One path: what `writers` wrote, hidden from one input of a later layer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Path {
+    /// Who wrote: a head, or a whole layer.
+    pub writer: String,
+    /// The layer that does not see it.
+    pub layer: usize,
+    /// In this input.
+    pub input: Input,
+    /// What is left.
+    pub performance: Performance,
+}
+
+/// What `inspect RUN paths` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Paths {
+    /// The model as it is.
+    pub untouched: Performance,
+    /// Every path from a layer or head to an input of a later layer.
+    pub paths: Vec<Path>,
+}
+
+impl Inspection {
+    /// Ablates every head alone, the heads of each role together, the heads in `chosen` together, and searches for a
+    /// small set that the behaviour needs.
+    ///
+    /// # Errors
+    /// If the run has no weights, or a chosen head does not exist.
+    pub fn ablations(&self, chosen: &[HeadName], ablation: Ablation) -> Result<Ablations, InputError> {
+        let (model, behaviour) = self.behaviour()?;
+        let heads = all_heads(&model);
+        if let Some(head) = chosen.iter().find(|head| !heads.contains(head)) {
+            return Err(InputError::new(format_args!("--heads {head}"), "there is no such head"));
+        }
+        let without = |name: String, heads: Vec<HeadName>, controls: usize| {
+            let controls = matched_sets(&model, &heads, controls, self.config.seed).into_iter().map(|set| {
+                let performance = ablate(&model, &behaviour, &set, ablation);
+                (set, performance)
+            });
+            Without {
+                controls: controls.collect(),
+                performance: ablate(&model, &behaviour, &heads, ablation),
+                name,
+                heads,
+            }
+        };
+        let looks_like = self.roles(&model);
+        let alone = heads.iter().zip(&looks_like).map(|(&head, role)| without(role.name().to_owned(), vec![head], 0));
+        let alone = alone.collect();
+        let mut sets: Vec<Without> = Vec::new();
+        for role in looks_like.iter().filter(|role| **role != Role::Mixed) {
+            let name = format!("all {}", role.name());
+            if sets.iter().all(|set| set.name != name) {
+                let same = heads.iter().zip(&looks_like).filter(|(_, other)| *other == role).map(|(&head, _)| head);
+                sets.push(without(name, same.collect(), CONTROLS));
+            }
+        }
+        if !chosen.is_empty() {
+            sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS));
+        }
+        let untouched = ablate(&model, &behaviour, &[], ablation);
+        let minimal = minimal_set(&model, &behaviour, ablation, untouched.accuracy * (1.0 - GONE));
+        let ablation = match ablation {
+            Ablation::Zero => "zero",
+            Ablation::Mean => "the head's mean over sequences and positions",
+            Ablation::Resample => "what the head blended in another sequence",
+        };
+        Ok(Ablations { ablation, untouched, alone, sets, minimal })
+    }
+
+    /// Hides what each layer and each head wrote from the queries, the keys or the values of each later layer.
+    ///
+    /// # Errors
+    /// If the run has no weights, or the model has no paths: it has one layer, or its norms replace the stream.
+    pub fn paths(&self) -> Result<Paths, InputError> {
+        let (model, behaviour) = self.behaviour()?;
+        let mut paths = Vec::new();
+        for layer in 1..model.blocks.len() {
+            let earlier: Vec<HeadName> = all_heads(&model).into_iter().filter(|head| head.layer < layer).collect();
+            let whole = (0..layer).map(|writer| {
+                let heads = earlier.iter().copied().filter(|head| head.layer == writer).collect();
+                (format!("layer {writer}"), heads)
+            });
+            let single = earlier.iter().map(|&head| (head.to_string(), vec![head]));
+            for (writer, heads) in whole.chain(single).collect::<Vec<(String, Vec<HeadName>)>>() {
+                for input in Input::ALL {
+                    if let Some(performance) = path_test(&model, &behaviour, &heads, layer, input) {
+                        paths.push(Path { writer: writer.clone(), layer, input, performance });
+                    }
+                }
+            }
+        }
+        if paths.is_empty() {
+            let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
+            return Err(InputError::new(self.run.path().display(), message));
+        }
+        Ok(Paths { untouched: ablate(&model, &behaviour, &[], Ablation::default()), paths })
+    }
+
+    /// The run's model and its task.
+    fn behaviour(&self) -> Result<(Decoder, Behaviour), InputError> {
+        let ModelParts { model, .. } = self.model()?;
+        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let sequences = tasks::validation(&*task, self.config.seed);
+        let sequences = &sequences[..sequences.len().min(SEQUENCES)];
+        let targets = sequences.iter().map(|sequence| sequence.tokens[1..].to_vec()).collect();
+        let scored = sequences.iter().map(|sequence| sequence.scored.clone()).collect();
+        let behaviour = Behaviour::new(Batch::new(sequences, &self.device).inputs, targets, scored);
+        Ok((model, behaviour))
+    }
+
+    /// What each head looks like on the probe.
+    fn roles(&self, model: &Decoder) -> Vec<Role> {
+        let probe = Watched::probe(model.config().vocabulary, self.config.model.n_ctx, self.config.seed);
+        probe.observe(model, &self.device).roles()
+    }
+}
+
+impl Ablations {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |set: &Without| {
+            let controls = match set.controls.as_slice() {
+                [] => "too few other heads".to_owned(),
+                controls => {
+                    controls.iter().map(|(_, left)| format!("{:.3}", left.accuracy)).collect::<Vec<_>>().join(" ")
+                }
+            };
+            [vec![names(&set.heads), set.name.clone()], cells(&set.performance), vec![controls]].concat()
+        };
+        let alone = self.alone.iter().map(|head| {
+            let mut row = line(head);
+            row.truncate(5);
+            row
+        });
+        let untouched = [vec!["none".to_owned(), String::new()], cells(&self.untouched)].concat();
+        let minimal = self.minimal.iter().map(|(head, left)| [vec![head.to_string()], cells(left)].concat());
+        format!(
+            "In place of the ablated heads: {}.\n\n{}\n\nTogether, beside as many other heads drawn at random:\n\n{}\n\n\
+             Taken away one after the other, each time the head without which accuracy is lowest:\n\n{}\n\n\
+             accuracy±half of the 95 % interval; loss on scored targets, and on the others, in nats. A head whose loss\n\
+             changes nothing alone may still be one of several that do the same: see the sets.",
+            self.ablation,
+            plain_table(
+                &["without", "looks like", "accuracy", "loss", "elsewhere"],
+                std::iter::once(untouched).chain(alone)
+            ),
+            plain_table(
+                &["without", "", "accuracy", "loss", "elsewhere", "accuracy without others"],
+                self.sets.iter().map(line)
+            ),
+            plain_table(&["without also", "accuracy", "loss", "elsewhere"], minimal),
+        )
+    }
+}
+
+impl Paths {
+    /// As text: a line for each writer and reader, a column for each input.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let rows = self.paths.chunks(Input::ALL.len()).map(|inputs| {
+            let accuracies = inputs.iter().map(|path| accuracy(&path.performance));
+            [inputs[0].writer.clone(), format!("layer {}", inputs[0].layer)].into_iter().chain(accuracies).collect()
+        });
+        format!(
+            "Accuracy is {} with every path open. What a writer wrote is replaced by its mean in one input of a later\n\
+             layer only; everything else sees it.\n\n{}",
+            accuracy(&self.untouched),
+            plain_table(&["hidden from", "reader", "queries", "keys", "values"], rows)
+        )
+    }
+}
+
+fn names(heads: &[HeadName]) -> String {
+    heads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+fn accuracy(performance: &Performance) -> String {
+    format!("{:.3}±{:.3}", performance.accuracy, (performance.high - performance.low) / 2.0)
+}
+
+fn cells(performance: &Performance) -> Vec<String> {
+    let elsewhere = performance.loss_elsewhere.map_or_else(|| "–".to_owned(), |loss| format!("{loss:.3}"));
+    vec![accuracy(performance), format!("{:.3}", performance.loss), elsewhere]
+}
