@@ -155,7 +155,7 @@ impl Discourse<'_> {
 
     /// `Modifier → ε | preposition Phrase | "that" Relative`
     fn modifier(&self, depth: Depth) -> Vec<Alternative> {
-        let Some(noun) = self.last_noun() else { return vec![(1.0, vec![])] };
+        let noun = self.last_noun().expect("a modifier follows its noun");
         let (phrase, clause) = match depth {
             0 => (0.35, 0.35),
             1 => (0.25, 0.15),
