@@ -213,7 +213,9 @@ impl Inspection {
         let mut text = model.generate(&prompt, Generation { stop, ..generation }).map_err(wrong)?;
         let name = |token: u32| vocabulary[token as usize].clone();
         let prompt: Vec<String> = prompt.into_iter().map(name).collect();
-        prompt.iter().for_each(|token| show(token));
+        for token in &prompt {
+            show(token);
+        }
         let mut tokens = Vec::new();
         for token in text.by_ref() {
             let token = name(token.map_err(wrong)?);
