@@ -89,8 +89,15 @@ def with_native_bridge(folder, expected):
     }
     config = TransformerBridgeConfig.from_dict(sizes)
     model = TransformerBridge.boot_native(config, device="cpu", dtype=torch.float32)
-    weights = convert_tl_checkpoint(load_file(folder / "transformer_lens.safetensors"), config)
-    model.load_state_dict(weights, strict=True)
+    weights = load_file(folder / "transformer_lens.safetensors")
+    if sizes["positional_embedding_type"] == "rotary" and not sizes["rotary_adjacent_pairs"]:
+        # A native model rotates neighbours; ours, as transformers' Llama, components half a head apart.
+        half = sizes["d_head"] // 2
+        order = [half * second + pair for pair in range(half) for second in (0, 1)]
+        for name in weights:
+            if name.endswith(("W_Q", "W_K", "b_Q", "b_K")):
+                weights[name] = weights[name][..., order].contiguous()
+    model.load_state_dict(convert_tl_checkpoint(weights, config), strict=True)
     return with_cache(model, expected)
 
 
@@ -127,8 +134,9 @@ def main():
             exported = place / "exported"
             run(arguments.programs / "inspect", place, "export", "--to", exported)
             expected = load_file(exported / "expected.safetensors")
-            # TransformerLens has no gated feed-forward with biases.
-            readers = {} if "feed_forward_bias = true" in model else {"boot_native": with_native_bridge}
+            # TransformerLens has no gated feed-forward with biases, and no model without a scale.
+            beyond = any(key in model for key in ("feed_forward_bias = true", "attention_scale"))
+            readers = {} if beyond else {"boot_native": with_native_bridge}
             if (exported / "config.json").exists():
                 readers["transformers"] = with_transformers
                 # The bridge wants a tokenizer with a Llama, and scales the scores of every GPT-2.

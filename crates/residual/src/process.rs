@@ -26,7 +26,7 @@ impl Decoder {
     ///
     /// ```
     /// # use burn::tensor::{Device, Int, Tensor, Tolerance};
-    /// # use headlight_residual::{DecoderConfig, Norm};
+    /// # use headlight_residual::DecoderConfig;
     /// let model = DecoderConfig::default().try_init(0, &Device::flex())?;
     /// let folded = model.clone().fold_norms()?;
     /// let tokens = Tensor::<2, Int>::from_ints([[1, 2, 3]], &Device::flex());

@@ -182,7 +182,7 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
             "true",
             "config.json: scale_attn_by_inverse_layer_idx = true: is not supported",
         ),
-        ("gpt2", "n_embd", "1048576", "config.json: describes 26388340146176 parameters, more than 1073741824"),
+        ("gpt2", "n_embd", "1048576", " parameters, more than 1073741824"),
     ] {
         let folder = TempDir::new().unwrap();
         let text = fs::read_to_string(fixture(name).join("config.json")).unwrap();
@@ -190,7 +190,7 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
         config.insert(key.to_owned(), serde_json::from_str(value).unwrap());
         fs::write(folder.path().join("config.json"), serde_json::to_string(&config).unwrap()).unwrap();
         let found = refusal(folder.path());
-        assert_eq!(found.split("parameters, ").last(), expected.split("parameters, ").last());
+        assert!(found.ends_with(expected), "{found}");
     }
     let empty = TempDir::new().unwrap();
     assert!(refusal(empty.path()).contains("config.json"));

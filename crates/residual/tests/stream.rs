@@ -55,9 +55,10 @@ fn each_step_of_a_block_adds_what_its_site_says() {
             }
             if let Some(next) = seen.get::<3>(Site::Block(layer + 1, BlockSite::ResidPre)) {
                 let last_norm = seen.get(Site::Ln2(layer, NormSite::Normalized));
-                let left = match is_post_norm(&model) {
-                    true => last_norm.or_else(|| seen.get(Site::Ln1(layer, NormSite::Normalized))),
-                    false => at(BlockSite::ResidPost),
+                let left = if is_post_norm(&model) {
+                    last_norm.or_else(|| seen.get(Site::Ln1(layer, NormSite::Normalized)))
+                } else {
+                    at(BlockSite::ResidPost)
                 };
                 assert_eq!(values(next), values(left.unwrap()), "{name}");
             }

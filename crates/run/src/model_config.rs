@@ -31,10 +31,10 @@ pub struct ModelConfig {
     /// The feed-forward of each block.
     #[serde(default)]
     pub feed_forward: FeedForwardKind,
-    /// The width of the feed-forward; left out: `4·d_model`, for SwiGLU `8/3·d_model` rounded up to a multiple of 8.
+    /// The width of the feed-forward; left out: `4·d_model`, for `SwiGLU` `8/3·d_model` rounded up to a multiple of 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub d_ff: Option<usize>,
-    /// Whether the feed-forward has biases; left out: all but SwiGLU have.
+    /// Whether the feed-forward has biases; left out: all but `SwiGLU` have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed_forward_bias: Option<bool>,
     /// The norm.

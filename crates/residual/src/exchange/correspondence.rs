@@ -53,7 +53,7 @@ pub fn export(model: &Decoder, entries: &[Correspondence]) -> Result<BTreeMap<St
     let export = |entry: &Correspondence| {
         let ours: Option<Vec<&TensorData>> = entry.ours.iter().map(|name| parameters.get(name)).collect();
         let data = match (ours, &entry.zeros) {
-            (Some(ours), _) => entry.layout.from_ours(&beside(&ours)),
+            (Some(ours), _) => entry.layout.export(&beside(&ours)),
             (None, Some(shape)) => TensorData::zeros::<f32, _>(shape.clone()),
             (None, None) => return Err(ExchangeError::Missing(entry.ours.join(", "))),
         };
@@ -78,13 +78,13 @@ pub fn import(
             .iter()
             .map(|name| own.get(name).ok_or_else(|| ExchangeError::LeftOver(entry.theirs.clone())))
             .collect::<Result<_, _>>()?;
-        let expected = entry.layout.from_ours(&beside(&wanted)).shape().to_vec();
+        let expected = entry.layout.export(&beside(&wanted)).shape().to_vec();
         let found = theirs.shape().to_vec();
         if found != expected {
             return Err(ExchangeError::Shape { name: name.clone(), found, expected });
         }
         let widths: Vec<usize> = wanted.iter().map(|data| last_axis(data)).collect();
-        let parts = split(&entry.layout.to_ours(&theirs), &widths);
+        let parts = split(&entry.layout.import(&theirs), &widths);
         values.extend(entry.ours.iter().cloned().zip(parts));
     }
     if let Some(name) = tensors.into_keys().next() {
@@ -94,7 +94,7 @@ pub fn import(
 }
 
 impl Layout {
-    fn from_ours(self, data: &TensorData) -> TensorData {
+    fn export(self, data: &TensorData) -> TensorData {
         let shape = data.shape().to_vec();
         match (self, &shape[..]) {
             (Self::Transposed, &[rows, columns]) => permuted(data, [rows, columns, 1], [1, 0, 2], vec![columns, rows]),
@@ -109,9 +109,9 @@ impl Layout {
     }
 
     /// The way back of the layouts that are read; those of heads are only written.
-    fn to_ours(self, data: &TensorData) -> TensorData {
+    fn import(self, data: &TensorData) -> TensorData {
         match self {
-            Self::Transposed => self.from_ours(data),
+            Self::Transposed => self.export(data),
             Self::Same | Self::HeadsOut(_) | Self::HeadsIn(_) => data.clone(),
         }
     }
@@ -155,7 +155,9 @@ fn beside(parts: &[&TensorData]) -> TensorData {
     let width = parts.iter().map(|(width, _)| width).sum();
     let mut together = Vec::with_capacity(rows * width);
     for row in 0..rows {
-        parts.iter().for_each(|(width, values)| together.extend_from_slice(&values[row * width..][..*width]));
+        for (width, values) in &parts {
+            together.extend_from_slice(&values[row * width..][..*width]);
+        }
     }
     if let Some(last) = shape.last_mut() {
         *last = width;

@@ -47,7 +47,7 @@ pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, Excha
     let shard_of = object.get("weight_map").and_then(Value::as_object);
     let shard_of = shard_of.ok_or_else(|| wrong(&index, "has no weight_map"))?;
     let mut tensors = BTreeMap::new();
-    for shard in shard_of.values().collect::<Vec<_>>().into_iter().filter_map(Value::as_str).collect::<BTreeSet<_>>() {
+    for shard in shard_of.values().filter_map(Value::as_str).collect::<BTreeSet<_>>() {
         // A shard lies in the folder itself.
         if Path::new(shard).file_name() != Some(shard.as_ref()) {
             return Err(wrong(&index, format_args!("{shard} is not the name of a file")));

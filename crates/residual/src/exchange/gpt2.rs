@@ -138,11 +138,8 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     entries
 }
 
-/// The checkpoints first published have no `transformer.` before their names; a tied `lm_head` says nothing new.
-pub fn normalize_names(tensors: &mut BTreeMap<String, TensorData>, tied: bool) {
-    if tied {
-        tensors.remove("lm_head.weight");
-    }
+/// The checkpoints first published have no `transformer.` before their names.
+pub fn complete_names(tensors: &mut BTreeMap<String, TensorData>) {
     *tensors = std::mem::take(tensors)
         .into_iter()
         .map(|(name, data)| {

@@ -1,8 +1,5 @@
 //! Llama as `transformers` stores it.
 
-use std::collections::BTreeMap;
-
-use burn::tensor::TensorData;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -129,11 +126,4 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         }
     }
     entries
-}
-
-/// A tied `lm_head` says nothing new.
-pub fn normalize_names(tensors: &mut BTreeMap<String, TensorData>, tied: bool) {
-    if tied {
-        tensors.remove("lm_head.weight");
-    }
 }

@@ -172,9 +172,12 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
     }
     let model = decoder.try_init(0, device)?;
     let mut tensors = folder::read_tensors(folder)?;
-    match kind {
-        "gpt2" => gpt2::normalize_names(&mut tensors, decoder.tied_embedding),
-        _ => llama::normalize_names(&mut tensors, decoder.tied_embedding),
+    if decoder.tied_embedding {
+        // It says what the embedding says.
+        tensors.remove("lm_head.weight");
+    }
+    if kind == "gpt2" {
+        gpt2::complete_names(&mut tensors);
     }
     correspondence::import(model, &entries(&decoder), tensors)
 }
