@@ -27,7 +27,7 @@ pub struct Training {
     task: Box<dyn Task>,
     validation: Vec<Sequence>,
     /// The training set, where it is finite.
-    training_set: Option<Vec<Sequence>>,
+    trained_on: Option<Vec<Sequence>>,
     watched: [Watched; 2],
     model: Decoder,
     floor: f64,
@@ -52,7 +52,7 @@ impl Training {
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
         let validation = tasks::batch(&*task, config.seed, Use::Validation, 0, task.validation_rows());
-        let training_set = match task.training_rows() {
+        let trained_on = match task.training_rows() {
             Some(rows) if rows != config.train.batch_size => {
                 let message =
                     format!("must be {rows}: {} trains on its whole training set at once", config.task.name());
@@ -69,7 +69,7 @@ impl Training {
             device,
             task,
             validation,
-            training_set,
+            trained_on,
             watched,
             model,
             floor,
@@ -189,7 +189,7 @@ impl Training {
         let model = model.valid();
         Measured {
             evaluation: evaluate(&model, &self.validation, &self.device),
-            training_accuracy: self.training_set.as_ref().map(|rows| evaluate(&model, rows, &self.device).accuracy),
+            training_accuracy: self.trained_on.as_ref().map(|rows| evaluate(&model, rows, &self.device).accuracy),
             observations: self.watched.each_ref().map(|watched| watched.observe(&model, &self.device)),
         }
     }
