@@ -45,10 +45,10 @@ pub fn curves_svg(curves: &[Curve]) -> String {
         let _ = svg.write_fmt(text);
         svg.push('\n');
     };
-    for tenth in [0.0, 0.25, 0.5, 0.75, 1.0] {
-        let y = y(tenth);
+    for share in [0.0, 0.25, 0.5, 0.75, 1.0] {
+        let y = y(share);
         line(format_args!(r##"<line x1="{left}" x2="{right}" y1="{y:.1}" y2="{y:.1}" stroke="#ddd"/>"##));
-        line(format_args!(r#"<text x="{}" y="{:.1}" text-anchor="end">{tenth}</text>"#, left - 6.0, y + 4.0));
+        line(format_args!(r#"<text x="{}" y="{:.1}" text-anchor="end">{share}</text>"#, left - 6.0, y + 4.0));
     }
     let powers = (0..12).map(|power| 10f64.powi(power)).filter(|&step| (first..=last).contains(&step));
     for step in powers {

@@ -28,7 +28,7 @@ pub struct Training {
     /// The same at every step.
     validation: Vec<Sequence>,
     /// The training set, where it is finite.
-    learned_from: Option<Vec<Sequence>>,
+    trained_on: Option<Vec<Sequence>>,
     questions: Vec<Vec<Question>>,
     watched: [Watched; 2],
     model: Decoder,
@@ -54,7 +54,7 @@ impl Training {
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
         let validation = tasks::validation(&*task, config.seed);
-        let learned_from = match task.training_rows() {
+        let trained_on = match task.training_rows() {
             Some(rows) if rows != config.train.batch_size => {
                 let message =
                     format!("must be {rows}: {} trains on its whole training set at once", config.task.name());
@@ -72,7 +72,7 @@ impl Training {
             device,
             task,
             validation,
-            learned_from,
+            trained_on,
             watched,
             model,
         })
@@ -200,10 +200,7 @@ impl Training {
         let model = model.valid();
         Measured {
             evaluation: evaluate(&model, &self.validation, &self.questions, &self.device),
-            training_accuracy: self
-                .learned_from
-                .as_ref()
-                .map(|rows| evaluate(&model, rows, &[], &self.device).accuracy),
+            training_accuracy: self.trained_on.as_ref().map(|rows| evaluate(&model, rows, &[], &self.device).accuracy),
             observations: self.watched.each_ref().map(|watched| watched.observe(&model, &self.device)),
         }
     }
