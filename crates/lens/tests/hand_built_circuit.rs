@@ -59,7 +59,7 @@ fn hand_built() -> Decoder {
     let zero = || matrix(D_MODEL, wide, std::iter::empty(), 0.0);
 
     model.w_e = matrix(VOCABULARY, D_MODEL, (0..VOCABULARY).map(|i| (i, TOKEN + i)), 1.0);
-    model.w_pos = matrix(LENGTH, D_MODEL, (0..LENGTH).map(|i| (i, POSITION + i)), 1.0);
+    model.w_pos = Some(matrix(LENGTH, D_MODEL, (0..LENGTH).map(|i| (i, POSITION + i)), 1.0));
 
     let [layer_0, layer_1] = &mut model.blocks[..] else { unreachable!() };
     layer_0.attn.w_q.weight = matrix(D_MODEL, wide, into_head(POSITION, LENGTH, 0, 0), SHARP);

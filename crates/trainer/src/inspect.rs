@@ -200,13 +200,12 @@ impl Inspection {
             );
         }
         let ModelParts { model, vocabulary } = self.model()?;
-        let prompt = match prompt {
-            Some(prompt) => parse_prompt(prompt, &vocabulary, model.most_positions().unwrap_or(usize::MAX))?,
-            None => {
-                let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed);
-                let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
-                sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec()
-            }
+        let prompt = if let Some(prompt) = prompt {
+            parse_prompt(prompt, &vocabulary, model.most_positions().unwrap_or(usize::MAX))?
+        } else {
+            let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed);
+            let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
+            sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec()
         };
         let stop = stop.iter().map(|name| token_id("--stop", name, &vocabulary)).collect::<Result<_, _>>()?;
         let wrong = |error| InputError::new("generate", error);
