@@ -200,7 +200,7 @@ fn initial_values_follow_from_seed_and_path_alone() {
     assert_eq!(reference, bytes(1));
     assert_ne!(reference, bytes(2));
     // A model with one more kind of parameter has the same values where both have the same path.
-    let larger = config(plain(Activation::Relu)).try_init(1, &Device::flex()).unwrap();
+    let larger = config(Some(plain(Activation::Relu))).try_init(1, &Device::flex()).unwrap();
     let smaller = config(None).try_init(1, &Device::flex()).unwrap();
     assert_eq!(values(larger.unembedding()), values(smaller.unembedding()));
     assert_ne!(values(larger.blocks[0].attn.w_q.weight.val()), values(larger.blocks[1].attn.w_q.weight.val()));
@@ -209,7 +209,8 @@ fn initial_values_follow_from_seed_and_path_alone() {
 #[test]
 fn initialisations_have_the_deviations_they_promise() {
     let deviation = |initialization, matrix: fn(&Decoder) -> Tensor<2>| {
-        let wide = DecoderConfig { d_model: 64, initialization, init_std: 0.5, ..config(plain(Activation::Relu)) };
+        let wide =
+            DecoderConfig { d_model: 64, initialization, init_std: 0.5, ..config(Some(plain(Activation::Relu))) };
         let values = values(matrix(&wide.try_init(0, &Device::flex()).unwrap()));
         (values.iter().map(|value| value * value).sum::<f32>() / values.len() as f32).sqrt()
     };

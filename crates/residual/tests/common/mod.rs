@@ -11,8 +11,8 @@ use headlight_residual::{
 
 pub const LAYERS: usize = 3;
 
-pub fn plain(activation: Activation) -> Option<(usize, FeedForwardKind)> {
-    Some((20, FeedForwardKind::Plain(activation)))
+pub fn plain(activation: Activation) -> (usize, FeedForwardKind) {
+    (20, FeedForwardKind::Plain(activation))
 }
 
 pub fn config(feed_forward: Option<(usize, FeedForwardKind)>) -> DecoderConfig {
@@ -31,7 +31,7 @@ pub fn config(feed_forward: Option<(usize, FeedForwardKind)>) -> DecoderConfig {
 }
 
 pub fn gpt2() -> DecoderConfig {
-    DecoderConfig { attention_bias: true, tied_embedding: true, ..config(plain(Activation::GeluTanh)) }
+    DecoderConfig { attention_bias: true, tied_embedding: true, ..config(Some(plain(Activation::GeluTanh))) }
 }
 
 pub fn llama() -> DecoderConfig {
@@ -46,11 +46,11 @@ pub fn llama() -> DecoderConfig {
 
 /// Name and configuration of every architecture.
 pub fn architectures() -> Vec<(&'static str, DecoderConfig)> {
-    let relu = || config(plain(Activation::Relu));
+    let relu = || config(Some(plain(Activation::Relu)));
     vec![
         ("attention only", config(None)),
         ("relu", relu()),
-        ("gelu", config(plain(Activation::Gelu))),
+        ("gelu", config(Some(plain(Activation::Gelu)))),
         ("gpt2", gpt2()),
         ("llama", llama()),
         ("no norm", DecoderConfig { norm: NormKind::None, init_std: 0.1, ..relu() }),
