@@ -96,3 +96,64 @@ impl Updater {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use burn::{
+        module::{ModuleVisitor, Param},
+        tensor::Tensor,
+    };
+    use headlight_run::Config;
+
+    use super::*;
+    use crate::{
+        model,
+        tasks::{self, Use},
+    };
+
+    /// All numbers of a gradient, in the order of the model's parameters.
+    struct Numbers<'a> {
+        gradients: &'a GradientsParams,
+        numbers: Vec<f64>,
+    }
+
+    impl ModuleVisitor for Numbers<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let gradient = self.gradients.get::<D>(param.id).expect("a gradient for every parameter");
+            self.numbers.extend(gradient.into_data().iter::<f64>());
+        }
+    }
+
+    /// The gradient of the mean loss of 8 sequences, worked on in `shards` times `accumulate` parts.
+    fn gradient(shards: usize, accumulate: usize) -> Vec<f64> {
+        let text = r#"
+            task = { name = "repeat" }
+            model = { n_layers = 2, n_heads = 4, d_model = 64, n_ctx = 64, feed_forward = "gelu" }
+            train = { steps = 10, batch_size = 8, learning_rate = 1e-3 }
+        "#;
+        let parts = [format!("train.shards={shards}"), format!("train.accumulate={accumulate}")];
+        let config = Config::parse(text, "test", &parts).unwrap();
+        let device = Device::flex().autodiff();
+        let task = tasks::build(&config.task, config.model.n_ctx, 0).unwrap();
+        let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
+        let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
+        let updater = Updater::new(&config.train, device).unwrap();
+        let (_, shards) = updater.shards(&model, &sequences, count_scored(&sequences) as f64);
+        let sum = gradients::sum(&model, shards);
+        let mut numbers = Numbers { gradients: &sum, numbers: Vec::new() };
+        model.visit(&mut numbers);
+        numbers.numbers
+    }
+
+    #[test]
+    fn a_batch_in_parts_has_the_gradient_of_the_whole() {
+        let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let whole = gradient(1, 1);
+        for (shards, accumulate) in [(2, 1), (4, 1), (1, 2), (1, 8), (2, 4)] {
+            let parts = gradient(shards, accumulate);
+            let difference: Vec<f64> = whole.iter().zip(&parts).map(|(a, b)| a - b).collect();
+            let relative = norm(&difference) / norm(&whole);
+            assert!(relative < 1e-6, "{shards} shards, {accumulate} parts each: {relative:e}");
+        }
+    }
+}
