@@ -198,11 +198,15 @@ impl Training {
 
     fn measure(&self, model: &Decoder) -> Measured {
         let model = model.valid();
-        Measured {
-            evaluation: evaluate(&model, &self.validation, &self.questions, &self.device),
-            training_accuracy: self.trained_on.as_ref().map(|rows| evaluate(&model, rows, &[], &self.device).accuracy),
-            observations: self.watched.each_ref().map(|watched| watched.observe(&model, &self.device)),
-        }
+        // Side by side: what is done between the model's operations runs on one core.
+        let [probe, task] = &self.watched;
+        let (evaluation, (probe, task)) = rayon::join(
+            || evaluate(&model, &self.validation, &self.questions, &self.device),
+            || rayon::join(|| probe.observe(&model, &self.device), || task.observe(&model, &self.device)),
+        );
+        let accuracy_on = |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device).accuracy;
+        let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
+        Measured { evaluation, training_accuracy, observations: [probe, task] }
     }
 
     fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {
