@@ -82,18 +82,10 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
     );
     let mut scores: Vec<Scores> = (0..pattern.n_heads).map(|head| entropy(&pattern, head, tokens.len())).collect();
     for measure in Measure::ALL {
-        let targets: Vec<Vec<Vec<usize>>> =
-            tokens.iter().map(|row| (0..row.len()).map(|q| measure.targets(row, q)).collect()).collect();
-        let null = mean(&shares(&targets, |_, q, targets| targets.len() as f64 / (q + 1) as f64));
-        let Some(null) = null else { continue };
-        for (head, scores) in scores.iter_mut().enumerate() {
-            let shares = shares(&targets, |sequence, q, targets| {
-                let row = pattern.row(sequence, head, q);
-                targets.iter().map(|&key| f64::from(row[key])).sum()
-            });
-            let (low, high) = interval_of_ratio(&shares);
-            let value = mean(&shares).unwrap_or(f64::NAN);
-            scores.insert(measure.name().to_owned(), Score { value, null, ceiling: 1.0, low, high });
+        let targets = |row: &[u32], q: usize| Some(measure.targets(row, q)).filter(|targets| !targets.is_empty());
+        let Some(measured) = score_targets(&pattern, tokens, targets) else { continue };
+        for (scores, score) in scores.iter_mut().zip(measured) {
+            scores.insert(measure.name().to_owned(), score);
         }
     }
     scores
@@ -115,16 +107,32 @@ fn entropy(pattern: &LayerPattern, head: usize, sequences: usize) -> Scores {
     Scores::from([(ENTROPY.to_owned(), Score { value, null: 1.0, ceiling: 1.0, low, high })])
 }
 
-fn shares(targets: &[Vec<Vec<usize>>], weight: impl Fn(usize, usize, &[usize]) -> f64) -> Vec<Share> {
-    let of_sequence = |(sequence, rows): (usize, &Vec<Vec<usize>>)| {
-        let mut share = Share::default();
-        for (q, targets) in rows.iter().enumerate().filter(|(_, targets)| !targets.is_empty()) {
-            share.sum += weight(sequence, q, targets);
-            share.rows += 1;
-        }
-        share
+/// Every head's mean weight on the target keys, over the queries that count: those for which `targets` gives any, be it
+/// an empty list. `None` if none counts.
+pub(crate) fn score_targets(
+    pattern: &LayerPattern,
+    tokens: &[Vec<u32>],
+    targets: impl Fn(&[u32], usize) -> Option<Vec<usize>>,
+) -> Option<Vec<Score>> {
+    let rows = |row: &Vec<u32>| (0..row.len()).filter_map(|q| Some((q, targets(row, q)?))).collect();
+    let targets: Vec<Vec<(usize, Vec<usize>)>> = tokens.iter().map(rows).collect();
+    let shares = |weight: &dyn Fn(usize, usize, &[usize]) -> f64| -> Vec<Share> {
+        let of_sequence = |(sequence, rows): (usize, &Vec<(usize, Vec<usize>)>)| Share {
+            sum: rows.iter().map(|(q, targets)| weight(sequence, *q, targets)).sum(),
+            rows: rows.len(),
+        };
+        targets.iter().enumerate().map(of_sequence).collect()
     };
-    targets.iter().enumerate().map(of_sequence).collect()
+    let null = mean(&shares(&|_, q, targets| targets.len() as f64 / (q + 1) as f64))?;
+    let of_head = |head| {
+        let shares = shares(&|sequence, q, targets| {
+            let row = pattern.row(sequence, head, q);
+            targets.iter().map(|&key| f64::from(row[key])).sum()
+        });
+        let (low, high) = interval_of_ratio(&shares);
+        Score { value: mean(&shares).unwrap_or(f64::NAN), null, ceiling: 1.0, low, high }
+    };
+    Some((0..pattern.n_heads).map(of_head).collect())
 }
 
 pub(crate) fn mean(shares: &[Share]) -> Option<f64> {

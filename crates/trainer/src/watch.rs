@@ -123,8 +123,7 @@ impl Observation {
 #[must_use]
 pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<Vec<f32>>, [usize; 3]) {
     let (rows, length) = (tokens.len(), tokens.first().map_or(0, Vec::len));
-    let ids: Vec<i32> = tokens.iter().flatten().map(|&token| token as i32).collect();
-    let ids = Tensor::<2, Int>::from_data(TensorData::new(ids, [rows, length]), device);
+    let ids = ids(tokens, device);
     let sites = model.pattern_sites();
     let mut capture = Capture::new(&sites, usize::MAX);
     let _ = model.forward_probed(ids, &mut capture);
@@ -134,4 +133,12 @@ pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<V
         .map(|pattern| pattern.into_data().convert::<f32>().try_into_vec::<f32>().expect("readable numbers"))
         .collect();
     (layers, [rows, model.n_heads(), length])
+}
+
+/// Token sequences of one length as a tensor, `[rows, length]`.
+#[must_use]
+pub fn ids(tokens: &[Vec<u32>], device: &Device) -> Tensor<2, Int> {
+    let dims = [tokens.len(), tokens.first().map_or(0, Vec::len)];
+    let ids: Vec<i32> = tokens.iter().flatten().map(|&token| token as i32).collect();
+    Tensor::from_data(TensorData::new(ids, dims), device)
 }

@@ -266,6 +266,21 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     let few = json(&generate(&["--tokens", "3", "--seed", "5", "--top-k", "4", "--top-p", "0.9", "--json"]));
     assert_eq!((few["prompt"].as_array().unwrap().len(), few["tokens"].as_array().unwrap().len()), (8, 3));
 
+    let ablations = json(&workshop.inspect("run", &["ablate", "--heads", "L0H0,L1H1", "--by", "zero", "--json"]));
+    let heads = summary["heads"].as_array().unwrap().len();
+    assert_eq!(ablations["alone"].as_array().unwrap().len(), heads);
+    let chosen = ablations["sets"].as_array().unwrap().last().unwrap();
+    assert_eq!((&chosen["name"], chosen["heads"][1].as_str()), (&serde_json::json!("chosen"), Some("L1H1")));
+    assert_ok(&workshop.inspect("run", &["ablate", "--by", "resample"]));
+    assert_one_line(&workshop.inspect("run", &["ablate", "--heads", "L7H0"]), 2, &["L7H0", "no such head"]);
+    let paths = json(&workshop.inspect("run", &["paths", "--json"]));
+    // The first layer and each of its heads, hidden from three inputs of the second.
+    assert_eq!(paths["paths"].as_array().unwrap().len(), 3 * (1 + heads / 2));
+    assert_ok(&workshop.inspect("run", &["paths"]));
+    let offsets = json(&workshop.inspect("run", &["offsets", "--json"]));
+    assert_eq!(offsets[1]["profile"].as_array().unwrap().len(), 12);
+    assert_eq!(offsets[1]["scores"]["induction"]["value"], summary["heads"][1]["scores"]["induction"]["value"]);
+
     let export = |arguments: &[&str]| workshop.inspect("run", &[&["export"], arguments].concat());
     assert_ok(&export(&["--to", "exported"]));
     assert!(workshop.path("exported/transformer_lens.safetensors").is_file());

@@ -9,7 +9,7 @@ use headlight_residual::{Generation, Sampling};
 use headlight_run::{HeadName, InputError, write_atomically};
 use headlight_trainer::{
     command_line::{self, Failure, print},
-    inspect::{ExportFormat, Inspection},
+    inspect::{ExportFormat, Inspection, offsets_text},
 };
 use serde::Serialize;
 
@@ -57,6 +57,8 @@ enum What {
     },
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
+    /// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
+    Offsets,
     /// What the model writes, token by token
     Generate {
         /// Token names with spaces between them [default: the first half of a sequence of the run's task]
@@ -145,6 +147,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         (What::Paths, json) => {
             inspection.paths().and_then(|paths| if json { to_json(&paths) } else { Ok(paths.text()) })
+        }
+        (What::Offsets, json) => {
+            inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
         }
         (What::Generate { prompt, tokens, temperature, top_k, top_p, seed, stop }, json) => {
             let sampling = Sampling { temperature: *temperature, top_k: *top_k, top_p: *top_p };

@@ -3,6 +3,7 @@
 mod causal;
 mod export;
 mod generate;
+mod offsets;
 
 use std::path::Path;
 
@@ -25,6 +26,7 @@ use crate::{
 pub use causal::{Ablations, Path as CausalPath, Paths, Without};
 pub use export::ExportFormat;
 pub use generate::Written;
+pub use offsets::{HeadOffsets, offsets_text};
 
 /// A run opened to be looked at.
 pub struct Inspection {
