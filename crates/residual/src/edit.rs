@@ -16,8 +16,8 @@ pub enum Edit {
     /// The activation plus a tensor; an axis of 1 holds for all (steering).
     Add(KeptTensor),
     /// Another tensor; an axis of 1 holds for all. With what a [`Capture`](crate::Capture) kept of another run, this
-    /// patches; at `hook_pattern`, it freezes a pattern; at `hook_q_input`, `hook_k_input` or `hook_v_input`, it gives a
-    /// layer other inputs for its queries, keys or values; with a mean over another batch, it mean-ablates.
+    /// patches; at `hook_pattern`, it freezes a pattern; at `hook_q_input`, `hook_k_input` or `hook_v_input`, it gives
+    /// a layer other inputs for its queries, keys or values; with a mean over another batch, it mean-ablates.
     Replace(KeptTensor),
     /// The mean over batch and positions of the activation itself (mean ablation); over the batch alone at
     /// `hook_attn_scores` and `hook_pattern`.

@@ -60,7 +60,8 @@ impl Probe for Leaves {
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
         let dims = activation.dims();
         let new = || Tensor::<1>::zeros([dims.iter().product::<usize>()], &activation.device()).require_grad();
-        // A norm whose readers get inputs of their own is passed once for each: they share the leaf, and gradients add up.
+        // A norm whose readers get inputs of their own is passed once for each: they share the leaf, and gradients add
+        // up.
         let leaf = match self.leaves.get(&site) {
             Some((leaf, known)) if *known == dims => leaf.clone(),
             _ => new(),

@@ -17,8 +17,8 @@ pub enum ProcessError {
 }
 
 impl Decoder {
-    /// Each norm's gain and bias go into the matrices that read it: `(x·gain + bias)·W + b = x·(gain·W) + (bias·W + b)`.
-    /// Norms keep gain 1 and bias 0; where biases appear that were not there, all projections of that kind get one. A
+    /// Each norm's gain and bias go into the matrices that read it:
+    /// `(x·gain + bias)·W + b = x·(gain·W) + (bias·W + b)`. Norms keep gain 1 and bias 0; where biases appear that were not there, all projections of that kind get one. A
     /// tied unembedding becomes a matrix of its own. The logits stay.
     ///
     /// # Errors

