@@ -62,7 +62,7 @@ pub use kept_tensor::KeptTensor;
 pub use leaves::Leaves;
 pub use norm::{LayerNorm, Norm, NormKind, RmsNorm};
 pub use positions::{Positions, sinusoids};
-pub use probe::{Capture, Interest, NoProbe, Probe, SwitchOff};
+pub use probe::{Capture, Interest, NoProbe, Probe};
 pub use process::ProcessError;
 pub use sampling::{Sampling, SamplingError};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
 
-use crate::{AttentionSite, KeptTensor, Site};
+use crate::{KeptTensor, Site};
 
 /// What a [`Probe`] wants with a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,42 +120,6 @@ impl Probe for Capture {
             self.kept.insert(site, activation.clone().into());
         }
         activation
-    }
-}
-
-/// Switches heads off: sets their blend of values to zero (zero ablation).
-#[derive(Debug, Clone, Default)]
-pub struct SwitchOff {
-    heads: Vec<(usize, usize)>,
-}
-
-impl SwitchOff {
-    /// `heads` are (layer, head).
-    #[must_use]
-    pub fn new(heads: &[(usize, usize)]) -> Self {
-        Self { heads: heads.to_vec() }
-    }
-}
-
-impl Probe for SwitchOff {
-    fn interest(&self, site: Site) -> Interest {
-        match site {
-            Site::Attention(layer, AttentionSite::Z) if self.heads.iter().any(|head| head.0 == layer) => {
-                Interest::Change
-            }
-            _ => Interest::Skip,
-        }
-    }
-
-    fn at<const D: usize>(&mut self, site: Site, z: Tensor<D>) -> Tensor<D> {
-        let dims = z.dims();
-        let [batch, pos, n_heads, width] = dims[..] else { return z };
-        let factors: Vec<f32> = (0..n_heads)
-            .map(|head| if site.layer().is_some_and(|layer| self.heads.contains(&(layer, head))) { 0.0 } else { 1.0 })
-            .collect();
-        let factors = Tensor::<1>::from_floats(factors.as_slice(), &z.device()).reshape([1, 1, n_heads, 1]);
-        let z: Tensor<4> = z.reshape([batch, pos, n_heads, width]);
-        (z * factors).reshape(dims)
     }
 }
 

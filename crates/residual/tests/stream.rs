@@ -5,8 +5,8 @@ mod common;
 use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, architectures, assert_close, config, model, models, plain, tokens, values};
 use headlight_residual::{
-    Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Initialization, Interest, NoProbe,
-    NormPlacement, NormSite, Probe, Site, SwitchOff, weights_from_bytes, weights_to_bytes,
+    Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Edit, Edits, Initialization, Interest,
+    NoProbe, NormPlacement, NormSite, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
 fn capture_all(model: &Decoder) -> (Capture, Tensor<3>) {
@@ -157,7 +157,8 @@ fn switching_a_head_off_takes_its_result_out_of_the_stream() {
         let (seen, _) = capture_all(&model);
         let last = LAYERS - 1;
         let mut off = Capture::new(&[Site::Block(last, BlockSite::AttnOut)], usize::MAX);
-        let _ = model.forward_probed(tokens(), &mut (SwitchOff::new(&[(last, 1)]), &mut off));
+        let switch = Edits::default().part(Site::Attention(last, AttentionSite::Z), Part::heads(&[1]), Edit::Zero);
+        let _ = model.forward_probed(tokens(), &mut (switch, &mut off));
         let head = seen.get::<4>(Site::Attention(last, AttentionSite::Result)).unwrap().narrow(2, 1, 1).squeeze_dim(2);
         let expected = seen.get::<3>(Site::Block(last, BlockSite::AttnOut)).unwrap() - head;
         assert_close(name, off.get(Site::Block(last, BlockSite::AttnOut)).unwrap(), expected);
@@ -191,6 +192,23 @@ fn a_capture_keeps_to_its_budget_and_names_what_it_dropped() {
     assert_eq!(capture.bytes(), bytes);
     assert!(capture.get::<3>(embed).is_some() && capture.get::<4>(pattern).is_none());
     assert_eq!(capture.dropped(), [pattern]);
+}
+
+#[test]
+fn of_everything_in_four_layers_what_is_kept_and_what_is_dropped_is_everything() {
+    let model = model(&DecoderConfig { n_layers: 4, ..config(Some(plain(Activation::Gelu))) });
+    let sites = model.sites();
+    let mut all = Capture::new(&sites, usize::MAX);
+    let _ = model.forward_probed(tokens(), &mut all);
+    assert!(all.dropped().is_empty());
+    let budget = all.bytes() / 3;
+    let mut some = Capture::new(&sites, budget);
+    let _ = model.forward_probed(tokens(), &mut some);
+    assert!(some.bytes() <= budget && some.bytes() > budget / 2, "{} of {budget}", some.bytes());
+    for site in sites {
+        let (kept, dropped) = (some.tensor_at(site).is_some(), some.dropped().contains(&site));
+        assert!(kept != dropped, "{site}: kept {kept}, named as dropped {dropped}");
+    }
 }
 
 #[test]
