@@ -51,14 +51,35 @@ impl Behaviour {
         self.inputs.clone()
     }
 
+    /// The targets, `[batch, pos]`.
+    #[must_use]
+    pub fn targets(&self) -> Tensor<2, Int> {
+        let ids: Vec<i32> = self.targets.iter().flatten().map(|&token| token as i32).collect();
+        Tensor::from_data(TensorData::new(ids, self.inputs.dims()), &self.inputs.device())
+    }
+
+    /// 1 for each target that counts, else 0: `[batch, pos]`.
+    #[must_use]
+    pub fn scored(&self) -> Tensor<2> {
+        let scored: Vec<f32> = self.scored.iter().flatten().map(|&scored| f32::from(u8::from(scored))).collect();
+        Tensor::from_data(TensorData::new(scored, self.inputs.dims()), &self.inputs.device())
+    }
+
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
     #[must_use]
     pub fn measure<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Performance {
-        let logits = model.forward_probed(self.inputs(), probe);
-        let [batch, positions, _] = logits.dims();
+        self.performance(model.forward_probed(self.inputs(), probe))
+    }
+
+    /// How well these logits do it.
+    ///
+    /// # Shapes
+    /// - logits: `[batch, pos, vocabulary]`
+    #[must_use]
+    pub fn performance(&self, logits: Tensor<3>) -> Performance {
+        let [_, positions, _] = logits.dims();
         let guesses: Vec<i64> = logits.clone().argmax(2).into_data().iter::<i64>().collect();
-        let ids: Vec<i32> = self.targets.iter().flatten().map(|&token| token as i32).collect();
-        let ids = Tensor::<3, Int>::from_data(TensorData::new(ids, [batch, positions, 1]), &logits.device());
+        let ids = self.targets().unsqueeze_dim::<3>(2);
         let paid: Vec<f64> = log_softmax(logits, 2).gather(2, ids).into_data().iter::<f64>().map(|x| -x).collect();
 
         let (mut right, mut losses, mut elsewhere) = (Vec::new(), Share::default(), Share::default());

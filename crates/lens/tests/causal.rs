@@ -4,7 +4,10 @@ mod common;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{LENGTH, hand_built, sequences};
-use headlight_lens::{Ablation, Behaviour, Input, ablate, all_heads, matched_sets, minimal_set, path_test};
+use headlight_lens::{
+    Ablation, Behaviour, Input, ablate, all_heads, direct_logit_attribution, logit_lens, matched_sets, minimal_set,
+    path_test,
+};
 use headlight_run::HeadName;
 
 /// To continue the second copy: targets 6, 7 and 8.
@@ -81,4 +84,33 @@ fn matched_sets_are_other_heads_as_many_and_different() {
     assert_eq!(matched_sets(&model, &[head("L1H0"), head("L0H0")], 5, 1), [[head("L0H1"), head("L1H1")]]);
     assert!(matched_sets(&model, &all_heads(&model)[..3], 5, 1).is_empty(), "one head is too few for three");
     assert!(matched_sets(&model, &[], 5, 1).is_empty());
+}
+
+#[test]
+fn the_lens_sees_the_answer_only_after_the_head_that_gives_it() {
+    let (model, induction) = (hand_built(), induction());
+    let depths = logit_lens(&model, &induction);
+    let places: Vec<&str> = depths.iter().map(|depth| depth.site.as_str()).collect();
+    let expected = ["blocks.0.hook_resid_pre", "blocks.0.hook_resid_post", "blocks.1.hook_resid_post"];
+    assert_eq!(places, expected);
+    // Before the second layer the stream holds the current token.
+    assert_eq!(depths.iter().map(|depth| depth.performance.accuracy).collect::<Vec<_>>(), [0.0, 0.0, 1.0]);
+    assert_eq!(depths[2].performance, ablate(&model, &induction, &[], Ablation::Zero));
+}
+
+#[test]
+fn contributions_add_up_to_the_logit_and_name_the_head() {
+    let (model, induction) = (hand_built(), induction());
+    let parts = direct_logit_attribution(&model, &induction).unwrap();
+    let of = |name: &str| parts.iter().find(|part| part.name == name).unwrap().logit;
+    assert!(of("L0H1").abs() < 1e-6 && of("L1H1").abs() < 1e-6, "what writes nothing says nothing");
+    assert!(of("L1H0") > 5.0 * of("L0H0").abs().max(of("embedding").abs()), "{parts:?}");
+
+    let logits = model.forward(induction.inputs());
+    let centred = logits.clone() - logits.mean_dim(2);
+    let right = centred.gather(2, induction.targets().unsqueeze_dim::<3>(2)).squeeze_dim::<2>(2);
+    let scored = induction.scored();
+    let mean = (right * scored.clone()).sum().into_scalar::<f32>() / scored.sum().into_scalar::<f32>();
+    let sum: f64 = parts.iter().map(|part| part.logit).sum();
+    assert!((sum - f64::from(mean)).abs() < 1e-5 * f64::from(mean).abs().max(1.0), "{sum}, not {mean}");
 }

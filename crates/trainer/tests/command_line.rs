@@ -287,6 +287,10 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     // The first layer and each of its heads, hidden from three inputs of the second.
     assert_eq!(paths["paths"].as_array().unwrap().len(), 3 * (1 + heads / 2));
     assert_ok(&workshop.inspect("run", &["paths"]));
+    let lens = json(&workshop.inspect("run", &["lens", "--json"]));
+    assert_eq!(lens["depths"][2]["site"], "blocks.1.hook_resid_post");
+    assert_eq!(lens["depths"][2]["performance"], ablations["untouched"]);
+    assert_ok(&workshop.inspect("run", &["lens"]));
     let offsets = json(&workshop.inspect("run", &["offsets", "--json"]));
     assert_eq!(offsets[1]["profile"].as_array().unwrap().len(), 12);
     assert_eq!(offsets[1]["scores"]["induction"]["value"], summary["heads"][1]["scores"]["induction"]["value"]);

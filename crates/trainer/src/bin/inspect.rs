@@ -57,6 +57,8 @@ enum What {
     },
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
+    /// What the stream says at each depth, and which parts say it
+    Lens,
     /// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
     Offsets,
     /// What the model writes, token by token
@@ -148,6 +150,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         (What::Paths, json) => {
             inspection.paths().and_then(|paths| if json { to_json(&paths) } else { Ok(paths.text()) })
         }
+        (What::Lens, json) => inspection.lens().and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) }),
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
         }

@@ -146,7 +146,7 @@ impl Inspection {
     }
 
     /// The run's model and its task.
-    fn behaviour(&self) -> Result<(Decoder, Behaviour), InputError> {
+    pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), InputError> {
         let ModelParts { model, .. } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::validation(&*task, self.config.seed);
@@ -228,7 +228,8 @@ fn accuracy(performance: &Performance) -> String {
     format!("{:.3}±{:.3}", performance.accuracy, (performance.high - performance.low) / 2.0)
 }
 
-fn cells(performance: &Performance) -> Vec<String> {
+/// Accuracy, loss, loss elsewhere.
+pub(super) fn cells(performance: &Performance) -> Vec<String> {
     let elsewhere = performance.loss_elsewhere.map_or_else(|| "–".to_owned(), |loss| format!("{loss:.3}"));
     vec![accuracy(performance), format!("{:.3}", performance.loss), elsewhere]
 }

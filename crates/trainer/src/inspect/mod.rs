@@ -3,6 +3,7 @@
 mod causal;
 mod export;
 mod generate;
+mod lens;
 mod offsets;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ use crate::{
 pub use causal::{Ablations, Path as CausalPath, Paths, Without};
 pub use export::ExportFormat;
 pub use generate::Written;
+pub use lens::Lens;
 pub use offsets::{HeadOffsets, offsets_text};
 
 /// A run opened to be looked at.
