@@ -1,7 +1,8 @@
 //! How well each head follows each gold relation, as a table.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 use headlight_run::{HeadName, RelationScore, RelationScores};
+
+use crate::plain_table;
 
 /// One line per relation, one column per head, and what the scores are measured against: uniform attention, and the
 /// largest that any head gives at the same distances to words that are no source. Empty if there are no relations.
@@ -10,22 +11,16 @@ pub fn relations_table(heads: &[(HeadName, &RelationScores)]) -> String {
     let Some((_, first)) = heads.first().filter(|(_, relations)| !relations.is_empty()) else {
         return String::new();
     };
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec!["relation".to_owned(), "pairs".to_owned()];
     header.extend(heads.iter().map(|(head, _)| head.to_string()));
     header.extend(["uniform", "distance"].map(String::from));
-    table.set_header(header);
-    for (name, RelationScore { score, rows, .. }) in *first {
+    let row = |(name, RelationScore { score, rows, .. }): (&String, &RelationScore)| {
         let of_heads = || heads.iter().filter_map(|(_, relations)| relations.get(name));
         let mut row = vec![name.clone(), rows.to_string()];
         row.extend(of_heads().map(|relation| format!("{:.2}", relation.score.value)));
         let distance = of_heads().map(|relation| relation.distance_null).fold(0.0, f64::max);
         row.extend([score.null, distance].map(|null| format!("{null:.2}")));
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt()
+        row
+    };
+    plain_table(&header, first.iter().map(row))
 }
