@@ -5,6 +5,7 @@ mod export;
 mod generate;
 mod lens;
 mod offsets;
+mod phases;
 
 use std::path::Path;
 
@@ -29,6 +30,7 @@ pub use export::ExportFormat;
 pub use generate::Written;
 pub use lens::Lens;
 pub use offsets::{HeadOffsets, offsets_text};
+pub use phases::Phases;
 
 /// A run opened to be looked at.
 pub struct Inspection {
