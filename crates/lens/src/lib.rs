@@ -18,6 +18,7 @@ mod path;
 mod relation;
 mod role;
 mod score;
+mod spread;
 mod value_weighted;
 
 pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set};
@@ -31,4 +32,5 @@ pub use path::{Input, path_test};
 pub use relation::{Relation, score_relations};
 pub use role::Role;
 pub use score::{ENTROPY, LayerPattern, score_layer};
+pub use spread::spread;
 pub use value_weighted::value_weighted;

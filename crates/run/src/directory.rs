@@ -156,6 +156,14 @@ impl RunDirectory {
         self.read_rows("metrics.jsonl")
     }
 
+    /// All rows of `events.jsonl`; none where nothing has happened.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
+    }
+
     /// All rows of `heads.jsonl`.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ mod parse;
 mod patterns;
 mod preset;
 mod rows;
+mod seeds;
 mod task_config;
 
 pub use atomic::write_atomically;
@@ -24,6 +25,7 @@ pub use rows::{
     Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, RelationScore, RelationScores,
     Score, Scores, SequenceKind, Summary, TimingRow,
 };
+pub use seeds::{NoSeeds, Seeds, SeedsSummary, Spread};
 pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
     RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
