@@ -5,10 +5,14 @@
 //!
 //! What a head is used as is another question. [`ablate`] takes heads away, alone or in sets; [`path_test`] hides what
 //! they wrote from one input of a later layer. Both are measured on a [`Behaviour`].
+//!
+//! What a head could do on any sequence stands in its weights: [`Circuits`].
 
 mod ablation;
 mod behaviour;
 mod bootstrap;
+mod circuit;
+mod detect_head;
 mod distance;
 mod logit_lens;
 mod measure;
@@ -21,6 +25,11 @@ mod value_weighted;
 
 pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set};
 pub use behaviour::{Behaviour, Performance};
+pub use circuit::{
+    AgainstRandom, CircuitError, Circuits, Composition, Direction, End, Entry, FactoredMatrix, FavouriteDistance,
+    Random, Svd, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
+};
+pub use detect_head::{DetectHead, detect_head};
 pub use distance::{MEAN_DISTANCE, mean_distance};
 pub use logit_lens::{Contribution, Depth, direct_logit_attribution, logit_lens};
 pub use measure::Measure;
