@@ -7,10 +7,16 @@
 //! heads look where they looked; [`path_test`] hides what they wrote from one input of a later layer. All are measured on
 //! a [`Behaviour`]. [`Patching`] puts activations of one prompt into another, [`swap_follow`] changes what the context
 //! says and asks whether the prediction goes along.
+//! What a head is used as is another question. [`ablate`] takes heads away, alone or in sets; [`path_test`] hides what
+//! they wrote from one input of a later layer. Both are measured on a [`Behaviour`].
+//!
+//! What a head could do on any sequence stands in its weights: [`Circuits`].
 
 mod ablation;
 mod behaviour;
 mod bootstrap;
+mod circuit;
+mod detect_head;
 mod distance;
 mod in_context;
 mod frozen;
@@ -30,6 +36,11 @@ mod value_weighted;
 pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set};
 pub use behaviour::{Behaviour, Performance};
 pub use bootstrap::Estimate;
+pub use circuit::{
+    AgainstRandom, CircuitError, Circuits, Composition, Direction, End, Entry, FactoredMatrix, FavouriteDistance,
+    Random, Svd, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
+};
+pub use detect_head::{DetectHead, detect_head};
 pub use distance::{MEAN_DISTANCE, mean_distance};
 pub use in_context::{Quarters, half_way};
 pub use frozen::{ablate_frozen, heads_after};

@@ -9,7 +9,7 @@ use headlight_residual::{Generation, Sampling};
 use headlight_run::{HeadName, InputError, write_atomically};
 use headlight_trainer::{
     command_line::{self, Failure, print},
-    inspect::{ExportFormat, Inspection, offsets_text},
+    inspect::{ExportFormat, Inspection, detect_text, offsets_text},
 };
 use serde::Serialize;
 
@@ -58,7 +58,23 @@ enum What {
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
     /// What the stream says at each depth, and which parts say it
-    Lens,
+    Lens {
+        /// Token names with spaces between them, for a text some text [default: sequences of the run's task]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
+    /// What the heads' weights do by themselves: copying, positions, who fits whom
+    Circuits {
+        /// This head token by token too, written L1H0
+        #[arg(long)]
+        head: Option<HeadName>,
+    },
+    /// The numbers of TransformerLens' detect_head, for comparison
+    Detect {
+        /// Token names with spaces between them, for a text some text [default: the probe]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
     /// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
     Offsets,
     /// When what formed: levels of the loss, half-way steps, the loss by position
@@ -152,7 +168,16 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         (What::Paths, json) => {
             inspection.paths().and_then(|paths| if json { to_json(&paths) } else { Ok(paths.text()) })
         }
-        (What::Lens, json) => inspection.lens().and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) }),
+        (What::Lens { prompt }, json) => {
+            inspection.lens(prompt.as_deref()).and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) })
+        }
+        (What::Circuits { head }, json) => {
+            inspection.circuits(*head).and_then(|tables| if json { to_json(&tables) } else { Ok(tables.text()) })
+        }
+        (What::Detect { prompt }, json) => {
+            let heads = inspection.detect(prompt.as_deref());
+            heads.and_then(|heads| if json { to_json(&heads) } else { Ok(detect_text(&heads)) })
+        }
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
         }

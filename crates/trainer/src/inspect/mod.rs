@@ -1,6 +1,8 @@
 //! What `inspect` shows of a finished run.
 
 mod causal;
+mod circuits;
+mod detect;
 mod export;
 mod generate;
 mod lens;
@@ -26,6 +28,8 @@ use crate::{
 };
 
 pub use causal::{Ablations, Path as CausalPath, Paths, Without};
+pub use circuits::{ChosenHead, CircuitTables, ComposedHeads, HeadCircuits, NamedDirection, TokenTable};
+pub use detect::{DetectedHead, detect_text};
 pub use export::ExportFormat;
 pub use generate::Written;
 pub use lens::Lens;
