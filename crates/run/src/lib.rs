@@ -13,6 +13,7 @@ mod patterns;
 mod preset;
 mod rows;
 mod task_config;
+mod tensorboard;
 
 pub use atomic::write_atomically;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
