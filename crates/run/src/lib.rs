@@ -14,6 +14,7 @@ mod preset;
 mod rows;
 mod seeds;
 mod task_config;
+mod tensorboard;
 
 pub use atomic::write_atomically;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
