@@ -8,6 +8,7 @@ mod generate;
 mod lens;
 mod offsets;
 mod phases;
+mod uses;
 
 use std::path::Path;
 
@@ -35,6 +36,7 @@ pub use generate::Written;
 pub use lens::Lens;
 pub use offsets::{HeadOffsets, offsets_text};
 pub use phases::Phases;
+use uses::uses_text;
 
 /// A run opened to be looked at.
 pub struct Inspection {
@@ -103,9 +105,18 @@ impl Inspection {
     pub fn heads_text(&self) -> Result<String, InputError> {
         let rows = self.run.heads()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
+        let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
         let lines = |step, kind| {
             let of = |row: &&HeadRow| row.step == step && row.on == kind;
-            let line = |row: &HeadRow| HeadLine { head: row.head, role: row.role.clone(), scores: row.scores.clone() };
+            let line = |row: &HeadRow| HeadLine {
+                head: row.head,
+                role: row.role.clone(),
+                used_as: uses
+                    .as_ref()
+                    .filter(|uses| row.role.is_some() && uses.step == step)
+                    .map(|uses| uses.used_as(row.head)),
+                scores: row.scores.clone(),
+            };
             rows.iter().filter(of).map(line).collect::<Vec<_>>()
         };
         let table =
@@ -116,10 +127,12 @@ impl Inspection {
              The same heads on the run's own task, {}. A task can make a head look like what it is not.\n\n{}\n\n\
              value±half of the 95 % interval; uniform: what even attention scores on the same rows; step 0: the highest\n\
              of all heads before training. A role is the score furthest on the way from uniform to ceiling, if past half.\n\n\
+             {}\n\n\
              Mean attention distance by layer in tokens, on the probe {}, on the task {}.{}",
             table(SequenceKind::Probe),
             self.config.task.name(),
             table(SequenceKind::Task),
+            uses.as_ref().map_or_else(String::new, uses_text),
             distances_text(&lines(last, SequenceKind::Probe)),
             distances_text(&lines(last, SequenceKind::Task)),
             relations_text(&rows, last),
@@ -249,6 +262,7 @@ impl Elsewhere {
         let line = |head: &HeadSummary| HeadLine {
             head: head.head,
             role: Some(head.role.clone()),
+            used_as: None,
             scores: head.scores.clone(),
         };
         let lines: Vec<HeadLine> = self.heads.iter().map(line).collect();
