@@ -46,7 +46,7 @@ pub use in_context::{Quarters, half_way};
 pub use logit_lens::{Contribution, Depth, direct_logit_attribution, logit_lens};
 pub use measure::Measure;
 pub use offset_profile::{Offset, offset_profile};
-pub use patching::{Patched, Patching, Place, SameAnswer, patch_heads};
+pub use patching::{Patched, Patching, Place, SameAnswer};
 pub use path::{Input, path_test, path_tests};
 pub use relation::{Relation, score_relations};
 pub use role::Role;

@@ -19,9 +19,9 @@ pub struct HeadLine {
 /// One line per head, one column per score, and below them what each score is measured against.
 ///
 /// A cell is `value±half`, half the width of the 95 % interval. `names` are the scores to show, in this order;
-/// `before` are the same heads before training.
+/// `references` are the same heads under conditions in which they should find nothing, of which the highest is shown.
 #[must_use]
-pub fn heads_table(names: &[&str], lines: &[HeadLine], before: &[HeadLine]) -> String {
+pub fn heads_table(names: &[&str], lines: &[HeadLine], references: &[(&str, Vec<HeadLine>)]) -> String {
     let has_roles = lines.iter().any(|line| line.role.is_some());
     let has_uses = lines.iter().any(|line| line.used_as.is_some());
 
@@ -48,9 +48,9 @@ pub fn heads_table(names: &[&str], lines: &[HeadLine], before: &[HeadLine]) -> S
     };
     let any = |name: &str, of: fn(&Score) -> f64| lines.iter().find_map(|line| line.scores.get(name)).map(of);
     reference("uniform", &|name| any(name, |score| score.null));
-    if !before.is_empty() {
-        reference("step 0", &|name| {
-            before.iter().filter_map(|line| line.scores.get(name)).map(|score| score.value).reduce(f64::max)
+    for (title, lines) in references.iter().filter(|(_, lines)| !lines.is_empty()) {
+        reference(title, &|name| {
+            lines.iter().filter_map(|line| line.scores.get(name)).map(|score| score.value).reduce(f64::max)
         });
     }
     reference("ceiling", &|name| any(name, |score| score.ceiling));

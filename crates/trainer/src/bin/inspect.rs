@@ -9,7 +9,7 @@ use headlight_residual::{Generation, Sampling};
 use headlight_run::{HeadName, InputError, write_atomically};
 use headlight_trainer::{
     command_line::{self, Failure, print},
-    inspect::{ExportFormat, Inspection, detect_text, offsets_text},
+    inspect::{ExportFormat, Inspection, detect_text, offsets_text, swaps_text},
 };
 use serde::Serialize;
 
@@ -57,6 +57,20 @@ enum What {
     },
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
+    /// Where in the model the difference between two prompts lives: activations of one put into the other
+    Patch {
+        /// Token names with spaces between them, for a text some text [default: made from the probe]
+        #[arg(long)]
+        prompt: Option<String>,
+        /// As many tokens with another answer [default: what followed the last token before is replaced]
+        #[arg(long, requires = "prompt")]
+        corrupted: Option<String>,
+        /// The position whose next token is the answer, counted from 0 [default: the last]
+        #[arg(long, requires = "prompt")]
+        position: Option<usize>,
+    },
+    /// Whether predictions follow when the context says that another token came next
+    Swap,
     /// What the stream says at each depth, and which parts say it
     Lens {
         /// Token names with spaces between them, for a text some text [default: sequences of the run's task]
@@ -156,7 +170,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let inspection = Inspection::open(&arguments.run, &arguments.device).map_err(Failure::Input)?;
     let text = match (arguments.what.as_ref().unwrap_or(&What::Heads), arguments.json) {
         (What::Heads, false) => inspection.heads_text(),
-        (What::Heads, true) => inspection.summary().and_then(|summary| to_json(&summary.heads)),
+        (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
         (What::Pattern { head, prompt }, json) => {
             let pattern = inspection.pattern(*head, prompt.as_deref());
             pattern.and_then(|pattern| if json { to_json(&pattern) } else { Ok(pattern.draw(ink())) })
@@ -177,6 +191,13 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         (What::Detect { prompt }, json) => {
             let heads = inspection.detect(prompt.as_deref());
             heads.and_then(|heads| if json { to_json(&heads) } else { Ok(detect_text(&heads)) })
+        }
+        (What::Patch { prompt, corrupted, position }, json) => {
+            let patch = inspection.patch(prompt.as_deref(), corrupted.as_deref(), *position);
+            patch.and_then(|patch| if json { to_json(&patch) } else { Ok(patch.text()) })
+        }
+        (What::Swap, json) => {
+            inspection.swaps().and_then(|swaps| if json { to_json(&swaps) } else { Ok(swaps_text(&swaps)) })
         }
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
