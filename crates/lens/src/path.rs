@@ -5,7 +5,7 @@ use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, Edit, Edits
 use headlight_run::HeadName;
 use serde::Serialize;
 
-use crate::{Behaviour, Performance};
+use crate::{Behaviour, Performance, ablation::by_layer};
 
 /// An input of an attention layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -48,21 +48,36 @@ pub fn path_test(
     reader: usize,
     input: Input,
 ) -> Option<Performance> {
+    let hidden = hidden(model, behaviour, writers, reader)?;
+    Some(behaviour.measure(model, &mut Edits::default().at(input.site(reader), hidden)))
+}
+
+/// [`path_test`] of all three inputs, in the order of [`Input::ALL`]; what the writers wrote is looked up once.
+#[must_use]
+pub fn path_tests(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    writers: &[HeadName],
+    reader: usize,
+) -> Option<[Performance; 3]> {
+    let hidden = hidden(model, behaviour, writers, reader)?;
+    let through = |input: Input| behaviour.measure(model, &mut Edits::default().at(input.site(reader), hidden.clone()));
+    Some(Input::ALL.map(through))
+}
+
+/// What turns the stream into one in which `writers` put their mean.
+fn hidden(model: &Decoder, behaviour: &Behaviour, writers: &[HeadName], reader: usize) -> Option<Edit> {
     let before = writers.iter().all(|head| head.layer < reader);
     if model.config().norm_placement == NormPlacement::Post || !before || reader >= model.blocks.len() {
         return None;
     }
-    let mut layers: Vec<usize> = writers.iter().map(|head| head.layer).collect();
-    layers.sort_unstable();
-    layers.dedup();
     let site = |layer| Site::Attention(layer, AttentionSite::Result);
-    let mut seen = Capture::new(&layers.iter().map(|&layer| site(layer)).collect::<Vec<_>>(), usize::MAX);
+    let sites: Vec<Site> = by_layer(writers).into_keys().map(site).collect();
+    let mut seen = Capture::new(&sites, usize::MAX);
     let _ = model.forward_probed(behaviour.inputs(), &mut seen);
     let written = |head: &HeadName| -> Option<Tensor<3>> {
         Some(seen.get::<4>(site(head.layer))?.narrow(2, head.head, 1).squeeze_dim(2))
     };
     let sum = writers.iter().filter_map(written).reduce(|sum, more| sum + more)?;
-    let change = sum.clone().mean_dim(0).mean_dim(1) - sum;
-    let mut edits = Edits::default().at(input.site(reader), Edit::Add(KeptTensor::from(change)));
-    Some(behaviour.measure(model, &mut edits))
+    Some(Edit::Add(KeptTensor::from(sum.clone().mean_dim(0).mean_dim(1) - sum)))
 }

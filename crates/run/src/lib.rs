@@ -12,7 +12,9 @@ mod parse;
 mod patterns;
 mod preset;
 mod rows;
+mod seeds;
 mod task_config;
+mod tensorboard;
 
 pub use atomic::write_atomically;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
@@ -24,6 +26,7 @@ pub use rows::{
     Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, RelationScore, RelationScores,
     Score, Scores, SequenceKind, Summary, TimingRow,
 };
+pub use seeds::{NoSeeds, Seeds, SeedsSummary, Spread};
 pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
     RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,

@@ -245,6 +245,7 @@ fn write_measured(
         validation: measured.evaluation.loss,
         accuracy: measured.evaluation.accuracy,
         exact: measured.evaluation.exact,
+        in_context: measured.evaluation.in_context,
         training_accuracy: measured.training_accuracy,
         breakdown: measured.evaluation.breakdown.clone(),
         learning_rate: update.map(|(_, rate)| rate),

@@ -77,6 +77,8 @@ enum What {
     },
     /// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
     Offsets,
+    /// When what formed: levels of the loss, half-way steps, the loss by position
+    Phases,
     /// What the model writes, token by token
     Generate {
         /// Token names with spaces between them [default: the first half of a sequence of the run's task]
@@ -178,6 +180,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
+        }
+        (What::Phases, json) => {
+            inspection.phases().and_then(|phases| if json { to_json(&phases) } else { Ok(phases.text()) })
         }
         (What::Generate { prompt, tokens, temperature, top_k, top_p, seed, stop }, json) => {
             let sampling = Sampling { temperature: *temperature, top_k: *top_k, top_p: *top_p };

@@ -7,6 +7,7 @@ mod export;
 mod generate;
 mod lens;
 mod offsets;
+mod phases;
 
 use std::path::Path;
 
@@ -33,6 +34,7 @@ pub use export::ExportFormat;
 pub use generate::Written;
 pub use lens::Lens;
 pub use offsets::{HeadOffsets, offsets_text};
+pub use phases::Phases;
 
 /// A run opened to be looked at.
 pub struct Inspection {
