@@ -33,9 +33,6 @@ pub struct Composition {
 /// compose with none.
 ///
 /// A high score says that two heads fit, not that the model uses it: see [`path_test`](crate::path_test).
-///
-/// # Panics
-/// If there are fewer than 2 draws.
 #[must_use]
 pub fn compositions(circuits: &Circuits, draws: usize, seed: u64) -> Vec<Composition> {
     let heads = circuits.heads();

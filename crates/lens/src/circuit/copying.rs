@@ -2,8 +2,8 @@
 
 use super::{Circuits, FactoredMatrix, Random, random::Draws};
 
-/// Eigenvalues below this share of what the factors could give are rounding.
-const ROUNDING: f64 = 1e-6;
+/// Eigenvalues below this share of the largest that the factors could give are rounding.
+const ROUNDING: f64 = 1e-8;
 
 /// `Σλ / Σ|λ|` over the eigenvalues of a full OV circuit (Elhage et al. 2021, "Summarizing OV/QK matrices"): 1 where
 /// looking at a token makes it, or a mix of tokens it belongs to, more likely, −1 where less. The ceiling is 1, the null
@@ -25,14 +25,12 @@ pub fn copying_by_eigenvalues(full_ov: &FactoredMatrix) -> Option<f64> {
     let sizes: f64 = eigenvalues.iter().map(|value| value.norm()).sum();
     // Complex ones come in pairs: the sum is real.
     let sum: f64 = eigenvalues.iter().map(|value| value.re).sum();
-    (sizes > ROUNDING * full_ov.norm_of_factors()).then(|| sum / sizes)
+    (sizes > ROUNDING * full_ov.bound()).then(|| sum / sizes)
 }
 
 /// [`copying_by_eigenvalues`] of `W_E·A·B·W_U` with the model's own embedding and unembedding, A and B random matrices of
 /// the shapes of a head's `W_V` and `W_O`. Its mean is 0, its deviation what counts: few eigenvalues can agree by chance.
-///
-/// # Panics
-/// If there are fewer than 2 draws or the model has no head.
+/// It takes two draws to have one.
 #[must_use]
 pub fn random_copying(circuits: &Circuits, draws: usize, seed: u64) -> Random {
     let head = circuits.heads()[0];

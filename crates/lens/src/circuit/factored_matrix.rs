@@ -27,6 +27,8 @@ const MOST_ROWS: usize = 4096;
 pub struct FactoredMatrix {
     left: Mat<f64>,
     right: Mat<f64>,
+    /// The product of the norms of all that was multiplied into it.
+    bound: f64,
 }
 
 /// A cell and what is in it.
@@ -60,7 +62,7 @@ impl FactoredMatrix {
     pub fn new(left: Mat<f64>, right: Mat<f64>) -> Self {
         let (l, r) = ((left.nrows(), left.ncols()), (right.nrows(), right.ncols()));
         assert_eq!(l.1, r.0, "factors of shapes {l:?} and {r:?}");
-        Self { left, right }
+        Self { bound: left.norm_l2() * right.norm_l2(), left, right }
     }
 
     /// The number of rows.
@@ -78,23 +80,28 @@ impl FactoredMatrix {
     /// `Mᵀ`
     #[must_use]
     pub fn transpose(&self) -> Self {
-        Self { left: self.right.transpose().to_owned(), right: self.left.transpose().to_owned() }
+        Self { left: self.right.transpose().to_owned(), right: self.left.transpose().to_owned(), bound: self.bound }
     }
 
     /// `before·M·after`
     #[must_use]
     pub fn between(&self, before: MatRef<'_, f64>, after: MatRef<'_, f64>) -> Self {
-        Self { left: before * &self.left, right: &self.right * after }
+        Self {
+            left: before * &self.left,
+            right: &self.right * after,
+            bound: before.norm_l2() * self.bound * after.norm_l2(),
+        }
     }
 
     /// `M·other`, of the smaller inner size of the two.
     #[must_use]
     pub fn times(&self, other: &Self) -> Self {
         let core = &self.right * &other.left;
+        let bound = self.bound * other.bound;
         if core.nrows() <= core.ncols() {
-            Self { left: self.left.clone(), right: core * &other.right }
+            Self { left: self.left.clone(), right: core * &other.right, bound }
         } else {
-            Self { left: &self.left * core, right: other.right.clone() }
+            Self { left: &self.left * core, right: other.right.clone(), bound }
         }
     }
 
@@ -104,10 +111,11 @@ impl FactoredMatrix {
         (self.left.qr().thin_R() * &self.right).norm_l2()
     }
 
-    /// `‖left‖·‖right‖`, which no norm of the product exceeds: what rounding errors are measured by.
+    /// The product of the Frobenius norms of all that was multiplied into it, which its own does not exceed. A matrix far
+    /// smaller is 0 but for rounding.
     #[must_use]
-    pub fn norm_of_factors(&self) -> f64 {
-        self.left.norm_l2() * self.right.norm_l2()
+    pub fn bound(&self) -> f64 {
+        self.bound
     }
 
     /// The eigenvalues of `right·left`: those of `M`, but for zeros.
@@ -195,7 +203,7 @@ impl FactoredMatrix {
     pub fn diagonal_is_largest(&self) -> f64 {
         let step = self.rows().div_ceil(MOST_ROWS).max(1);
         let chosen = Mat::from_fn(self.rows().div_ceil(step), self.left.ncols(), |i, j| self.left[(i * step, j)]);
-        let chosen = Self { left: chosen, right: self.right.clone() };
+        let chosen = Self { left: chosen, right: self.right.clone(), bound: self.bound };
         let mut count = 0;
         chosen.for_each_row(|i, values| {
             let own = i * step;

@@ -129,10 +129,12 @@ impl Inspection {
         });
         Ok(CircuitTables {
             positions: match model.config().positions {
-                Positions::Rotary { .. } => "queries and keys rotate: QK is that of distance 0",
-                Positions::Alibi => "scores also fall with distance, whatever the tokens",
-                Positions::Learned | Positions::Sinusoidal => "positions are in the stream, beside the tokens",
-                Positions::None => "nothing but the tokens",
+                Positions::Rotary { .. } => "Queries and keys rotate: QK is that of distance 0.",
+                Positions::Alibi => "Scores also fall with distance, whatever the tokens.",
+                Positions::Learned | Positions::Sinusoidal => {
+                    "Positions are in the stream beside the tokens, so scores depend on both."
+                }
+                Positions::None => "Scores depend on tokens alone.",
             },
             random_copying: random,
             own_token_null: 1.0 / circuits.vocabulary() as f64,
@@ -182,14 +184,15 @@ impl CircuitTables {
     #[must_use]
     pub fn text(&self) -> String {
         let tables = format!(
-            "Circuits in the weights, norm gains folded in. Scores depend on positions too: {}.\n\n{}\n\n\
+            "Circuits in the weights, norm gains folded in. {}\n\n{}\n\n\
              copying: Σλ/Σ|λ| over the eigenvalues of W_E·W_OV·W_U, from −1 to 1; z against {DRAWS} random heads.\n\
              own token: the share of tokens that the head, looking at them, makes likelier than every other.\n\
              looks back: where most rows of W_pos·W_QK·W_posᵀ have their largest score, and which share of rows; in\n\
              brackets the share that scores in no order have at this distance.\n\n{}\n\n\
-             Σ of squares in W_OV·W_QK, W_OV·W_QKᵀ, W_OV·W_OV', as a share of what both have, under a root; ceiling 1.\n\
-             turned: the same two matrices, turned at random against each other {DRAWS} times. own token: the share of\n\
-             tokens that look above all for themselves in what the writer put into keys; by chance {}.\n\
+             composition: ‖W_OV·M‖ / (‖W_OV‖·‖M‖), at most 1; W_OV the writer's, M the reader's W_QK for its queries, W_QKᵀ\n\
+             for its keys, W_OV for its values. turned: both matrices turned at random against each other, {DRAWS} times.\n\
+             own token: the share of tokens that look above all for themselves in what the writer put into keys; by\n\
+             chance {}.\n\
              That two heads fit does not show that they are used so: see paths.",
             self.positions,
             self.heads_table(),
