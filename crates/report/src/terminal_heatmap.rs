@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use anstyle::{RgbColor, Style};
 
+use crate::colour::colour;
+
 /// One head's pattern on one sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Heatmap<'a> {
@@ -26,10 +28,6 @@ pub enum Ink {
 
 /// From weight 0 to weight 1.
 const CHARACTERS: [char; 10] = ['.', ':', '-', '=', '+', 'o', '*', 'x', '%', '@'];
-
-/// Anchors of cividis (Nuñez et al. 2018): even steps of lightness, the same for colour-blind eyes.
-const COLOURS: [[u8; 3]; 6] =
-    [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
 
 /// A label longer than this is cut.
 const LONGEST_LABEL: usize = 12;
@@ -76,7 +74,8 @@ impl Heatmap<'_> {
 fn cell(out: &mut String, weight: f32, ink: Ink) {
     match ink {
         Ink::Colour => {
-            let style = Style::new().bg_color(Some(colour(weight).into()));
+            let [r, g, b] = colour(weight);
+            let style = Style::new().bg_color(Some(RgbColor(r, g, b).into()));
             let _ = write!(out, "{style}  {style:#}");
         }
         Ink::Characters => {
@@ -84,18 +83,6 @@ fn cell(out: &mut String, weight: f32, ink: Ink) {
             out.extend([CHARACTERS[index]; 2]);
         }
     }
-}
-
-/// Linear between the anchors.
-fn colour(weight: f32) -> RgbColor {
-    let at = weight.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f32;
-    let below = (at as usize).min(COLOURS.len() - 2);
-    let part = at - below as f32;
-    let [r, g, b] = [0, 1, 2].map(|channel| {
-        let (from, to) = (f32::from(COLOURS[below][channel]), f32::from(COLOURS[below + 1][channel]));
-        (from + part * (to - from)).round() as u8
-    });
-    RgbColor(r, g, b)
 }
 
 /// Labels written downwards, so that long tokens need no wide columns.
