@@ -10,10 +10,12 @@ use headlight_run::{HeadName, InputError};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
-use crate::{batch::Batch, tasks, watch::Watched};
+use crate::{
+    tasks,
+    uses::{self, SEQUENCES},
+    watch::Watched,
+};
 
-/// Sequences that interventions are measured on.
-const SEQUENCES: usize = 128;
 /// Random sets beside each set of heads.
 const CONTROLS: usize = 5;
 /// A minimal set has been found when this share of the accuracy is gone.
@@ -147,10 +149,7 @@ impl Inspection {
         let ModelParts { model, .. } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::validation(&*task, self.config.seed);
-        let sequences = &sequences[..sequences.len().min(SEQUENCES)];
-        let targets = sequences.iter().map(|sequence| sequence.tokens[1..].to_vec()).collect();
-        let scored = sequences.iter().map(|sequence| sequence.scored.clone()).collect();
-        let behaviour = Behaviour::new(Batch::new(sequences, &self.device).inputs, targets, scored);
+        let behaviour = uses::behaviour(&sequences, SEQUENCES, &self.device);
         Ok((model, behaviour))
     }
 

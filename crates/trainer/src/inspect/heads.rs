@@ -41,7 +41,12 @@ impl ShuffledHeads {
             SequenceKind::Probe => &self.probe,
             SequenceKind::Task => &self.task,
         };
-        let line = |(head, scores): &(HeadName, Scores)| HeadLine { head: *head, role: None, scores: scores.clone() };
+        let line = |(head, scores): &(HeadName, Scores)| HeadLine {
+            head: *head,
+            role: None,
+            used_as: None,
+            scores: scores.clone(),
+        };
         heads.iter().map(line).collect()
     }
 }
