@@ -13,6 +13,7 @@ mod patch;
 mod pattern;
 mod phases;
 mod picture_files;
+mod relations;
 mod swap;
 mod uses;
 
@@ -47,6 +48,7 @@ pub use patch::Patch;
 pub use pattern::HeadPattern;
 pub use phases::Phases;
 pub use picture_files::{Picture, PictureFiles};
+pub use relations::{RelationHead, RelationHeads};
 pub use swap::{Swapped, swaps_text};
 use uses::uses_text;
 
