@@ -11,7 +11,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, capped::read_capped,
+    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, UsesRow, capped::read_capped,
     tensorboard::EventFile, vocabulary::TokenNames, write_atomically,
 };
 
@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 1 << 30;
 ///
 /// ```text
 /// config.toml      vocabulary.json   summary.json
-/// metrics.jsonl    heads.jsonl       events.jsonl     timing.jsonl
+/// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
 /// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
 /// checkpoints/step-N/weights.safetensors              last/weights.safetensors, beside each its SHA-256
@@ -159,12 +159,36 @@ impl RunDirectory {
         self.append("events.jsonl", std::slice::from_ref(row))
     }
 
+    /// Appends to `uses.jsonl`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append_uses(&self, row: &UsesRow) -> Result<(), InputError> {
+        self.append("uses.jsonl", std::slice::from_ref(row))
+    }
+
+    /// All rows of `uses.jsonl`; none where nothing was tested.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn uses(&self) -> Result<Vec<UsesRow>, InputError> {
+        if self.path.join("uses.jsonl").exists() { self.read_rows("uses.jsonl") } else { Ok(Vec::new()) }
+    }
+
     /// All rows of `metrics.jsonl`.
     ///
     /// # Errors
     /// Names the line that cannot be read.
     pub fn metrics(&self) -> Result<Vec<MetricsRow>, InputError> {
         self.read_rows("metrics.jsonl")
+    }
+
+    /// All rows of `events.jsonl`; none where nothing has happened.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// All rows of `heads.jsonl`.

@@ -13,9 +13,11 @@ mod parse;
 mod patterns;
 mod preset;
 mod rows;
+mod seeds;
 mod task_config;
 mod tensorboard;
 mod vocabulary;
+mod uses;
 
 pub use atomic::write_atomically;
 pub use capped::read_capped;
@@ -28,7 +30,9 @@ pub use rows::{
     Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, RelationScore, RelationScores,
     Score, Scores, SequenceKind, Summary, TimingRow,
 };
+pub use seeds::{NoSeeds, Seeds, SeedsSummary, Spread};
 pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
     RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
 };
+pub use uses::{HeadsUse, Left, UsesRow};
