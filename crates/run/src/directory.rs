@@ -11,8 +11,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, UsesRow,
-    tensorboard::EventFile, write_atomically,
+    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, UsesRow, capped::read_capped,
+    tensorboard::EventFile, vocabulary::TokenNames, write_atomically,
 };
 
 /// The largest weights file that is read.
@@ -122,7 +122,7 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
-        self.read_json("vocabulary.json")
+        self.read_json("vocabulary.json").map(|TokenNames(names)| names)
     }
 
     /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
@@ -298,15 +298,6 @@ impl Weights {
             Self::Last => "last".to_owned(),
         }
     }
-}
-
-fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
-    let unreadable = |error: &std::io::Error| InputError::io(path, "read", error);
-    let size = fs::metadata(path).map_err(|error| unreadable(&error))?.len();
-    if size > most {
-        return Err(InputError::new(path.display(), format_args!("has {size} bytes, more than {most}")));
-    }
-    fs::read(path).map_err(|error| unreadable(&error))
 }
 
 fn checksum(bytes: &[u8]) -> String {
