@@ -1,16 +1,29 @@
 //! Pictures of a run. This crate sees plain rows and numbers, never a model.
 
+mod base64_numbers;
 mod colour;
 mod curves;
+mod finding;
 mod page;
+mod report_data;
+mod report_page;
 mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
 mod terminal_table;
+mod walk_data;
 
+pub use base64_numbers::{Bytes, Floats};
 pub use curves::{Curve, curves_svg};
+pub use finding::finding;
 pub use page::{Page, escaped_html};
+pub use report_data::{
+    Ablated, CausalTests, LensData, MeasureText, Outcome, PathTest, PatternSet, ReportData, RunFacts, ScoreSeries,
+    StreamData,
+};
+pub use report_page::report_page;
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};
 pub use terminal_relations::relations_table;
 pub use terminal_table::plain_table;
+pub use walk_data::{WalkData, WalkHead, WalkLayer, WalkNorm};

@@ -5,6 +5,7 @@ mod export;
 mod generate;
 mod lens;
 mod offsets;
+mod report;
 
 use std::path::Path;
 
