@@ -143,6 +143,8 @@ enum What {
         #[command(flatten)]
         files: PictureFiles,
     },
+    /// The whole run as one page, written to report.html in the run
+    Report,
     /// The trained model on its own task, or on the task of another configuration
     Evaluate {
         /// The configuration that names the other task
@@ -260,6 +262,8 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
                 None => Ok(head_curves_text(&heads, ink())),
             }
         }),
+        (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
+        (What::Report, false) => inspection.write_report().map(|path| format!("Written to {}.", path.display())),
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })

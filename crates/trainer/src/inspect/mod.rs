@@ -14,6 +14,7 @@ mod pattern;
 mod phases;
 mod picture_files;
 mod relations;
+mod report;
 mod swap;
 mod uses;
 
