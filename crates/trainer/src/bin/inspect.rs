@@ -116,6 +116,8 @@ enum What {
         #[arg(long, value_name = "FILE", default_value = "learn.html")]
         out: PathBuf,
     },
+    /// The whole run as one page, written to report.html in the run
+    Report,
     /// The trained model on its own task, or on the task of another configuration
     Evaluate {
         /// The configuration that names the other task
@@ -223,6 +225,8 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
                 None => Ok(head_curves_text(&heads, ink())),
             }
         }),
+        (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
+        (What::Report, false) => inspection.write_report().map(|path| format!("Written to {}.", path.display())),
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })

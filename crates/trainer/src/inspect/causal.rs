@@ -148,13 +148,17 @@ impl Inspection {
     /// The run's model and its task.
     pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), InputError> {
         let ModelParts { model, .. } = self.model()?;
+        Ok((model, self.behaviour_on(SEQUENCES)?))
+    }
+
+    /// The run's task on so many of its validation sequences.
+    pub(super) fn behaviour_on(&self, sequences: usize) -> Result<Behaviour, InputError> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = tasks::validation(&*task, self.config.seed);
-        let sequences = &sequences[..sequences.len().min(SEQUENCES)];
+        let all = tasks::validation(&*task, self.config.seed);
+        let sequences = &all[..all.len().min(sequences)];
         let targets = sequences.iter().map(|sequence| sequence.tokens[1..].to_vec()).collect();
         let scored = sequences.iter().map(|sequence| sequence.scored.clone()).collect();
-        let behaviour = Behaviour::new(Batch::new(sequences, &self.device).inputs, targets, scored);
-        Ok((model, behaviour))
+        Ok(Behaviour::new(Batch::new(sequences, &self.device).inputs, targets, scored))
     }
 
     /// What each head looks like on the probe.

@@ -9,6 +9,7 @@ mod lens;
 mod offsets;
 mod pattern;
 mod picture_files;
+mod report;
 
 use std::path::Path;
 

@@ -64,7 +64,7 @@ impl Inspection {
 }
 
 /// `[batch, heads, keys]`: the norm of the value each query head reads at each key.
-fn value_norms(model: &Decoder, layer: usize, seen: &Capture) -> Vec<f32> {
+pub(super) fn value_norms(model: &Decoder, layer: usize, seen: &Capture) -> Vec<f32> {
     let Some(values) = seen.get::<4>(Site::Attention(layer, AttentionSite::V)) else { return Vec::new() };
     let [batch, keys, kv_heads, _] = values.dims();
     let norms = values.square().sum_dim(3).sqrt().swap_dims(1, 2).reshape([batch, kv_heads, 1, keys]);
