@@ -14,7 +14,7 @@ function costs({ costs: rows }) {
 
 /** What `saw` takes from its neighbours, by one head and by two. */
 function readings(sentences) {
-  const names = sentences.map(({ tokens }) => tokens.join(" "));
+  const names = sentences.map(({ tokens }) => `${tokens[0]}…${tokens.at(-1)}`);
   const drawn = (name, outputs, columnLabels) =>
     matrix({ name, table: table(outputs.length, outputs[0].length, outputs.flat()), rowLabels: names, columnLabels, weights: true }).node;
   return element(

@@ -13,7 +13,7 @@ export function saturationLesson({ saturation }) {
   return lesson(
     "saturation",
     "What large scores do to softmax",
-    says("One random query against eight random keys. Without the division, a wide head gives nearly all its weight to one key before it has learned anything, and the gradient that could change this is next to zero. With it, the weights keep their shape."),
+    says("One random query against eight random keys. Without the division, a wide head gives nearly all its weight to one key before it has learned anything, and the gradient that could change this is for most queries next to zero. With it, the weights keep their shape."),
     slider("d_k", saturation.map(({ d }) => String(d)), 6, show),
     figure,
   );
