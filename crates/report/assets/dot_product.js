@@ -41,9 +41,9 @@ export function dotProduct({ cell, leftName, rightName, left, right, names, adde
   );
 }
 
-/** A bar to the right for a positive share, to the left for a negative one. */
-export function bar(share) {
-  const width = `${Math.min(Math.abs(share), 1) * 50}%`;
-  const side = share < 0 ? "right: 50%" : "left: 50%";
+/** A bar to the right for a positive share, to the left for a negative one; where none is negative, from the left edge. */
+export function bar(share, signed = true) {
+  const width = `${Math.min(Math.abs(share), 1) * (signed ? 50 : 100)}%`;
+  const side = share < 0 ? "right: 50%" : `left: ${signed ? 50 : 0}%`;
   return element("span", { class: share < 0 ? "negative" : "positive", style: `width: ${width}; ${side}`, "aria-hidden": "true" });
 }

@@ -1,5 +1,5 @@
 // What heads are used as: what is lost without them, and which input of a later layer needs them.
-import { element, fixed } from "./elements.js";
+import { element, fixed, interval } from "./elements.js";
 import { headName, layerOf, roleOf } from "./report_data.js";
 
 /** Ablation and path tests of one head, as bars. */
@@ -41,13 +41,13 @@ function outcomes(rows) {
       "tr",
       {},
       element("th", { scope: "row", class: "text" }, name),
-      element("td", { class: "share", title: `95 % interval ${fixed(low, 3)} to ${fixed(high, 3)}` },
+      element("td", { class: "share", title: `95 % interval ${interval(low, high)}` },
         element("span", { class: "share-bar", style: `width: ${percent(accuracy)}` }),
         element("span", { class: "interval", style: `left: ${percent(low)}; width: ${percent(high - low)}` })),
       element("td", {}, fixed(accuracy, 3)),
       element("td", {}, fixed(loss, 3)),
     );
-  const columns = ["", "0 to 1", "accuracy", "loss, nats"];
+  const columns = ["", "accuracy", "", "loss, nats"];
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Accuracy under intervention" },
     element("table", { class: "outcomes" }, element("thead", {}, element("tr", {}, columns.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, rows.map(row))));
 }

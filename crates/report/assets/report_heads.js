@@ -1,9 +1,8 @@
 // One head: its pattern, what it looks like, what it is used as.
 import { usedAs } from "./report_causal.js";
-import { choice, element, fixed, toggle } from "./elements.js";
+import { choice, element, fixed, interval, toggle } from "./elements.js";
 import { heatmap } from "./heatmap.js";
-import { hasValueNorms, headName, patternIndexFor, patternOf, patternSteps, roleOf, scoreAt, scoreSeries, sequences } from "./report_data.js";
-import { measureOf } from "./report_data.js";
+import { hasValueNorms, headName, measureOf, patternIndexFor, patternOf, patternSteps, roleOf, scoreAt, scoreSeries, sequences } from "./report_data.js";
 
 /** The head chosen in `state`, drawn anew when head, step or sequence change. */
 export function headSection(state) {
@@ -45,7 +44,7 @@ export function headSection(state) {
   );
 }
 
-/** The scores of a head at the step on show, each against its ceiling and nulls. */
+/** The scores of a head at the step on show on the probe and on the task, each against its ceiling and nulls. */
 function looksLike({ head, step }) {
   const index = pageData.steps.indexOf(step);
   const isLast = index === pageData.steps.length - 1;
@@ -53,20 +52,24 @@ function looksLike({ head, step }) {
     const [score, before] = [scoreAt(series, index, head), scoreAt(series, 0, head)];
     if (!score) return null;
     const [value, low, high] = score;
-    const cells = [fixed(value, 3), `${fixed(low, 3)} to ${fixed(high, 3)}`, fixed(series.null, 3), before ? fixed(before[0], 3) : "–", fixed(series.ceiling, 1), series.on];
+    const cells = [fixed(value, 3), interval(low, high), fixed(series.null, 3), before ? fixed(before[0], 3) : "–", fixed(series.ceiling, 0)];
     const role = measureOf(series.name)?.is_role && series.on === "probe" && isLast && series.name === roleOf(head);
     return element("tr", { class: role ? "here" : null }, element("th", { scope: "row", title: measureOf(series.name)?.formula }, series.name), cells.map((text) => element("td", {}, text)));
   };
-  const columns = ["score", "value", "95 % interval", "evenly spread", "step 0", "ceiling", "on"];
+  const columns = ["value", "95 % interval", "evenly spread", "step 0", "ceiling"];
+  const group = (on, text) => {
+    const rows = scoreSeries.filter((series) => series.on === on).map(row).filter(Boolean);
+    const header = [text, ...columns].map((name) => element("th", { scope: "col" }, name));
+    return rows.length ? [element("thead", {}, element("tr", {}, header)), element("tbody", {}, rows)] : null;
+  };
   const role = roleOf(head);
   const meaning = role === "mixed" ? "no score is half of the way from evenly spread attention to its ceiling" : `it ${measureOf(role)?.does}`;
   return element(
     "div",
     {},
     element("h3", {}, "Looks like"),
-    element("p", {}, isLast ? `${role === "mixed" ? "Mixed" : `A ${role} head`}: ${meaning}.` : `At the end: ${role}.`),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" },
-      element("table", {}, element("thead", {}, element("tr", {}, columns.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, scoreSeries.map(row)))),
+    element("p", {}, isLast ? `${role[0].toUpperCase()}${role.slice(1)}: ${meaning}.` : `At the end: ${role}.`),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" }, element("table", {}, group("probe", "on the probe"), group("task", `on the task, ${pageData.run.task}`))),
     element("details", {}, element("summary", {}, "How the scores are computed"),
       element("dl", {}, pageData.measures.flatMap(({ name, formula }) => [element("dt", {}, name), element("dd", {}, formula)]))),
   );

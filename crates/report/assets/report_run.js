@@ -14,11 +14,12 @@ export function findingSection(state) {
     element("div", {}, element("h1", {}, `${run.name}: what its heads learned`), element("p", { class: "soft" }, `${run.task}. ${run.model}. Seed ${run.seed}.`)),
     themeButton(),
   );
-  const sentences = finding.map((sentence, i) => element("p", { class: i === 0 ? "finding" : null }, sentence));
+  const [first, ...more] = finding.map((sentence, i) => element("p", { class: i === 0 ? "finding" : null }, sentence));
   const best = bestHead();
   const series = seriesOf("probe", roleOf(best));
   const role = roleOf(best);
-  const picture = element("div", { class: "two" });
+  const words = element("div", {}, more);
+  const picture = element("div", { class: "two" }, words);
   if (series && metrics.length) {
     const points = pageData.steps.map((step, at) => [step, scoreAt(series, at, best)?.[0]]).filter(([, value]) => value !== undefined);
     const band = pageData.steps.map((step, at) => [step, ...(scoreAt(series, at, best) ?? []).slice(1)]).filter((row) => row.length === 3);
@@ -32,7 +33,7 @@ export function findingSection(state) {
       levels: [{ name: `${role} score of evenly spread attention`, value: series.null }],
       marks: events.filter(({ head, event }) => head === headName(best) && event === "role_emerged").map(({ step, head }) => ({ step, name: `${head} looks like ${role}` })),
     });
-    picture.append(element("div", {}, plot.node, element("p", { class: "hint" }, measureOf(role)?.formula)));
+    words.append(plot.node, element("p", { class: "hint" }, `${role} score: ${measureOf(role)?.formula}`));
   }
   if (patternSteps.length) {
     const pattern = patternOf(0, patternSteps.length - 1, best);
@@ -40,7 +41,7 @@ export function findingSection(state) {
     picture.append(element("figure", {}, element("figcaption", {}, `${headName(best)} at step ${patternSteps.at(-1)} on a probe sequence: a block of random tokens that comes again. Rows are queries, columns are keys.`), map.node));
     state.finding = map;
   }
-  return element("section", {}, header, ...sentences, picture, leftOut());
+  return element("section", {}, header, first, picture, leftOut());
 }
 
 /** The head that the finding speaks of: of the role named first there, the one with the largest score at the end. */

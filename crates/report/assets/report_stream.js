@@ -1,7 +1,7 @@
 // The residual stream: what each part writes, and what could be read from it on the way.
 import { css, inkOn, weightColour, weightLegend } from "./colour.js";
 import { bar } from "./dot_product.js";
-import { element, fixed, floats, short, visible } from "./elements.js";
+import { element, fixed, floats, interval, short, visible } from "./elements.js";
 
 export function streamSection() {
   const { stream } = pageData;
@@ -20,9 +20,10 @@ export function streamSection() {
 }
 
 function parts(title, unit, rows, digits) {
+  const signed = rows.some(([, number]) => number < 0);
   const largest = Math.max(...rows.map(([, number]) => Math.abs(number)), 1e-12);
   const row = ([name, number]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, fixed(number, digits)), element("td", { class: "bar" }, bar(number / largest)));
+    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, fixed(number, digits)), element("td", { class: "bar" }, bar(number / largest, signed)));
   return element("div", {}, element("h3", {}, title),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
       element("table", {}, element("thead", {}, element("tr", {}, ["part", unit, ""].map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, rows.map(row)))));
@@ -30,7 +31,7 @@ function parts(title, unit, rows, digits) {
 
 function depths(rows) {
   const row = ([site, { accuracy, low, high, loss }, norm]) =>
-    element("tr", {}, element("th", { scope: "row" }, site), ...[fixed(accuracy, 3), `${fixed(low, 3)} to ${fixed(high, 3)}`, fixed(loss, 3), fixed(norm, 2)].map((text) => element("td", {}, text)));
+    element("tr", {}, element("th", { scope: "row" }, site), ...[fixed(accuracy, 3), interval(low, high), fixed(loss, 3), fixed(norm, 2)].map((text) => element("td", {}, text)));
   const columns = ["stream at", "accuracy", "95 % interval", "loss, nats", "norm of the stream"];
   return element("div", {}, element("h3", {}, "The logit lens by depth"),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The logit lens by depth" },
@@ -58,5 +59,5 @@ function lens({ tokens, targets, scored, depths: places, right, likeliest, confi
     element("p", {}, "In each cell the likeliest next token if the model ended there, shaded by the probability of the token that really comes. Targets that the task scores are underlined."),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The logit lens by position and depth" },
       element("table", { class: "lens" }, element("thead", {}, header("comes next", targets)), element("tbody", {}, rows), element("tfoot", {}, header("token", tokens)))),
-    weightLegend("probability of what comes"), readout);
+    weightLegend("probability of what comes", false), readout);
 }

@@ -137,6 +137,6 @@ function emergence() {
   return element(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": "Emergence" },
-    element("table", {}, element("thead", {}, element("tr", {}, ["step", "head", "what happened", "score"].map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, events.map(row))),
+    element("table", {}, element("thead", {}, element("tr", {}, ["step", "head", "what happened", "score"].map((text) => element("th", { scope: "col", class: "text" }, text)))), element("tbody", {}, events.map(row))),
   );
 }
