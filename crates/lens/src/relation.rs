@@ -4,8 +4,7 @@ use headlight_run::{RelationScore, RelationScores, Score};
 
 use crate::{
     LayerPattern,
-    bootstrap::{Share, interval_of_ratio},
-    score::mean,
+    bootstrap::{Share, interval_of_ratio, mean},
 };
 
 /// Inside one sequence, the word at `dependent` depends on the word at `source`.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{RgbColor, Style};
 
-use crate::colour::colour;
+use crate::{colour::colour, label::token_label};
 
 /// One head's pattern on one sequence.
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +29,6 @@ pub enum Ink {
 /// From weight 0 to weight 1.
 const CHARACTERS: [char; 10] = ['.', ':', '-', '=', '+', 'o', '*', 'x', '%', '@'];
 
-/// A label longer than this is cut.
-const LONGEST_LABEL: usize = 12;
-
 impl Heatmap<'_> {
     /// Draws it: a row per query, two columns per key.
     ///
@@ -48,7 +45,7 @@ impl Heatmap<'_> {
     /// ```
     #[must_use]
     pub fn draw(&self, ink: Ink) -> String {
-        let labels: Vec<String> = self.tokens.iter().map(|token| label(token)).collect();
+        let labels: Vec<String> = self.tokens.iter().map(|token| token_label(token)).collect();
         let left = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
         let mut out = String::new();
         for line in column_labels(&labels) {
@@ -97,9 +94,4 @@ fn column_labels(labels: &[String]) -> Vec<String> {
             labels.iter().flat_map(|label| [character(label), ' ']).collect::<String>().trim_end().to_owned()
         })
         .collect()
-}
-
-/// A token as one short line: no control characters, not too long.
-fn label(token: &str) -> String {
-    token.chars().map(|c| if c.is_control() { '·' } else { c }).take(LONGEST_LABEL).collect()
 }
