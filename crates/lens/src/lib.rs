@@ -32,7 +32,7 @@ mod swap_follow;
 mod usage;
 mod value_weighted;
 
-pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set};
+pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set, without};
 pub use behaviour::{Behaviour, Performance};
 pub use bootstrap::Estimate;
 pub use circuit::{
@@ -48,11 +48,11 @@ pub use measure::Measure;
 pub use offset_profile::{Offset, offset_profile};
 pub use patching::{Patched, Patching, Place, SameAnswer};
 pub use path::{Input, path_test, path_tests};
-pub use relation::{Relation, score_relations};
+pub use relation::{Relation, best_head, score_relations};
 pub use role::Role;
 pub use score::{ENTROPY, LayerPattern, score_layer};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
 pub use usage::{Reader, Usage, readers, usage};
-pub use value_weighted::value_weighted;
+pub use value_weighted::{value_disagreement, value_weighted};

@@ -241,7 +241,11 @@ fn inspect_prints_heads_patterns_and_evaluations() {
         assert!(!summary[key].is_null(), "{key}");
     }
 
-    let heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    let mut heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    for head in heads.as_array_mut().unwrap() {
+        let shuffled = head.as_object_mut().unwrap().remove("shuffled").unwrap();
+        assert!((0.0..1.0).contains(&shuffled["induction"]["value"].as_f64().unwrap()));
+    }
     assert_eq!(heads, summary["heads"]);
     assert_eq!(heads.as_array().unwrap().len(), 4);
     let score = &heads[3]["scores"]["induction"];

@@ -55,6 +55,7 @@ pub struct Circuits {
 
 /// `W_Q, W_K, W_V [d_model, d_head]` and `W_O [d_head, d_model]` of a query head.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_field_names, reason = "without the w they would be activations")]
 struct Head {
     w_q: Mat<f64>,
     w_k: Mat<f64>,

@@ -25,7 +25,7 @@ pub struct FavouriteDistance {
 #[must_use]
 pub fn favourite_distance(circuits: &Circuits, head: HeadName) -> Option<FavouriteDistance> {
     let table = circuits.positional_qk(head)?;
-    let mut counts = vec![0; table.rows()];
+    let mut counts = vec![0_u32; table.rows()];
     let mut null = vec![0.0; table.rows()];
     table.for_each_row(|query, scores| {
         let first = (query + 1).saturating_sub(circuits.window());
@@ -41,5 +41,5 @@ pub fn favourite_distance(circuits: &Circuits, head: HeadName) -> Option<Favouri
     });
     let queries = table.rows().saturating_sub(1) as f64;
     let distance = (0..counts.len()).rev().max_by_key(|&distance| counts[distance])?;
-    Some(FavouriteDistance { distance, share: counts[distance] as f64 / queries, null: null[distance] / queries })
+    Some(FavouriteDistance { distance, share: f64::from(counts[distance]) / queries, null: null[distance] / queries })
 }

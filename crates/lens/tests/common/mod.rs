@@ -10,7 +10,7 @@
 //! | L1H1 | token | token | every equal token, itself included |
 //!
 //! L1H0 writes the token it attends to; L0H1 and L1H1 write nothing.
-#![allow(dead_code)] // Each test uses its part.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use burn::{
     module::Param,

@@ -88,7 +88,7 @@ enum What {
         #[arg(long)]
         head: Option<HeadName>,
     },
-    /// The numbers of TransformerLens' detect_head, for comparison
+    /// The scores that TransformerLens gives the heads, for comparison with that tool
     Detect {
         /// Token names with spaces between them, for a text some text [default: the probe]
         #[arg(long)]

@@ -1,8 +1,8 @@
 //! `inspect RUN ablate` and `inspect RUN paths`: what the heads are used as.
 
 use headlight_lens::{
-    Ablation, Behaviour, Input, Performance, Role, ablate, ablate_frozen, all_heads, heads_after, matched_sets,
-    minimal_set, path_tests,
+    Ablation, Behaviour, Estimate, Input, Performance, Role, ablate, ablate_frozen, all_heads, heads_after,
+    matched_sets, minimal_set, path_tests,
 };
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
@@ -236,6 +236,12 @@ impl Paths {
 
 pub(super) fn names(heads: &[HeadName]) -> String {
     heads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// A share and half of its interval; never −0.
+pub(super) fn with_interval(share: &Estimate) -> String {
+    let mean = (share.mean * 1000.0).round() / 1000.0 + 0.0;
+    format!("{mean:.3}±{:.3}", (share.high - share.low) / 2.0)
 }
 
 fn accuracy(performance: &Performance) -> String {

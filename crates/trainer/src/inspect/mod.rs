@@ -45,10 +45,10 @@ pub use heads::InspectedHead;
 pub use lens::Lens;
 pub use offsets::{HeadOffsets, offsets_text};
 pub use patch::Patch;
-pub use report::report_after_training;
 pub use pattern::HeadPattern;
 pub use phases::Phases;
 pub use picture_files::{Picture, PictureFiles};
+pub use report::report_after_training;
 pub use swap::{Swapped, swaps_text};
 use uses::uses_text;
 

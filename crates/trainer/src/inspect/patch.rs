@@ -8,8 +8,11 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{Inspection, ModelParts, causal::with_interval};
 use crate::{tasks, watch::Watched};
+
+/// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
+const FEWEST_PAIRS: usize = 10;
 
 /// What `inspect RUN patch` shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,9 +27,10 @@ pub struct Patch {
     pub returns: Vec<Patched>,
     /// Corrupted activations in the clean run: the share of it that is lost.
     pub lost: Vec<Patched>,
-    /// The same of each head at all positions, mean over pairs of prompts made from the probe.
+    /// The same of each head at all positions, mean over pairs of prompts made from the probe; none where there are too
+    /// few pairs for an interval.
     pub heads: Vec<PatchedHead>,
-    /// How many pairs: those that the model answers differently.
+    /// How many of these pairs the model answers differently.
     pub pairs: usize,
 }
 
@@ -170,7 +174,8 @@ fn heads(model: &Decoder, shares: &[[Vec<f64>; 2]]) -> Vec<PatchedHead> {
         let [returns, lost] = [0, 1].map(|direction| Estimate::of_values(&of(direction)));
         PatchedHead { head, returns, lost }
     };
-    if shares.is_empty() { Vec::new() } else { all_heads(model).into_iter().enumerate().map(head).collect() }
+    let heads = if shares.len() < FEWEST_PAIRS { Vec::new() } else { all_heads(model) };
+    heads.into_iter().enumerate().map(head).collect()
 }
 
 impl Patch {
@@ -181,14 +186,18 @@ impl Patch {
             let tokens = prompt.tokens.iter().map(|token| printable(token)).collect::<Vec<_>>().join(" ");
             format!("{tokens} → {} ({:+.2})", printable(&prompt.answer), prompt.difference)
         };
-        let cell = |share: &Estimate| format!("{:.3}±{:.3}", share.mean, (share.high - share.low) / 2.0);
-        let heads = self.heads.iter().map(|head| vec![head.head.to_string(), cell(&head.returns), cell(&head.lost)]);
-        let heads = match self.pairs {
-            0 => "The model answers no pair of prompts made from the probe differently.".to_owned(),
-            pairs => format!(
-                "Each head at all positions, over {pairs} pairs made from the probe, share±half of the 95 % interval:\n\n{}",
+        let heads = self
+            .heads
+            .iter()
+            .map(|head| vec![head.head.to_string(), with_interval(&head.returns), with_interval(&head.lost)]);
+        let heads = if self.heads.is_empty() {
+            format!("Pairs made from the probe that the model answers differently: {}, too few for a mean.", self.pairs)
+        } else {
+            format!(
+                "Each head at all positions, over {} pairs made from the probe, share±half of the 95 % interval:\n\n{}",
+                self.pairs,
                 plain_table(&["head", "returns", "lost"], heads)
-            ),
+            )
         };
         format!(
             "clean      {}\ncorrupted  {}\n\n\

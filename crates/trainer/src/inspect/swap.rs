@@ -1,11 +1,14 @@
 //! `inspect RUN swap`: do predictions follow what the context says came next?
 
-use headlight_lens::{Ablation, Estimate, SwapFollow, matched_sets, swap_follow};
+use headlight_lens::{Ablation, SwapFollow, matched_sets, swap_follow};
 use headlight_report::plain_table;
 use headlight_run::{HeadName, InputError, SequenceKind};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, causal::names};
+use super::{
+    Inspection, ModelParts,
+    causal::{names, with_interval},
+};
 use crate::{tasks, watch::Watched};
 
 /// Swap-follow with some heads ablated.
@@ -59,10 +62,9 @@ impl Inspection {
 /// As text: one table for the probe, one for the task.
 #[must_use]
 pub fn swaps_text(swaps: &[Swapped]) -> String {
-    let cell = |share: &Estimate| format!("{:.3}±{:.3}", share.mean, (share.high - share.low) / 2.0);
     let row = |swap: &Swapped| {
         let SwapFollow { copies, follows, control_follows, control_keeps, .. } = &swap.swap_follow;
-        let shares = [copies, follows, control_follows, control_keeps].map(cell);
+        let shares = [copies, follows, control_follows, control_keeps].map(with_interval);
         [vec![swap.name.clone(), names(&swap.heads)], shares.to_vec()].concat()
     };
     let header = ["without", "", "copies", "follows", "control follows", "control keeps"];
