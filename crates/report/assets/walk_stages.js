@@ -218,7 +218,7 @@ function softmaxStage({ scores, pattern, attends, tokens, masked }) {
           { class: key === column ? "here" : null },
           element("th", { scope: "row" }, `${key} ${visible(tokens[key])}`),
           ...[scores.at(row, key), powers[i], pattern.at(row, key)].map((number) => element("td", {}, fixed(number, 4))),
-          element("td", { class: "bar" }, bar(pattern.at(row, key))),
+          element("td", { class: "bar" }, bar(pattern.at(row, key), false)),
         );
       const head = ["key", "score", "exp(score − largest)", "weight", ""].map((text) => element("th", { scope: "col" }, text));
       return element(

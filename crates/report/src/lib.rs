@@ -36,8 +36,7 @@ pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;
 pub use report_data::{
-    Ablated, CausalTests, LensData, MeasureText, Outcome, PathTest, PatternSet, ReportData, RunFacts, ScoreSeries,
-    StreamData,
+    Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
 pub use terminal_curves::curves_text;

@@ -10,7 +10,10 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
-use crate::{Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, write_atomically};
+use crate::{
+    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, UsesRow,
+    tensorboard::EventFile, write_atomically,
+};
 
 /// The largest weights file that is read.
 const MOST_WEIGHT_BYTES: u64 = 4 << 30;
@@ -21,13 +24,15 @@ const MOST_BYTES: u64 = 1 << 30;
 ///
 /// ```text
 /// config.toml      vocabulary.json   summary.json
-/// metrics.jsonl    heads.jsonl       events.jsonl     timing.jsonl
+/// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
+/// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
 /// checkpoints/step-N/weights.safetensors              last/weights.safetensors, beside each its SHA-256
 /// ```
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
     path: PathBuf,
+    events: EventFile,
 }
 
 /// Which weights of a run.
@@ -45,7 +50,7 @@ impl RunDirectory {
     /// # Errors
     /// If the directory exists and `overwrite` is false, or it is not a run.
     pub fn create(path: &Path, config: &Config, overwrite: bool) -> Result<Self, InputError> {
-        let run = Self { path: path.to_owned() };
+        let run = Self::at(path);
         let toml = config.to_toml()?;
         run.check_free(overwrite)?;
         if path.exists() {
@@ -83,7 +88,11 @@ impl RunDirectory {
         if !path.join("config.toml").is_file() {
             return Err(InputError::new(path.display(), "is not a run directory: it has no config.toml"));
         }
-        Ok(Self { path: path.to_owned() })
+        Ok(Self::at(path))
+    }
+
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), events: EventFile::new(path) }
     }
 
     /// Where it is.
@@ -116,12 +125,13 @@ impl RunDirectory {
         self.read_json("vocabulary.json")
     }
 
-    /// Appends to `metrics.jsonl`.
+    /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If a file cannot be written.
     pub fn append_metrics(&self, row: &MetricsRow) -> Result<(), InputError> {
-        self.append("metrics.jsonl", std::slice::from_ref(row))
+        self.append("metrics.jsonl", std::slice::from_ref(row))?;
+        self.events.append_metrics(row)
     }
 
     /// Appends to `timing.jsonl`.
@@ -132,12 +142,13 @@ impl RunDirectory {
         self.append("timing.jsonl", std::slice::from_ref(row))
     }
 
-    /// Appends to `heads.jsonl`.
+    /// Appends to `heads.jsonl`, and to the TensorBoard file of this process.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If a file cannot be written.
     pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), InputError> {
-        self.append("heads.jsonl", rows)
+        self.append("heads.jsonl", rows)?;
+        self.events.append_heads(rows)
     }
 
     /// Appends to `events.jsonl`.
@@ -148,6 +159,22 @@ impl RunDirectory {
         self.append("events.jsonl", std::slice::from_ref(row))
     }
 
+    /// Appends to `uses.jsonl`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append_uses(&self, row: &UsesRow) -> Result<(), InputError> {
+        self.append("uses.jsonl", std::slice::from_ref(row))
+    }
+
+    /// All rows of `uses.jsonl`; none where nothing was tested.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn uses(&self) -> Result<Vec<UsesRow>, InputError> {
+        if self.path.join("uses.jsonl").exists() { self.read_rows("uses.jsonl") } else { Ok(Vec::new()) }
+    }
+
     /// All rows of `metrics.jsonl`.
     ///
     /// # Errors
@@ -156,23 +183,20 @@ impl RunDirectory {
         self.read_rows("metrics.jsonl")
     }
 
+    /// All rows of `events.jsonl`; none where nothing has happened.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
+    }
+
     /// All rows of `heads.jsonl`.
     ///
     /// # Errors
     /// Names the line that cannot be read.
     pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
         self.read_rows("heads.jsonl")
-    }
-
-    /// All rows of `events.jsonl`; none if nothing happened.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
-        if !self.path.join("events.jsonl").exists() {
-            return Ok(Vec::new());
-        }
-        self.read_rows("events.jsonl")
     }
 
     /// Writes `summary.json`.

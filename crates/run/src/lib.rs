@@ -12,7 +12,10 @@ mod parse;
 mod patterns;
 mod preset;
 mod rows;
+mod seeds;
 mod task_config;
+mod tensorboard;
+mod uses;
 
 pub use atomic::write_atomically;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
@@ -24,7 +27,9 @@ pub use rows::{
     Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, RelationScore, RelationScores,
     Score, Scores, SequenceKind, Summary, TimingRow,
 };
+pub use seeds::{NoSeeds, Seeds, SeedsSummary, Spread};
 pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
     RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
 };
+pub use uses::{HeadsUse, Left, UsesRow};

@@ -71,6 +71,10 @@ pub struct MetricsRow {
     /// The share of validation sequences whose scored targets are all right.
     #[serde(default)]
     pub exact: f64,
+    /// The in-context score: the loss on the last quarter of the scored positions minus that on the first, where there
+    /// are enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_context: Option<f64>,
     /// The accuracy on the training set, where that is finite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training_accuracy: Option<f64>,

@@ -12,13 +12,16 @@ pub mod model;
 mod optimizer;
 mod progress;
 mod schedule;
+mod seeds;
 mod step;
 pub mod tasks;
 mod training;
+mod uses;
 mod watch;
 
 pub use evaluate::{Evaluation, evaluate, questions};
 pub use schedule::learning_rate;
+pub use seeds::{run_path, seeds_text, train_seeds};
 pub use step::{Update, Updater};
 pub use training::Training;
 pub use watch::{Observation, WATCHED_SEQUENCES, Watched, patterns};

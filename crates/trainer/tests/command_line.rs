@@ -241,7 +241,11 @@ fn inspect_prints_heads_patterns_and_evaluations() {
         assert!(!summary[key].is_null(), "{key}");
     }
 
-    let heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    let mut heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    for head in heads.as_array_mut().unwrap() {
+        let shuffled = head.as_object_mut().unwrap().remove("shuffled").unwrap();
+        assert!((0.0..1.0).contains(&shuffled["induction"]["value"].as_f64().unwrap()));
+    }
     assert_eq!(heads, summary["heads"]);
     assert_eq!(heads.as_array().unwrap().len(), 4);
     let score = &heads[3]["scores"]["induction"];
@@ -354,6 +358,51 @@ fn pictures_are_files_with_their_numbers_beside_them() {
     // Steps 0, 10, 20 and 25: accuracy, and five scores of four heads.
     assert_eq!([&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1), [4, 4 * 5 * 4]);
     assert_one_line(&workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]), 2, &["nowhere/a.svg"]);
+}
+
+#[test]
+fn inspect_reads_circuits_from_the_weights() {
+    let workshop = Workshop::trained("run");
+    let circuits = |arguments: &[&str]| workshop.inspect("run", &[&["circuits"], arguments].concat());
+    let tables = json(&circuits(&["--json"]));
+    assert_eq!(tables["heads"].as_array().unwrap().len(), 4);
+    let pairs = tables["compositions"].as_array().unwrap();
+    // Two heads, two behind them, three inputs.
+    assert_eq!(pairs.len(), 12);
+    for pair in pairs {
+        let number = |value: &Value| value.as_f64().unwrap();
+        let (score, random) = (&pair["score"], &pair["score"]["random"]);
+        let z = (number(&score["value"]) - number(&random["mean"])) / number(&random["deviation"]);
+        assert!((number(&score["z"]) - z).abs() < 1e-9, "{pair}");
+        assert_eq!(pair["own_token"].is_null(), pair["input"] != "key", "{pair}");
+    }
+    assert!(tables["chosen"].is_null());
+    assert_eq!(tables, json(&circuits(&["--json"])), "the draws are seeded");
+    let chosen = json(&circuits(&["--head", "L1H0", "--json"]));
+    assert_eq!(chosen["compositions"].as_array().unwrap().len(), 6);
+    assert_eq!(chosen["chosen"]["ov"]["directions"][0]["ends"].as_array().unwrap().len(), 2);
+    assert_ok(&circuits(&[]));
+    assert!(String::from_utf8(circuits(&["--head", "L1H0"]).stdout).unwrap().contains("L1H0, W_E·W_QK·W_Eᵀ"));
+    assert_one_line(&circuits(&["--head", "L2H0"]), 2, &["--head L2H0", "no such head"]);
+}
+
+#[test]
+fn inspect_has_the_numbers_that_another_tool_is_compared_by() {
+    let workshop = Workshop::trained("run");
+    let detect = |arguments: &[&str]| workshop.inspect("run", &[&["detect"], arguments].concat());
+    let heads = json(&detect(&["--prompt", "a b c d", "--json"]));
+    assert_eq!(heads[3]["head"], "L1H1");
+    // No token comes twice: no weight can be where the detector looks.
+    assert_eq!(heads[3]["induction_head"], serde_json::json!({"mul": 0.0, "abs": 0.0}));
+    assert!(heads[3]["previous_token_head"]["mul"].as_f64().unwrap() > 0.0);
+    assert_ok(&detect(&[]));
+
+    let lens = |prompt: &str| workshop.inspect("run", &["lens", "--prompt", prompt, "--json"]);
+    let one = &json(&lens("a b"))["depths"][2]["performance"];
+    assert!([0.0, 1.0].contains(&one["accuracy"].as_f64().unwrap()), "of one next token: {one}");
+    assert!(one["loss_elsewhere"].is_null());
+    assert_one_line(&lens("a"), 2, &["--prompt", "nothing comes next"]);
+    assert_one_line(&lens("a nowhere"), 2, &["nowhere"]);
 }
 
 #[test]

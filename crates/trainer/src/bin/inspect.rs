@@ -10,8 +10,8 @@ use headlight_run::{HeadName, InputError};
 use headlight_trainer::{
     command_line::{self, Failure, print},
     inspect::{
-        ExportFormat, HeadPattern, Inspection, PictureFiles, curves_picture, head_curves_picture, head_curves_text,
-        offsets_text, write_learn_page,
+        ExportFormat, HeadPattern, Inspection, PictureFiles, curves_picture, detect_text, head_curves_picture,
+        head_curves_text, offsets_text, swaps_text, write_learn_page,
     },
 };
 use serde::Serialize;
@@ -63,10 +63,42 @@ enum What {
     },
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
+    /// Where in the model the difference between two prompts lives: activations of one put into the other
+    Patch {
+        /// Token names with spaces between them, for a text some text [default: made from the probe]
+        #[arg(long)]
+        prompt: Option<String>,
+        /// As many tokens with another answer [default: what followed the last token before is replaced]
+        #[arg(long, requires = "prompt")]
+        corrupted: Option<String>,
+        /// The position whose next token is the answer, counted from 0 [default: the last]
+        #[arg(long, requires = "prompt")]
+        position: Option<usize>,
+    },
+    /// Whether predictions follow when the context says that another token came next
+    Swap,
     /// What the stream says at each depth, and which parts say it
-    Lens,
+    Lens {
+        /// Token names with spaces between them, for a text some text [default: sequences of the run's task]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
+    /// What the heads' weights do by themselves: copying, positions, who fits whom
+    Circuits {
+        /// This head token by token too, written L1H0
+        #[arg(long)]
+        head: Option<HeadName>,
+    },
+    /// The scores that TransformerLens gives the heads, for comparison with that tool
+    Detect {
+        /// Token names with spaces between them, for a text some text [default: the probe]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
     /// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
     Offsets,
+    /// When what formed: levels of the loss, half-way steps, the loss by position
+    Phases,
     /// What the model writes, token by token
     Generate {
         /// Token names with spaces between them [default: the first half of a sequence of the run's task]
@@ -168,7 +200,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, InputError> {
     match (what, json) {
         (What::Heads, false) => inspection.heads_text(),
-        (What::Heads, true) => inspection.summary().and_then(|summary| to_json(&summary.heads)),
+        (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
         (What::Pattern { head, prompt, files }, json) => {
             let patterns = inspection.patterns(*head, prompt.as_deref());
             patterns.and_then(|patterns| {
@@ -190,9 +222,28 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
         (What::Paths, json) => {
             inspection.paths().and_then(|paths| if json { to_json(&paths) } else { Ok(paths.text()) })
         }
-        (What::Lens, json) => inspection.lens().and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) }),
+        (What::Lens { prompt }, json) => {
+            inspection.lens(prompt.as_deref()).and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) })
+        }
+        (What::Circuits { head }, json) => {
+            inspection.circuits(*head).and_then(|tables| if json { to_json(&tables) } else { Ok(tables.text()) })
+        }
+        (What::Detect { prompt }, json) => {
+            let heads = inspection.detect(prompt.as_deref());
+            heads.and_then(|heads| if json { to_json(&heads) } else { Ok(detect_text(&heads)) })
+        }
+        (What::Patch { prompt, corrupted, position }, json) => {
+            let patch = inspection.patch(prompt.as_deref(), corrupted.as_deref(), *position);
+            patch.and_then(|patch| if json { to_json(&patch) } else { Ok(patch.text()) })
+        }
+        (What::Swap, json) => {
+            inspection.swaps().and_then(|swaps| if json { to_json(&swaps) } else { Ok(swaps_text(&swaps)) })
+        }
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
+        }
+        (What::Phases, json) => {
+            inspection.phases().and_then(|phases| if json { to_json(&phases) } else { Ok(phases.text()) })
         }
         (What::Generate { prompt, tokens, temperature, top_k, top_p, seed, stop }, json) => {
             let sampling = Sampling { temperature: *temperature, top_k: *top_k, top_p: *top_p };

@@ -1,13 +1,17 @@
 //! Trains the model of a configuration and writes the run.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Parser;
-use headlight_run::{Config, InputError, RunDirectory};
+use headlight_run::{Config, InputError, RunDirectory, Seeds};
 use headlight_trainer::{
     Training,
     command_line::{self, Failure, print},
-    inspect::{Inspection, breakdown_text, loss_text},
+    inspect::{Inspection, breakdown_text, loss_text, report_after_training},
+    seeds_text, train_seeds,
 };
 
 #[global_allocator]
@@ -28,6 +32,9 @@ struct Arguments {
     /// flex, ndarray, wgpu, vulkan or cuda
     #[arg(long, default_value = "flex")]
     device: String,
+    /// One run for each seed, side by side, each in a folder of its own: --seeds 0..4
+    #[arg(long, value_name = "FROM..TO")]
+    seeds: Option<Seeds>,
     /// Replace a run that is already there
     #[arg(long)]
     overwrite: bool,
@@ -46,6 +53,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::Input(InputError::new(arguments.config.display(), "has no name; give --out")));
         }
     };
+    if let Some(seeds) = &arguments.seeds {
+        let create = |path: &Path, config: &Config| RunDirectory::create(path, config, arguments.overwrite);
+        let summary = train_seeds(&config, seeds, &out, &arguments.device, create)?;
+        return print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display()));
+    }
     // Everything is checked and built before anything is written.
     let training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
     let directory = RunDirectory::create(&out, &config, arguments.overwrite).map_err(Failure::Input)?;
@@ -53,10 +65,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("{line}");
     }
     let summary = training.run(&directory).map_err(Failure::Running)?;
+    report_after_training(&out, &arguments.device);
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
     print(&format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
-         Written to {}. A head's pattern: inspect {} pattern --head L0H0",
+         Written to {}; report.html there shows it all. A head's pattern: inspect {} pattern --head L0H0",
         summary.accuracy,
         summary.chance,
         loss_text(summary.loss, summary.floor),

@@ -7,7 +7,7 @@ use headlight_residual::{AttentionSite, Capture, Decoder, Site};
 use headlight_run::{HeadName, HeadRow, InputError, PatternFile, Score, SequenceKind, Summary};
 
 use super::{Inspection, file_name};
-use crate::{inspect::offsets::value_norms, watch::ids};
+use crate::watch::{ids, value_norms};
 
 /// Bytes of scores and of patterns; base64 makes a third more of them.
 const MOST_SCORE_BYTES: usize = 300_000;
@@ -174,7 +174,8 @@ impl Inspection {
         let sites: Vec<Site> = (0..model.blocks.len()).map(|layer| Site::Attention(layer, AttentionSite::V)).collect();
         let mut seen = Capture::new(&sites, usize::MAX);
         let _ = model.forward_probed(ids(&[row.to_vec()], &self.device), &mut seen);
-        (0..model.blocks.len()).flat_map(|layer| value_norms(model, layer, &seen)).collect()
+        let values = sites.into_iter().filter_map(|site| seen.get::<4>(site));
+        values.flat_map(|values| value_norms(values, model.n_heads())).collect()
     }
 }
 
