@@ -13,7 +13,7 @@ export function dotProduct({ cell, leftName, rightName, left, right, names, adde
   const row = (product, i) =>
     element(
       "tr",
-      {},
+      { class: Math.abs(product) === largest ? "here" : null },
       element("th", { scope: "row" }, names ? names[i] : String(i)),
       element("td", {}, fixed(left[i], DIGITS)),
       element("td", {}, fixed(right[i], DIGITS)),
@@ -25,7 +25,7 @@ export function dotProduct({ cell, leftName, rightName, left, right, names, adde
   return element(
     "div",
     { class: "dot-product" },
-    element("p", { class: "equation" }, `${cell} = ${leftName} · ${rightName}${added.map(([name]) => ` + ${name}`).join("")} = `,
+    element("p", { class: "equation" }, `${cell} = Σ_i ${leftName}·${rightName}${added.map(([name]) => ` + ${name}`).join("")} = `,
       element("output", {}, fixed(value, DIGITS))),
     added.length ? element("p", {}, parts.map(([name, number]) => `${name} ${fixed(number, DIGITS)}`).join(", ")) : null,
     element(

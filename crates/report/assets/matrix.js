@@ -61,7 +61,8 @@ export function matrix({ name, table: numbers, rowLabels, columnLabels, weights 
   };
   const caption = element("figcaption", {}, element("b", {}, name), ` ${numbers.rows} × ${numbers.columns}`, weights ? ". " : `, full colour at ±${fixed(largest, 2)}. `, readout);
   return {
-    node: element("figure", { class: "matrix" }, caption, cells.node),
+    // As wide as its columns, beside others; no narrower than it can be told apart.
+    node: element("figure", { class: "matrix", style: `flex: ${numbers.columns + 2} 1 0; min-width: min(100%, ${3 * numbers.columns + 48}px)` }, caption, cells.node),
     highlight: cells.highlight,
     pick: cells.pick,
     canvas: cells.canvas,

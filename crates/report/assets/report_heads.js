@@ -1,8 +1,9 @@
 // One head: its pattern, what it looks like, what it is used as.
-import { usedAs } from "./report_causal.js";
 import { choice, element, fixed, interval, toggle } from "./elements.js";
 import { heatmap } from "./heatmap.js";
 import { hasValueNorms, headName, measureOf, patternIndexFor, patternOf, patternSteps, roleOf, scoreAt, scoreSeries, sequences } from "./report_data.js";
+import { usedAs } from "./report_causal.js";
+import { weightPairs } from "./report_weights.js";
 
 /** The head chosen in `state`, drawn anew when head, step or sequence change. */
 export function headSection(state) {
@@ -22,7 +23,7 @@ export function headSection(state) {
         ? "Not weighted by values: their norms are kept of the last step only."
         : `Weights to the nearest 1/255, of step ${patternSteps[at()]}.`;
     }
-    beside.replaceChildren(looksLike(state), usedAs(state.head));
+    beside.replaceChildren(looksLike(state), usedAs(state.head), weightPairs(state.head) ?? "");
   }
 
   const way = (text, name) => toggle(text, false, (on) => { ways[name] = on; paint(); });
@@ -44,6 +45,12 @@ export function headSection(state) {
   );
 }
 
+/** What the head scores at the same places when the probe's tokens are shuffled; a head that goes by position does not care. */
+function shuffled(series, head, isLast) {
+  const score = series.on === "probe" && isLast ? pageData.shuffled[head]?.[series.name] : undefined;
+  return score ? fixed(score.value, 3) : "–";
+}
+
 /** The scores of a head at the step on show on the probe and on the task, each against its ceiling and nulls. */
 function looksLike({ head, step }) {
   const index = pageData.steps.indexOf(step);
@@ -52,11 +59,11 @@ function looksLike({ head, step }) {
     const [score, before] = [scoreAt(series, index, head), scoreAt(series, 0, head)];
     if (!score) return null;
     const [value, low, high] = score;
-    const cells = [fixed(value, 3), interval(low, high), fixed(series.null, 3), before ? fixed(before[0], 3) : "–", fixed(series.ceiling, 0)];
+    const cells = [fixed(value, 3), interval(low, high), fixed(series.null, 3), before ? fixed(before[0], 3) : "–", shuffled(series, head, isLast), fixed(series.ceiling, 0)];
     const role = measureOf(series.name)?.is_role && series.on === "probe" && isLast && series.name === roleOf(head);
     return element("tr", { class: role ? "here" : null }, element("th", { scope: "row", title: measureOf(series.name)?.formula }, series.name), cells.map((text) => element("td", {}, text)));
   };
-  const columns = ["value", "95 % interval", "evenly spread", "step 0", "ceiling"];
+  const columns = ["value", "95 % interval", "uniform", "step 0", "shuffled", "ceiling"];
   const group = (on, text) => {
     const rows = scoreSeries.filter((series) => series.on === on).map(row).filter(Boolean);
     const header = [text, ...columns].map((name) => element("th", { scope: "col" }, name));
@@ -69,7 +76,7 @@ function looksLike({ head, step }) {
     {},
     element("h3", {}, "Looks like"),
     element("p", {}, isLast ? `${role[0].toUpperCase()}${role.slice(1)}: ${meaning}.` : `At the end: ${role}.`),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" }, element("table", {}, group("probe", "on the probe"), group("task", `on the task, ${pageData.run.task}`))),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" }, element("table", { class: "dense" }, group("probe", "on the probe"), group("task", `on the task, ${pageData.run.task}`))),
     element("details", {}, element("summary", {}, "How the scores are computed"),
       element("dl", {}, pageData.measures.flatMap(({ name, formula }) => [element("dt", {}, name), element("dd", {}, formula)]))),
   );

@@ -1,8 +1,8 @@
 //! What came out of a run, in sentences made from its numbers.
 
-use headlight_run::{HeadName, SequenceKind};
+use headlight_run::{EventRow, HeadName, HeadsUse, SequenceKind, UsesRow};
 
-use crate::{Ablated, Outcome, ReportData, ScoreSeries};
+use crate::{Control, ReportData, ScoreSeries};
 
 /// The roles, first the one that takes most to tell.
 const ORDER: [&str; 5] = ["induction", "duplicate token", "previous token", "current token", "first token"];
@@ -22,7 +22,7 @@ pub fn finding(data: &ReportData) -> Vec<String> {
     };
     let heads: Vec<HeadName> =
         data.heads.iter().filter(|(_, looks_like)| looks_like == role).map(|(head, _)| *head).collect();
-    [formed(data, role, &heads), looks_like(data, role, &heads), used_as(data, role), path(data, &heads)]
+    [formed(data, role, &heads), looks_like(data, role, &heads), used_as(data, role, &heads), path(data, &heads)]
         .into_iter()
         .flatten()
         .collect()
@@ -31,7 +31,7 @@ pub fn finding(data: &ReportData) -> Vec<String> {
 /// When the heads took on the role they have at the end.
 fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
     let since = |head: &HeadName| {
-        let of_head = |event: &&headlight_run::EventRow| event.head == *head && event.role == role;
+        let of_head = |event: &&EventRow| event.head == *head && event.role == role;
         let event = data.events.iter().rev().find(|event| of_head(event) && event.event == "role_emerged")?;
         Some((event.step, *head))
     };
@@ -81,56 +81,53 @@ fn score(data: &ReportData, series: &ScoreSeries, step: usize, head: &HeadName) 
 }
 
 /// What is lost without the heads.
-fn used_as(data: &ReportData, role: &str) -> Option<String> {
-    let causal = data.causal.as_ref()?;
-    let Ablated { heads, left, controls, .. } = causal.sets.iter().find(|set| set.role == role)?;
-    let names = list(heads.iter().map(ToString::to_string));
-    let verb = if left.high < causal.untouched.low { "The model uses" } else { "The model does without" };
-    let (what, them) = match heads.len() {
-        1 => ("it", "it"),
-        _ => ("them", "all of them"),
-    };
+fn used_as(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
+    let (row, uses) = last_use(data, role, heads)?;
+    let left = uses.ablated.as_ref()?;
+    let (pronoun, names) = if heads.len() == 1 { ("it", "it") } else { ("them", "all of them") };
+    let verb = if left.high < row.untouched.low { "The model uses" } else { "The model does without" };
     let mut sentence = format!(
-        "{verb} {what}: with {names} switched off ({}), accuracy goes from {} to {}",
-        causal.in_place,
-        share(&causal.untouched),
-        share(left)
+        "{verb} {pronoun}: with {names} switched off (the mean of what is written stands in its place), accuracy goes from \
+         {:.3} to {:.3}",
+        row.untouched.accuracy, left.accuracy
     );
-    let worst = controls.iter().min_by(|a, b| a.1.accuracy.total_cmp(&b.1.accuracy));
-    match worst {
-        Some((others, outcome)) => {
+    let controls = data.controls.iter().filter(|control| control.role == role);
+    match controls.min_by(|a, b| a.left.accuracy.total_cmp(&b.left.accuracy)) {
+        Some(Control { heads, left, .. }) => {
             sentence += &format!(
-                "; as many other heads switched off leave {} at worst ({})",
-                share(outcome),
-                list(others.iter().map(ToString::to_string))
+                "; as many other heads drawn at random leave {:.3} at worst (without {})",
+                left.accuracy,
+                list(heads.iter().map(ToString::to_string))
             );
         }
-        None => sentence += &format!("; there are too few other heads to compare {them} with"),
+        None => sentence += "; there are too few other heads to compare with",
     }
     Some(sentence + ".")
 }
 
-/// Which input of the heads' layer needs the layer before it most.
+/// Which input of the heads' layer needs what the layer before wrote.
 fn path(data: &ReportData, heads: &[HeadName]) -> Option<String> {
-    let causal = data.causal.as_ref()?;
-    let reader = heads.iter().map(|head| head.layer).max()?;
-    let writer = format!("layer {}", reader.checked_sub(1)?);
-    let inputs: Vec<_> = causal.paths.iter().filter(|path| path.writer == writer && path.reader == reader).collect();
-    let worst = inputs.iter().min_by(|a, b| a.left.accuracy.total_cmp(&b.left.accuracy))?;
-    if worst.left.high >= causal.untouched.low {
+    let before = heads.iter().map(|head| head.layer).max()?.checked_sub(1)?;
+    let of_layer: Vec<HeadName> =
+        data.heads.iter().map(|(head, _)| *head).filter(|head| head.layer == before).collect();
+    let (row, uses) = last_use(data, "layer", &of_layer)?;
+    let (needed, least) = uses.through.iter().min_by(|a, b| a.1.accuracy.total_cmp(&b.1.accuracy))?;
+    if least.high >= row.untouched.low {
         return None;
     }
-    let others = inputs.iter().filter(|path| path.input != worst.input);
-    let others = list(others.map(|path| format!("from the {} {:.3}", path.input, path.left.accuracy)));
+    let others = uses.through.iter().filter(|(reader, _)| *reader != needed);
+    let others = list(others.map(|(reader, left)| format!("{:.3} from the {reader}", left.accuracy)));
     Some(format!(
-        "What {writer} wrote is needed in the {} of layer {reader}: hidden there alone, accuracy is {}; hidden {others}.",
-        worst.input,
-        share(&worst.left)
+        "What layer {before} wrote is needed in the {needed} of later layers: hidden from them alone, accuracy is {:.3}; \
+         hidden from others, {others}.",
+        least.accuracy
     ))
 }
 
-fn share(outcome: &Outcome) -> String {
-    format!("{:.3}", outcome.accuracy)
+/// What was measured last of these heads, and with what beside it.
+fn last_use<'a>(data: &'a ReportData, name: &str, heads: &[HeadName]) -> Option<(&'a UsesRow, &'a HeadsUse)> {
+    let row = data.uses.last()?;
+    row.uses.iter().find(|uses| uses.name == name && uses.heads == heads).map(|uses| (row, uses))
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -7,7 +7,7 @@ mod curves;
 mod finding;
 mod head_scores_svg;
 mod label;
-mod page;
+mod learn_page;
 mod page;
 mod pattern_svg;
 mod plot;
@@ -25,17 +25,18 @@ mod walk_data;
 pub use base64_numbers::{Bytes, Floats};
 pub use csv::csv;
 pub use curves::curves_svg;
-pub use curves::{Curve, curves_svg};
 pub use finding::finding;
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
-pub use page::{Page, escaped_html};
+pub use learn_page::{
+    Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening, ValueSize,
+    learn_page,
+};
 pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;
 pub use report_data::{
-    Ablated, CausalTests, LensData, MeasureText, Outcome, PathTest, PatternSet, ReportData, RunFacts, ScoreSeries,
-    StreamData,
+    Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
 pub use terminal_curves::curves_text;

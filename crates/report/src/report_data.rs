@@ -1,6 +1,6 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
-use headlight_run::{Breakdown, EventRow, HeadName, MetricsRow, SequenceKind};
+use headlight_run::{Breakdown, EventRow, HeadName, Left, MetricsRow, Scores, SequenceKind, UsesRow};
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Floats, WalkData};
@@ -26,8 +26,14 @@ pub struct ReportData {
     pub scores: Vec<ScoreSeries>,
     /// Patterns over training.
     pub patterns: Vec<PatternSet>,
-    /// What the heads are used as.
-    pub causal: Option<CausalTests>,
+    /// `[head]`: scores on the probe with its tokens shuffled, at the places that the unshuffled tokens give.
+    pub shuffled: Vec<Scores>,
+    /// What the heads are used as, over training; most of it at the end.
+    pub uses: Vec<UsesRow>,
+    /// Random sets beside the heads of each role, at the end.
+    pub controls: Vec<Control>,
+    /// `[head]`: what its weights say of tokens.
+    pub circuits: Vec<HeadPairs>,
     /// The residual stream.
     pub stream: Option<StreamData>,
     /// One sequence's numbers on their way through every head.
@@ -117,60 +123,24 @@ pub struct PatternSet {
     pub value_norms: Option<Floats>,
 }
 
-/// How well the model does under some intervention.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
-    /// The share of scored targets that are the likeliest token.
-    pub accuracy: f64,
-    /// The lower end of its 95 % interval.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
-    /// Mean over the scored targets, nats.
-    pub loss: f64,
-}
-
-/// Some heads switched off together.
+/// As many heads as a role has, others drawn at random, switched off together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ablated {
-    /// What the heads look like.
+pub struct Control {
+    /// The role whose heads these stand beside.
     pub role: String,
-    /// The heads.
+    /// The heads drawn.
     pub heads: Vec<HeadName>,
-    /// What is left.
-    pub left: Outcome,
-    /// As many other heads drawn at random, and what is left without them; empty where too few others exist.
-    pub controls: Vec<(Vec<HeadName>, Outcome)>,
+    /// What is left without them.
+    pub left: Left,
 }
 
-/// What a writer wrote, hidden from one input of a later layer.
+/// The largest entries of one head's circuits over tokens, the largest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PathTest {
-    /// A head, or `layer 0`.
-    pub writer: String,
-    /// The layer that does not see it.
-    pub reader: usize,
-    /// `queries`, `keys` or `values`.
-    pub input: String,
-    /// What is left.
-    pub left: Outcome,
-}
-
-/// What the heads are used as, by intervention on the run's own task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CausalTests {
-    /// What stands in an ablated head's place.
-    pub in_place: String,
-    /// Sequences that were measured on.
-    pub sequences: usize,
-    /// The model as it is.
-    pub untouched: Outcome,
-    /// Each head alone.
-    pub alone: Vec<Ablated>,
-    /// The heads of each role together.
-    pub sets: Vec<Ablated>,
-    /// Every path tested.
-    pub paths: Vec<PathTest>,
+pub struct HeadPairs {
+    /// Of `W_E·W_QK·W_Eᵀ`: query token, key token, entry.
+    pub qk: Vec<(String, String, f64)>,
+    /// Of `W_E·W_OV·W_U`: token looked at, token made likelier, entry.
+    pub ov: Vec<(String, String, f64)>,
 }
 
 /// The residual stream: what each part writes, and what could be read from it on the way.
@@ -181,7 +151,7 @@ pub struct StreamData {
     /// Each part's name and what it adds to the right token's logit above the mean logit, if parts add up.
     pub logits: Option<Vec<(String, f64)>>,
     /// The logit lens over many sequences, in the order of the stream: place, what is left, mean norm of the stream.
-    pub depths: Vec<(String, Outcome, f64)>,
+    pub depths: Vec<(String, Left, f64)>,
     /// The logit lens on one sequence.
     pub lens: LensData,
 }

@@ -8,11 +8,12 @@ use crate::{Page, ReportData, escaped_html, finding, page::module};
 const MOST_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-const MODULES: [(&str, &str); 8] = [
+const MODULES: [(&str, &str); 9] = [
     module!("report_data.js"),
     module!("report_run.js"),
     module!("report_training.js"),
     module!("report_causal.js"),
+    module!("report_weights.js"),
     module!("report_heads.js"),
     module!("report_stream.js"),
     module!("report_walk.js"),
@@ -23,10 +24,12 @@ const MODULES: [(&str, &str); 8] = [
 type Part = (&'static str, fn(&mut ReportData));
 
 /// What is left out of a page that would be too large, in this order.
-const LEAST_NEEDED: [Part; 5] = [
+const LEAST_NEEDED: [Part; 7] = [
     ("the walk", |data| data.walk = None),
     ("the patterns", |data| data.patterns.clear()),
     ("the residual stream", |data| data.stream = None),
+    ("what the heads' weights say of tokens", |data| data.circuits.clear()),
+    ("what the heads are used as over training", |data| data.uses = data.uses.pop().into_iter().collect()),
     ("the scores over training", |data| {
         data.scores.clear();
         data.steps.clear();
@@ -84,8 +87,8 @@ fn tables(data: &ReportData) -> String {
                 .get(last)
                 .map_or_else(|| "<td>–</td>".to_owned(), |value| format!("<td>{value:.3}</td>"));
         }
-        let alone = data.causal.as_ref().and_then(|causal| causal.alone.iter().find(|set| set.heads == [*head]));
-        html += &alone.map_or_else(|| "<td>–</td>".to_owned(), |set| format!("<td>{:.3}</td>", set.left.accuracy));
+        let alone = data.uses.last().and_then(|row| row.uses.iter().find(|uses| uses.heads == [*head])?.ablated);
+        html += &alone.map_or_else(|| "<td>–</td>".to_owned(), |left| format!("<td>{:.3}</td>", left.accuracy));
         html += "</tr>\n";
     }
     html += "<tr><td>uniform attention</td><td></td>";

@@ -191,7 +191,7 @@ impl RunDirectory {
         self.read_rows("heads.jsonl")
     }
 
-    /// All rows of `events.jsonl`; none if nothing happened.
+    /// All rows of `events.jsonl`; none where nothing has happened.
     ///
     /// # Errors
     /// Names the line that cannot be read.

@@ -147,14 +147,10 @@ impl Inspection {
     /// The run's model and its task.
     pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), InputError> {
         let ModelParts { model, .. } = self.model()?;
-        Ok((model, self.behaviour_on(SEQUENCES)?))
-    }
-
-    /// The run's task on so many of its validation sequences.
-    pub(super) fn behaviour_on(&self, sequences: usize) -> Result<Behaviour, InputError> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let all = tasks::validation(&*task, self.config.seed);
-        Ok(uses::behaviour(&all, sequences, &self.device))
+        let sequences = tasks::validation(&*task, self.config.seed);
+        let behaviour = uses::behaviour(&sequences, SEQUENCES, &self.device);
+        Ok((model, behaviour))
     }
 
     /// The heads of each role but `mixed`, in the order of their first heads.

@@ -1,18 +1,19 @@
 //! `inspect RUN report`, and the end of every training: one page that shows the whole run.
 
-mod causal;
 mod over_training;
 mod stream;
 mod walk;
+mod weights;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use headlight_report::{MeasureText, ReportData, RunFacts, report_page};
+use headlight_lens::{Ablation, Behaviour, ablate, matched_sets};
+use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
-use headlight_run::{HeadName, InputError, SequenceKind, Summary, write_atomically};
+use headlight_run::{HeadName, InputError, SequenceKind, Summary, UsesRow, write_atomically};
 
 use super::{Inspection, ModelParts};
-use crate::model::describe;
+use crate::{model::describe, uses::left};
 
 /// The scores: name, formula, what a head with a high score does, whether it can be a role.
 const MEASURES: [(&str, &str, &str, bool); 7] = [
@@ -40,6 +41,9 @@ const MEASURES: [(&str, &str, &str, bool); 7] = [
     ("mean distance", "mean over q ≥ 1 of Σ A[q, k]·(q − k), in tokens", "looks far back", false),
 ];
 
+/// Random sets beside the heads of each role.
+const CONTROLS: usize = 3;
+
 impl Inspection {
     /// Collects what the report shows.
     ///
@@ -47,7 +51,9 @@ impl Inspection {
     /// If the run has not ended, or a file of it is damaged.
     pub fn report(&self) -> Result<ReportData, InputError> {
         let summary = self.run.summary()?;
-        let ModelParts { model, vocabulary } = self.model()?;
+        let ModelParts { vocabulary, .. } = self.model()?;
+        let (model, behaviour) = self.behaviour()?;
+        let uses = self.run.uses()?;
         let mut left_out = Vec::new();
         let mut over = over_training::Scores::of(self, &summary, &mut left_out)?;
         over.name_relations();
@@ -65,8 +71,11 @@ impl Inspection {
             measures: MEASURES.iter().map(measure).chain(over.relations).collect(),
             events: self.run.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
-            causal: self.causal_tests(&model, &heads, &mut left_out)?,
-            stream: Some(self.stream(&model, &vocabulary)?),
+            shuffled: self.shuffled_heads().probe.into_iter().map(|(_, scores)| scores).collect(),
+            controls: uses.last().map(|row| self.controls(&model, &behaviour, row)).unwrap_or_default(),
+            uses,
+            circuits: weights::pairs(&model, &vocabulary, &mut left_out),
+            stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
             walk: self.walk(&model, &vocabulary, &mut left_out),
             heads,
             steps: over.steps,
@@ -84,6 +93,26 @@ impl Inspection {
         let path = self.run.path().join("report.html");
         write_atomically(&path, html.as_bytes())?;
         Ok(path)
+    }
+
+    /// For the heads of each role that were switched off together, as many others drawn at random.
+    fn controls(&self, model: &Decoder, behaviour: &Behaviour, row: &UsesRow) -> Vec<Control> {
+        let roles =
+            row.uses.iter().filter(|uses| MEASURES.iter().any(|(name, .., is_role)| *is_role && uses.name == *name));
+        // A head that shares its role stands beside the others in a set of its own.
+        let sets = roles.filter(|uses| {
+            row.uses.iter().all(|other| other.name != uses.name || other.heads.len() <= uses.heads.len())
+        });
+        let of_set = |uses: &headlight_run::HeadsUse| {
+            let drawn = matched_sets(model, &uses.heads, CONTROLS, self.config.seed);
+            let role = uses.name.clone();
+            drawn.into_iter().map(move |heads| Control {
+                role: role.clone(),
+                left: left(&ablate(model, behaviour, &heads, Ablation::Mean)),
+                heads,
+            })
+        };
+        sets.flat_map(of_set).collect()
     }
 
     fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, InputError> {
@@ -108,6 +137,13 @@ impl Inspection {
             breakdown: summary.breakdown.clone(),
             window: self.config.model.window,
         })
+    }
+}
+
+/// Writes the report of a run that has just ended. One that cannot be made is said and costs nothing else of the run.
+pub fn report_after_training(run: &Path, device: &str) {
+    if let Err(error) = Inspection::open(run, device).and_then(|inspection| inspection.write_report()) {
+        tracing::warn!("the run has no report.html: {error}");
     }
 }
 

@@ -1,32 +1,34 @@
 //! The residual stream: what each part writes, and what could be read on the way.
 
 use burn::tensor::{Tensor, activation::softmax};
-use headlight_lens::{Depth, direct_logit_attribution, logit_lens};
+use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
 use headlight_residual::{BlockSite, Capture, Decoder, NoProbe, Site};
 use headlight_run::InputError;
 
-use super::{Inspection, causal::outcome, numbers};
-use crate::{tasks, watch::ids};
+use super::{Inspection, numbers};
+use crate::{tasks, uses::left, watch::ids};
 
-/// Sequences that means are taken over.
-const SEQUENCES: usize = 64;
 /// The longest sequence whose every position is shown.
 const MOST_TOKENS: usize = 128;
 
 impl Inspection {
     /// Norms, logit attribution and logit lens on the run's own task.
-    pub(super) fn stream(&self, model: &Decoder, vocabulary: &[String]) -> Result<StreamData, InputError> {
-        let behaviour = self.behaviour_on(SEQUENCES)?;
+    pub(super) fn stream(
+        &self,
+        model: &Decoder,
+        behaviour: &Behaviour,
+        vocabulary: &[String],
+    ) -> Result<StreamData, InputError> {
         let parts = written_sites(model);
         let mut seen = Capture::new(&parts.iter().map(|(_, site)| *site).collect::<Vec<_>>(), usize::MAX);
         let _ = model.forward_probed(behaviour.inputs(), &mut seen);
         let norm = |x: Tensor<3>| f64::from(x.square().sum_dim(2).sqrt().mean().into_scalar::<f32>());
         let norms = parts.into_iter().filter_map(|(name, site)| Some((name, norm(seen.get::<3>(site)?)))).collect();
-        let depths = logit_lens(model, &behaviour);
+        let depths = logit_lens(model, behaviour);
         let lens = self.lens_by_position(model, vocabulary, &depths)?;
-        let depth = |depth: &Depth| (depth.site.clone(), outcome(&depth.performance), depth.norm);
-        let logits = direct_logit_attribution(model, &behaviour);
+        let depth = |depth: &Depth| (depth.site.clone(), left(&depth.performance), depth.norm);
+        let logits = direct_logit_attribution(model, behaviour);
         Ok(StreamData {
             norms,
             logits: logits.map(|parts| parts.into_iter().map(|part| (part.name, part.logit)).collect()),
