@@ -35,8 +35,9 @@ pub fn ablate(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName], ablati
     behaviour.measure(model, &mut without(model, behaviour.inputs(), heads, ablation))
 }
 
-/// The changes that take `heads` away from a run over `inputs`.
-pub(crate) fn without(model: &Decoder, inputs: Tensor<2, Int>, heads: &[HeadName], ablation: Ablation) -> Edits {
+/// The changes that take `heads` away from a run over `inputs`, `[batch, pos]`.
+#[must_use]
+pub fn without(model: &Decoder, inputs: Tensor<2, Int>, heads: &[HeadName], ablation: Ablation) -> Edits {
     let layers = by_layer(heads);
     let site = |layer| Site::Attention(layer, AttentionSite::Z);
     let others = match ablation {

@@ -30,6 +30,19 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// The mean of one value for each sequence.
+    ///
+    /// ```
+    /// use headlight_lens::Estimate;
+    ///
+    /// let certain = Estimate::of_values(&[0.5; 20]);
+    /// assert_eq!((certain.mean, certain.low, certain.high), (0.5, 0.5, 0.5));
+    /// ```
+    #[must_use]
+    pub fn of_values(values: &[f64]) -> Self {
+        Self::of(&values.iter().map(|&sum| Share { sum, rows: 1 }).collect::<Vec<_>>())
+    }
+
     /// `Σ sum / Σ rows`; NaN without any row.
     pub(crate) fn of(shares: &[Share]) -> Self {
         let (low, high) = interval_of_ratio(shares);

@@ -8,10 +8,7 @@ use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, Edit, Edits
 use headlight_run::HeadName;
 use serde::Serialize;
 
-use crate::{
-    all_heads,
-    bootstrap::{Estimate, Share},
-};
+use crate::all_heads;
 
 /// Logits in one forward pass: bounds memory.
 const LOGITS_AT_ONCE: usize = 1 << 24;
@@ -129,6 +126,12 @@ impl<'a> Patching<'a> {
         if base == source { Err(SameAnswer { token: base }) } else { Ok(patching) }
     }
 
+    /// The same prompts in each other's place.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        Self { base: self.source.clone(), source: self.base.clone(), ..*self }
+    }
+
     /// The likeliest next tokens of base and source.
     #[must_use]
     pub fn answers(&self) -> [u32; 2] {
@@ -165,6 +168,14 @@ impl<'a> Patching<'a> {
         Patched { place: place.to_string(), by_position: shares, everywhere }
     }
 
+    /// Patches each head at all positions: the shares, first layer first.
+    #[must_use]
+    pub fn heads(&self) -> Vec<f64> {
+        let parts: Vec<Part> = (0..self.model.n_heads()).map(|head| Part::heads(&[head])).collect();
+        let of_layer = |layer| self.shares::<4>(Site::Attention(layer, AttentionSite::Z), &parts);
+        (0..self.model.blocks.len()).flat_map(of_layer).collect()
+    }
+
     /// The share for each part of the activation at `site`. Each part is a row of one batch: all rows meet the site with
     /// what the base has there, but for their part.
     fn shares<const D: usize>(&self, site: Site, parts: &[Part]) -> Vec<f64> {
@@ -188,22 +199,6 @@ impl<'a> Patching<'a> {
         }
         shares
     }
-}
-
-/// Each head patched at all positions: the mean share over several pairs of prompts, its interval by bootstrap over
-/// pairs.
-#[must_use]
-pub fn patch_heads(model: &Decoder, pairs: &[Patching]) -> Vec<(HeadName, Estimate)> {
-    let parts: Vec<Part> = (0..model.n_heads()).map(|head| Part::heads(&[head])).collect();
-    let of_layer = |layer: usize| -> Vec<Vec<f64>> {
-        pairs.iter().map(|pair| pair.shares::<4>(Site::Attention(layer, AttentionSite::Z), &parts)).collect()
-    };
-    let layers: Vec<Vec<Vec<f64>>> = (0..model.blocks.len()).map(of_layer).collect();
-    let estimate = |name: HeadName| {
-        let share = |pair: &Vec<f64>| Share { sum: pair[name.head], rows: 1 };
-        (name, Estimate::of(&layers[name.layer].iter().map(share).collect::<Vec<_>>()))
-    };
-    all_heads(model).into_iter().map(estimate).collect()
 }
 
 /// One prompt `rows` times, `[rows, pos]`.

@@ -1,12 +1,29 @@
 //! Pictures of a run. This crate sees plain rows and numbers, never a model.
 
+mod colour;
+mod csv;
 mod curves;
+mod head_scores_svg;
+mod label;
+mod page;
+mod pattern_svg;
+mod plot;
+mod png;
+mod svg;
+mod terminal_curves;
 mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
 mod terminal_table;
 
-pub use curves::{Curve, curves_svg};
+pub use csv::csv;
+pub use curves::curves_svg;
+pub use head_scores_svg::{HeadCurves, head_scores_svg};
+pub use page::{Page, escaped_html};
+pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
+pub use plot::{Curve, CurvePoint};
+pub use png::svg_to_png;
+pub use terminal_curves::curves_text;
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};
 pub use terminal_relations::relations_table;

@@ -11,8 +11,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, tensorboard::EventFile,
-    write_atomically,
+    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, UsesRow,
+    tensorboard::EventFile, write_atomically,
 };
 
 /// The largest weights file that is read.
@@ -24,7 +24,7 @@ const MOST_BYTES: u64 = 1 << 30;
 ///
 /// ```text
 /// config.toml      vocabulary.json   summary.json
-/// metrics.jsonl    heads.jsonl       events.jsonl     timing.jsonl
+/// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
 /// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
 /// checkpoints/step-N/weights.safetensors              last/weights.safetensors, beside each its SHA-256
@@ -157,6 +157,22 @@ impl RunDirectory {
     /// If the file cannot be written.
     pub fn append_event(&self, row: &EventRow) -> Result<(), InputError> {
         self.append("events.jsonl", std::slice::from_ref(row))
+    }
+
+    /// Appends to `uses.jsonl`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append_uses(&self, row: &UsesRow) -> Result<(), InputError> {
+        self.append("uses.jsonl", std::slice::from_ref(row))
+    }
+
+    /// All rows of `uses.jsonl`; none where nothing was tested.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn uses(&self) -> Result<Vec<UsesRow>, InputError> {
+        if self.path.join("uses.jsonl").exists() { self.read_rows("uses.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// All rows of `metrics.jsonl`.

@@ -15,6 +15,7 @@ mod rows;
 mod seeds;
 mod task_config;
 mod tensorboard;
+mod uses;
 
 pub use atomic::write_atomically;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
@@ -31,3 +32,4 @@ pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
     RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
 };
+pub use uses::{HeadsUse, Left, UsesRow};

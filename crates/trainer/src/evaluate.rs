@@ -1,9 +1,9 @@
 //! Loss and accuracy on sequences that are not learned from.
 
 use burn::tensor::{Device, Tensor};
-use headlight_lens::Quarters;
+use headlight_lens::{Ablation, Quarters, without};
 use headlight_residual::Decoder;
-use headlight_run::Breakdown;
+use headlight_run::{Breakdown, HeadName};
 
 use crate::{
     batch::{Batch, count_right, count_scored, summed_loss},
@@ -38,6 +38,18 @@ pub fn questions(task: &dyn Task, sequences: &[Sequence]) -> Vec<Vec<Question>> 
 /// Runs `model`, which must not be on an autodiff device, over `sequences` and puts their `questions` to it.
 #[must_use]
 pub fn evaluate(model: &Decoder, sequences: &[Sequence], questions: &[Vec<Question>], device: &Device) -> Evaluation {
+    evaluate_without(model, &[], sequences, questions, device)
+}
+
+/// [`evaluate`], with the mean over the sequences of one forward pass in place of what `heads` blend.
+#[must_use]
+pub fn evaluate_without(
+    model: &Decoder,
+    heads: &[HeadName],
+    sequences: &[Sequence],
+    questions: &[Vec<Question>],
+    device: &Device,
+) -> Evaluation {
     let (mut loss, mut right, mut exact) = (0.0, 0.0, 0.0);
     let quarters = Quarters::of(&sequences.iter().map(|sequence| sequence.scored.clone()).collect::<Vec<_>>());
     let parts = quarters.map(|quarters| [quarters.early, quarters.late]);
@@ -46,7 +58,8 @@ pub fn evaluate(model: &Decoder, sequences: &[Sequence], questions: &[Vec<Questi
     let mut unasked = questions;
     for rows in sequences.chunks(ROWS_AT_ONCE) {
         let batch = Batch::new(rows, device);
-        let logits = model.forward(batch.inputs.clone());
+        let mut edits = without(model, batch.inputs.clone(), heads, Ablation::Mean);
+        let logits = model.forward_probed(batch.inputs.clone(), &mut edits);
         loss += f64::from(summed_loss(logits.clone(), &batch).into_scalar::<f32>());
         for (mean, part) in losses.iter_mut().zip(parts.iter().flatten()) {
             let part = batch.scored_in(part.clone());

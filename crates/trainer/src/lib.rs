@@ -16,6 +16,7 @@ mod seeds;
 mod step;
 pub mod tasks;
 mod training;
+mod uses;
 mod watch;
 
 pub use evaluate::{Evaluation, evaluate, questions};

@@ -7,7 +7,7 @@ use headlight_lens::{Measure, Role};
 use headlight_residual::{Decoder, weights_to_bytes};
 use headlight_run::{
     Config, EventRow, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, TimingRow,
-    Weights,
+    UsesRow, Weights,
 };
 
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     progress::Progress,
     step::{Update, Updater},
     tasks::{self, Question, Sequence, Task, Use},
+    uses,
     watch::{Observation, Watched},
 };
 
@@ -142,6 +143,7 @@ impl Training {
         let mut measured = self.measure(&model);
         write_measured(run, 0, &measured, None)?;
         write_patterns(run, 0, &measured)?;
+        run.append_uses(&self.uses(&model, &measured, 0))?;
 
         let started = Instant::now();
         let mut last_row = (started, 0);
@@ -179,6 +181,7 @@ impl Training {
                 }
                 if keep_patterns {
                     write_patterns(run, step, &measured)?;
+                    run.append_uses(&self.uses(&model, &measured, step))?;
                 }
             }
             if step.is_multiple_of(checkpoint.every) && !is_last {
@@ -207,6 +210,17 @@ impl Training {
         let accuracy_on = |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device).accuracy;
         let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
         Measured { evaluation, training_accuracy, observations: [probe, task] }
+    }
+
+    /// What heads are used as; everything at the end, before that what is cheap.
+    fn uses(&self, model: &Decoder, measured: &Measured, step: usize) -> UsesRow {
+        let (model, roles) = (model.valid(), measured.observations[0].roles());
+        if step == self.config.train.steps {
+            let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
+            return uses::all_uses(&model, &behaviour, &roles, step);
+        }
+        let sequences = uses::sequences_while_training(&self.config);
+        uses::watch_uses(&model, &uses::behaviour(&self.validation, sequences, &self.device), &roles, step)
     }
 
     fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {

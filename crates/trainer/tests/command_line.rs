@@ -241,7 +241,11 @@ fn inspect_prints_heads_patterns_and_evaluations() {
         assert!(!summary[key].is_null(), "{key}");
     }
 
-    let heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    let mut heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    for head in heads.as_array_mut().unwrap() {
+        let shuffled = head.as_object_mut().unwrap().remove("shuffled").unwrap();
+        assert!((0.0..1.0).contains(&shuffled["induction"]["value"].as_f64().unwrap()));
+    }
     assert_eq!(heads, summary["heads"]);
     assert_eq!(heads.as_array().unwrap().len(), 4);
     let score = &heads[3]["scores"]["induction"];
@@ -309,7 +313,8 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     assert_ok(&workshop.inspect("run", &["curves", "--svg", "curves.svg"]));
     let svg = fs::read_to_string(workshop.path("curves.svg")).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("validation") && !svg.contains("training set"), "{svg}");
-    assert_eq!(svg.trim_end().as_bytes(), workshop.inspect("run", &["curves"]).stdout.trim_ascii_end());
+    let drawn = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
+    assert!(drawn.contains("* accuracy on the validation set, null 0.083"), "{drawn}");
 
     let on = json(&workshop.inspect("run", &["evaluate", "--on", "small.toml", "--json"]));
     assert!((on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9);
@@ -329,8 +334,30 @@ fn a_finite_training_set_is_measured_beside_the_validation_set() {
     for pairs in [count("training_accuracy", 14.0), count("accuracy", 35.0)] {
         assert!((pairs - pairs.round()).abs() < 1e-9, "{pairs}");
     }
-    let svg = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
-    assert!(svg.contains("training set") && svg.contains("validation set"));
+    let drawn = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
+    assert!(drawn.contains("* accuracy on the training set") && drawn.contains("o accuracy on the validation set"));
+}
+
+#[test]
+fn pictures_are_files_with_their_numbers_beside_them() {
+    let workshop = Workshop::trained("run");
+    let files = ["--svg", "a.svg", "--png", "a.png", "--csv", "a.csv"];
+    let pictures: [&[&str]; 4] =
+        [&["pattern", "--head", "L1H0", "--prompt", "a b c"], &["pattern"], &["curves"], &["scores"]];
+    let csvs = pictures.map(|picture| {
+        assert_ok(&workshop.inspect("run", &[picture, &files].concat()));
+        assert!(fs::read(workshop.path("a.png")).unwrap().starts_with(b"\x89PNG"));
+        assert!(fs::read_to_string(workshop.path("a.svg")).unwrap().starts_with("<svg"));
+        fs::read_to_string(workshop.path("a.csv")).unwrap()
+    });
+    // A query and each key up to it: 3 · 4 / 2 pairs of one head, 16 · 17 / 2 of each of four.
+    assert_eq!([&csvs[0], &csvs[1]].map(|csv| csv.lines().count() - 1), [6, 4 * 136]);
+    let pattern = json(&workshop.inspect("run", &["pattern", "--head", "L1H0", "--prompt", "a b c", "--json"]));
+    let weight: f64 = csvs[0].lines().nth(5).unwrap().rsplit(',').next().unwrap().parse().unwrap();
+    assert!((weight - pattern["pattern"][2][1].as_f64().unwrap()).abs() < 1e-7);
+    // Steps 0, 10, 20 and 25: accuracy, and five scores of four heads.
+    assert_eq!([&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1), [4, 4 * 5 * 4]);
+    assert_one_line(&workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]), 2, &["nowhere/a.svg"]);
 }
 
 #[test]

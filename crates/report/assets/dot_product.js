@@ -1,0 +1,49 @@
+// Where a number comes from: a row times a column, term by term.
+import { element, fixed } from "./elements.js";
+
+const DIGITS = 4;
+
+/**
+ * `Σ_i left_i · right_i`, and what is added, against the number in the cell.
+ * `{cell: "Q[3, 1]", leftName, rightName, left: [numbers], right: [numbers], names?: [what i is], added?: [[name, number]], value}`
+ */
+export function dotProduct({ cell, leftName, rightName, left, right, names, added = [], value }) {
+  const products = Array.from(left, (number, i) => number * right[i]);
+  const largest = Math.max(...products.map(Math.abs), 1e-12);
+  const row = (product, i) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, names ? names[i] : String(i)),
+      element("td", {}, fixed(left[i], DIGITS)),
+      element("td", {}, fixed(right[i], DIGITS)),
+      element("td", {}, fixed(product, DIGITS)),
+      element("td", { class: "bar" }, bar(product / largest)),
+    );
+  const sum = products.reduce((total, product) => total + product, 0);
+  const parts = [["sum of products", sum], ...added];
+  return element(
+    "div",
+    { class: "dot-product" },
+    element("p", { class: "equation" }, `${cell} = ${leftName} · ${rightName}${added.map(([name]) => ` + ${name}`).join("")} = `,
+      element("output", {}, fixed(value, DIGITS))),
+    added.length ? element("p", {}, parts.map(([name, number]) => `${name} ${fixed(number, DIGITS)}`).join(", ")) : null,
+    element(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": `The terms of ${cell}` },
+      element(
+        "table",
+        {},
+        element("thead", {}, element("tr", {}, ...["i", leftName, rightName, "product", ""].map((text) => element("th", { scope: "col" }, text)))),
+        element("tbody", {}, products.map(row)),
+      ),
+    ),
+  );
+}
+
+/** A bar to the right for a positive share, to the left for a negative one. */
+export function bar(share) {
+  const width = `${Math.min(Math.abs(share), 1) * 50}%`;
+  const side = share < 0 ? "right: 50%" : "left: 50%";
+  return element("span", { class: share < 0 ? "negative" : "positive", style: `width: ${width}; ${side}`, "aria-hidden": "true" });
+}
