@@ -16,6 +16,7 @@ mod terminal_heatmap;
 mod terminal_relations;
 mod terminal_table;
 
+pub use colour::{LINE_COLOURS, colour};
 pub use csv::csv;
 pub use curves::curves_svg;
 pub use head_scores_svg::{HeadCurves, head_scores_svg};

@@ -16,8 +16,8 @@ mod rows;
 mod seeds;
 mod task_config;
 mod tensorboard;
-mod vocabulary;
 mod uses;
+mod vocabulary;
 
 pub use atomic::write_atomically;
 pub use capped::read_capped;
