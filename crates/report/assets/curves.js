@@ -22,7 +22,7 @@ export function curves(plot, onStep = null) {
   drawnForWidth(place, (width) => {
     scale = scales(plot, steps, width);
     const svg = svgElement("svg", { width, height: HEIGHT, role: "img", "aria-label": plot.name });
-    cursorLine = svgElement("line", { class: "cursor", y1: PLOT.top, y2: HEIGHT - PLOT.bottom });
+    cursorLine = svgElement("line", { class: "cursor", y1: PLOT.top, y2: HEIGHT - PLOT.bottom, visibility: "hidden" });
     svg.append(...axes(plot, scale, width), ...grounds(plot, scale, width), ...drawnLines(plot, scale), ...marks(plot, scale), cursorLine);
     const nearest = (event) => {
       const x = event.clientX - svg.getBoundingClientRect().left;
@@ -47,6 +47,7 @@ export function curves(plot, onStep = null) {
   function cursor(step) {
     at = step;
     if (step === null || !scale) return;
+    cursorLine.setAttribute("visibility", "visible");
     cursorLine.setAttribute("x1", scale.x(step));
     cursorLine.setAttribute("x2", scale.x(step));
     tell(step);

@@ -13,7 +13,7 @@ export function dotProduct({ cell, leftName, rightName, left, right, names, adde
   const row = (product, i) =>
     element(
       "tr",
-      {},
+      { class: Math.abs(product) === largest ? "here" : null },
       element("th", { scope: "row" }, names ? names[i] : String(i)),
       element("td", {}, fixed(left[i], DIGITS)),
       element("td", {}, fixed(right[i], DIGITS)),
@@ -25,7 +25,7 @@ export function dotProduct({ cell, leftName, rightName, left, right, names, adde
   return element(
     "div",
     { class: "dot-product" },
-    element("p", { class: "equation" }, `${cell} = ${leftName} · ${rightName}${added.map(([name]) => ` + ${name}`).join("")} = `,
+    element("p", { class: "equation" }, `${cell} = Σ_i ${leftName}·${rightName}${added.map(([name]) => ` + ${name}`).join("")} = `,
       element("output", {}, fixed(value, DIGITS))),
     added.length ? element("p", {}, parts.map(([name, number]) => `${name} ${fixed(number, DIGITS)}`).join(", ")) : null,
     element(
@@ -41,9 +41,9 @@ export function dotProduct({ cell, leftName, rightName, left, right, names, adde
   );
 }
 
-/** A bar to the right for a positive share, to the left for a negative one. */
-export function bar(share) {
-  const width = `${Math.min(Math.abs(share), 1) * 50}%`;
-  const side = share < 0 ? "right: 50%" : "left: 50%";
+/** A bar to the right for a positive share, to the left for a negative one; where none is negative, from the left edge. */
+export function bar(share, signed = true) {
+  const width = `${Math.min(Math.abs(share), 1) * (signed ? 50 : 100)}%`;
+  const side = share < 0 ? "right: 50%" : `left: ${signed ? 50 : 0}%`;
   return element("span", { class: share < 0 ? "negative" : "positive", style: `width: ${width}; ${side}`, "aria-hidden": "true" });
 }

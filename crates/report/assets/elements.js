@@ -40,6 +40,11 @@ export function fixed(value, digits = 3) {
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
 }
 
+/** `0.948–0.959` */
+export function interval(low, high) {
+  return `${fixed(low, 3)}–${fixed(high, 3)}`;
+}
+
 /** Numbers that were written as base64 of little-endian 32-bit floats, the order of all browsers' processors. */
 export function floats(base64) {
   return new Float32Array(bytes(base64).buffer);

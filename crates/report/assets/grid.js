@@ -2,8 +2,8 @@
 import { css, inkOn, themeColour } from "./colour.js";
 import { drawnForWidth, element, fixed, short } from "./elements.js";
 
-const LABEL_FONT = "11px ui-monospace, monospace";
-const LABEL_HEIGHT = 11;
+/** Labels are as high as their cells, within these. */
+const LABEL_HEIGHTS = [8, 11];
 const LARGEST_CELL = 18;
 
 /** The cells as an image of one pixel each; a cell without colour stays clear. */
@@ -132,7 +132,7 @@ function layoutFor(shown, width) {
   const room = (width - left - 1) / columns;
   const cell = Math.min(room, shown.largestCell ?? LARGEST_CELL);
   const cellWidth = Math.min(room, shown.widestCell ?? cell);
-  const cellHeight = shown.cellHeight ?? (rowLabels ? Math.max(cell, Math.min(LABEL_HEIGHT, (cell * columns) / rows)) : cell);
+  const cellHeight = shown.cellHeight ?? (rowLabels ? Math.max(cell, Math.min(LABEL_HEIGHTS[1], (cell * columns) / rows)) : cell);
   return {
     shown, left, top, cellWidth, cellHeight,
     width: Math.ceil(left + columns * cellWidth + 1),
@@ -172,9 +172,11 @@ function paintGrid(context, layout, image, { pointed, picked, highlight }) {
   paintLabels(context, layout, rows, columns);
 }
 
+const font = (height) => `${height}px ui-monospace, monospace`;
+
 /** Numbers in the cells, in an ink that is read on their colour. */
 function paintNumbers(context, { shown, left, top, cellWidth, cellHeight }) {
-  context.font = LABEL_FONT;
+  context.font = font(LABEL_HEIGHTS[1]);
   context.textAlign = "center";
   context.textBaseline = "middle";
   for (let row = 0; row < shown.rows; row++) {
@@ -190,16 +192,16 @@ function paintNumbers(context, { shown, left, top, cellWidth, cellHeight }) {
 
 /** As many labels as there is room for; those of marked rows and columns always. */
 function paintLabels(context, { shown, left, top, cellWidth, cellHeight }, rows, columns) {
-  context.font = LABEL_FONT;
   context.textBaseline = "middle";
   context.direction = "ltr";
-  const every = (size) => Math.max(1, Math.ceil(LABEL_HEIGHT / size));
+  const height = (size) => Math.min(Math.max(size, LABEL_HEIGHTS[0]), LABEL_HEIGHTS[1]);
   const stands = (index, size, marked) => {
     if (marked.has(index)) return true;
-    const crowded = [...marked].some((other) => Math.abs(other - index) * size < LABEL_HEIGHT);
-    return index % every(size) === 0 && !crowded;
+    const crowded = [...marked].some((other) => Math.abs(other - index) * size < height(size) - 0.5);
+    return index % Math.max(1, Math.ceil((height(size) - 0.5) / size)) === 0 && !crowded;
   };
-  const paint = (text, marked) => {
+  const paint = (text, size, marked) => {
+    context.font = font(height(size));
     context.fillStyle = themeColour(marked ? "--mark" : "--ink");
     context.fillText(short(text), 0, 0);
   };
@@ -208,7 +210,7 @@ function paintLabels(context, { shown, left, top, cellWidth, cellHeight }, rows,
     context.save();
     context.textAlign = "right";
     context.translate(left - 4, top + (row + 0.5) * cellHeight);
-    paint(text, rows.has(row));
+    paint(text, cellHeight, rows.has(row));
     context.restore();
   });
   shown.columnLabels?.forEach((text, column) => {
@@ -217,7 +219,7 @@ function paintLabels(context, { shown, left, top, cellWidth, cellHeight }, rows,
     context.textAlign = "left";
     context.translate(left + (column + 0.5) * cellWidth, top - 4);
     context.rotate(-Math.PI / 2);
-    paint(text, columns.has(column));
+    paint(text, cellWidth, columns.has(column));
     context.restore();
   });
 }

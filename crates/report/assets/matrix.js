@@ -1,5 +1,5 @@
 // A matrix of signed numbers or of weights: colours, and numbers where they fit.
-import { paperColour, signedColour, weightColour } from "./colour.js";
+import { signedColour, signedColours, weightColour } from "./colour.js";
 import { element, fixed, visible } from "./elements.js";
 import { grid } from "./grid.js";
 
@@ -29,17 +29,16 @@ export function matrix({ name, table: numbers, rowLabels, columnLabels, weights 
   const largest = numbers.values.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 0);
   const readout = element("span", { class: "readout", "aria-live": "polite" });
   const fits = numbers.columns <= 8;
-  const paper = { theme: null, colour: null };
   const cells = grid({
     view: () => {
-      paper.colour = paperColour();
+      const colours = signedColours();
       return {
         rows: numbers.rows,
         columns: numbers.columns,
         colour: (row, column) => {
           if (!shows(row, column)) return null;
           const value = numbers.at(row, column);
-          return weights ? weightColour(value) : signedColour(value, largest, paper.colour);
+          return weights ? weightColour(value) : signedColour(value, largest, colours);
         },
         number: fits ? numbers.at : undefined,
         rowLabels,
@@ -60,9 +59,10 @@ export function matrix({ name, table: numbers, rowLabels, columnLabels, weights 
     const value = shows(row, column) ? fixed(numbers.at(row, column), 4) : "masked";
     return `[${title(rowLabels, row)}, ${title(columnLabels, column)}] ${value}`;
   };
-  const caption = element("figcaption", {}, element("b", {}, name), ` ${numbers.rows} × ${numbers.columns} `, readout);
+  const caption = element("figcaption", {}, element("b", {}, name), ` ${numbers.rows} × ${numbers.columns}`, weights ? ". " : `, full colour at ±${fixed(largest, 2)}. `, readout);
   return {
-    node: element("figure", { class: "matrix" }, caption, cells.node),
+    // As wide as its columns, beside others; no narrower than it can be told apart.
+    node: element("figure", { class: "matrix", style: `flex: ${numbers.columns + 2} 1 0; min-width: min(100%, ${3 * numbers.columns + 48}px)` }, caption, cells.node),
     highlight: cells.highlight,
     pick: cells.pick,
     canvas: cells.canvas,

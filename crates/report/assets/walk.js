@@ -1,5 +1,5 @@
 // The walk through one head: stage by stage, with the numbers that made each number.
-import { choice, element, short, visible } from "./elements.js";
+import { choice, element, short } from "./elements.js";
 import { matrix } from "./matrix.js";
 import { walkStages } from "./walk_stages.js";
 
@@ -44,8 +44,7 @@ export function walk(source, token = source.tokens.length - 1) {
     body.replaceChildren(
       element("div", { class: "stage-title" }, step("← back", -1), element("h4", {}, `${state.at + 1} of ${last + 1}: ${stage.title}`), step("next →", 1)),
       element("p", {}, stage.says),
-      element("div", { class: "equation-row" }, equation),
-      explained,
+      element("div", { class: "stage-body" }, element("div", { class: "equation-row" }, equation), explained),
     );
     state.column ??= mostTelling(stage, state.row);
     explain(explained);
@@ -90,11 +89,11 @@ export function walk(source, token = source.tokens.length - 1) {
     const stage = state.stages[state.at];
     const { row, column } = state;
     explained.replaceChildren(stage.explain(row, column));
+    reveal(explained.querySelector(".scroll"));
     stage.parts.forEach((part, i) => {
       if (!drawn[i]) return;
-      const tokenColumn = part.tokens === "columns" || (part.tokens === "both" && part.role === "right");
       if (part.role === "left") drawn[i].highlight([row]);
-      else if (part.role === "right") drawn[i].highlight([], tokenColumn || part.tokens !== "rows" ? [column] : [column]);
+      else if (part.role === "right") drawn[i].highlight(part.tokens === "rows" ? [row] : [], [column]);
       else drawn[i].highlight([row], [column]);
     });
   }
@@ -116,7 +115,8 @@ function mostTelling(stage, row) {
   return Array.from({ length: result.table.columns }, (_, column) => column).reduce((best, column) => (size(column) > size(best) ? column : best), 0);
 }
 
-/** Which token of which, for a heading. */
-export function tokenName(tokens, at) {
-  return `${at} ${visible(tokens[at])}`;
+/** Scrolls a list of terms to the one that matters most. */
+function reveal(list) {
+  const row = list?.querySelector(".here");
+  if (row) list.scrollTop = row.offsetTop - list.clientHeight / 2;
 }

@@ -183,20 +183,20 @@ impl RunDirectory {
         self.read_rows("metrics.jsonl")
     }
 
-    /// All rows of `events.jsonl`; none where nothing has happened.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
-        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
-    }
-
     /// All rows of `heads.jsonl`.
     ///
     /// # Errors
     /// Names the line that cannot be read.
     pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
         self.read_rows("heads.jsonl")
+    }
+
+    /// All rows of `events.jsonl`; none where nothing has happened.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// Writes `summary.json`.
@@ -222,6 +222,28 @@ impl RunDirectory {
     pub fn write_patterns(&self, step: usize, name: &str, patterns: &PatternFile) -> Result<(), InputError> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
         write_atomically(&directory.join(format!("{name}.safetensors")), &patterns.to_bytes()?)
+    }
+
+    /// The steps whose patterns were written, in order.
+    ///
+    /// # Errors
+    /// If the run has no patterns.
+    pub fn pattern_steps(&self) -> Result<Vec<usize>, InputError> {
+        let path = self.path.join("patterns");
+        let entries = fs::read_dir(&path).map_err(|error| InputError::io(&path, "read", &error))?;
+        let step = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix("step-")?.parse().ok();
+        let mut steps: Vec<usize> = entries.filter_map(|entry| step(entry.ok()?)).collect();
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    /// Reads the patterns seen after `step` updates.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no pattern file.
+    pub fn patterns(&self, step: usize, name: &str) -> Result<PatternFile, InputError> {
+        let path = self.path.join(format!("patterns/step-{step}/{name}.safetensors"));
+        PatternFile::from_bytes(&read_capped(&path, MOST_BYTES)?).map_err(|error| error.at(path.display()))
     }
 
     /// Writes weights and, beside them, their SHA-256.

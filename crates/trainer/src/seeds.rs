@@ -12,7 +12,7 @@ use headlight_run::{
     Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Spread, Summary, write_atomically,
 };
 
-use crate::{Training, command_line::Failure};
+use crate::{Training, command_line::Failure, inspect::report_after_training};
 
 /// One seed's run, after it has ended.
 struct Ended {
@@ -57,7 +57,7 @@ pub fn train_seeds(
         // The lock is held only while the next run is taken.
         let next = || waiting.lock().ok()?.next();
         while let Some((index, (training, run))) = next() {
-            let ended = train_one(training, &run);
+            let ended = train_one(training, &run, device);
             results.lock().map(|mut results| results.push((index, ended))).unwrap_or_default();
         }
     };
@@ -72,8 +72,9 @@ pub fn train_seeds(
     Ok(summary)
 }
 
-fn train_one(training: Training, run: &RunDirectory) -> Result<Ended, InputError> {
+fn train_one(training: Training, run: &RunDirectory, device: &str) -> Result<Ended, InputError> {
     let summary = training.run(run)?;
+    report_after_training(run.path(), device);
     Ok(Ended { summary, metrics: run.metrics()?, events: run.events()? })
 }
 

@@ -89,7 +89,9 @@ fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<Stri
     through.iter().map(|(reader, performance)| (reader.name().to_owned(), left(performance))).collect()
 }
 
-fn left(performance: &Performance) -> Left {
+/// As it stands in a row.
+#[must_use]
+pub fn left(performance: &Performance) -> Left {
     let Performance { accuracy, low, high, loss, .. } = *performance;
     Left { accuracy, low, high, loss }
 }

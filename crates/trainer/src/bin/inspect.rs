@@ -11,7 +11,7 @@ use headlight_trainer::{
     command_line::{self, Failure, print},
     inspect::{
         ExportFormat, HeadPattern, Inspection, PictureFiles, curves_picture, detect_text, head_curves_picture,
-        head_curves_text, offsets_text, swaps_text,
+        head_curves_text, offsets_text, swaps_text, write_learn_page,
     },
 };
 use serde::Serialize;
@@ -21,10 +21,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Look at the attention heads of a run.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, subcommand_negates_reqs = true)]
 struct Arguments {
     /// The run, for example runs/induction
-    run: PathBuf,
+    #[arg(required = true)]
+    run: Option<PathBuf>,
     /// What to show [default: heads]
     #[command(subcommand)]
     what: Option<What>,
@@ -98,6 +99,8 @@ enum What {
     Offsets,
     /// When what formed: levels of the loss, half-way steps, the loss by position
     Phases,
+    /// Which head follows each gold relation of the task, and what the model answers without it
+    Relations,
     /// What the model writes, token by token
     Generate {
         /// Token names with spaces between them [default: the first half of a sequence of the run's task]
@@ -141,6 +144,14 @@ enum What {
         #[command(flatten)]
         files: PictureFiles,
     },
+    /// A page that explains attention with numbers to click on; needs no run
+    Learn {
+        /// Where to write it
+        #[arg(long, value_name = "FILE", default_value = "learn.html")]
+        out: PathBuf,
+    },
+    /// The whole run as one page, written to report.html in the run
+    Report,
     /// The trained model on its own task, or on the task of another configuration
     Evaluate {
         /// The configuration that names the other task
@@ -176,8 +187,20 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let inspection = Inspection::open(&arguments.run, &arguments.device).map_err(Failure::Input)?;
-    let text = match (arguments.what.as_ref().unwrap_or(&What::Heads), arguments.json) {
+    let what = arguments.what.as_ref().unwrap_or(&What::Heads);
+    if let What::Learn { out } = what {
+        write_learn_page(out, &arguments.device).map_err(Failure::Input)?;
+        return print(&format!("Written to {}.", out.display()));
+    }
+    let no_run = || InputError::new("inspect", "no run is named; for example: inspect runs/induction heads");
+    let run = arguments.run.as_ref().ok_or_else(no_run).map_err(Failure::Input)?;
+    let inspection = Inspection::open(run, &arguments.device).map_err(Failure::Input)?;
+    let text = show(&inspection, what, arguments.json);
+    print(&text.map_err(Failure::Input)?)
+}
+
+fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, InputError> {
+    match (what, json) {
         (What::Heads, false) => inspection.heads_text(),
         (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
         (What::Pattern { head, prompt, files }, json) => {
@@ -221,6 +244,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
         }
+        (What::Relations, json) => {
+            inspection.relations().and_then(|heads| if json { to_json(&heads) } else { Ok(heads.text()) })
+        }
         (What::Phases, json) => {
             inspection.phases().and_then(|phases| if json { to_json(&phases) } else { Ok(phases.text()) })
         }
@@ -255,12 +281,14 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
                 None => Ok(head_curves_text(&heads, ink())),
             }
         }),
+        (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
+        (What::Report, false) => inspection.write_report().map(|path| format!("Written to {}.", path.display())),
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
         }
-    };
-    print(&text.map_err(Failure::Input)?)
+        (What::Learn { .. }, _) => unreachable!("is shown without a run"),
+    }
 }
 
 /// Shows a token as soon as it is there.

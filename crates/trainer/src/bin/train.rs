@@ -10,7 +10,7 @@ use headlight_run::{Config, InputError, RunDirectory, Seeds};
 use headlight_trainer::{
     Training,
     command_line::{self, Failure, print},
-    inspect::{Inspection, breakdown_text, loss_text},
+    inspect::{Inspection, breakdown_text, loss_text, report_after_training},
     seeds_text, train_seeds,
 };
 
@@ -71,10 +71,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         training = training.on_screen();
     }
     let summary = training.run(&directory).map_err(Failure::Running)?;
+    report_after_training(&out, &arguments.device);
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
     print(&format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
-         Written to {}. A head's pattern: inspect {} pattern --head L0H0",
+         Written to {}; report.html there shows it all. A head's pattern: inspect {} pattern --head L0H0",
         summary.accuracy,
         summary.chance,
         loss_text(summary.loss, summary.floor),

@@ -28,7 +28,8 @@ pub struct InspectedHead {
 /// What every head scores on shuffled tokens, first layer first; nothing where the run has no weights.
 #[derive(Debug, Default)]
 pub(super) struct ShuffledHeads {
-    probe: Vec<(HeadName, Scores)>,
+    /// On the probe.
+    pub probe: Vec<(HeadName, Scores)>,
     task: Vec<(HeadName, Scores)>,
     /// On the task.
     pub relations: Vec<RelationScores>,

@@ -47,7 +47,7 @@ fn metrics() {
         validation: 1.25,
         accuracy: 0.5,
         exact: 0.25,
-        in_context: Some(0.5),
+        in_context: Some(-0.1),
         training_accuracy: Some(1.0),
         breakdown: [("agreement".to_owned(), headlight_run::Answers { accuracy: 0.5, count: 8 })].into(),
         learning_rate: Some(1e-3),
