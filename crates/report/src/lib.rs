@@ -22,8 +22,8 @@ mod terminal_relations;
 mod terminal_table;
 mod walk_data;
 
-pub use colour::{LINE_COLOURS, colour};
 pub use base64_numbers::{Bytes, Floats};
+pub use colour::{LINE_COLOURS, colour};
 pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::finding;

@@ -98,15 +98,15 @@ fn head_span(head: &Head, is_chosen: bool, ink: Ink) -> Span<'static> {
 fn draw_chosen(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     let inner = Block::bordered().inner(area);
     let (Some(head), Some(patterns)) = (state.chosen_head(), &state.patterns) else {
-        frame.render_widget(Block::bordered().title(" patterns: after the first measurement "), area);
+        frame.render_widget(Block::bordered().title(" patterns on the probe: after the first measurement "), area);
         return;
     };
     let length = patterns.tokens().first().map_or(0, Vec::len);
     let scale = match tokens_per_dot(length, inner, ink) {
         1 => String::new(),
-        tokens => format!(", a dot is {tokens} tokens"),
+        tokens => format!(", {tokens} tokens a dot"),
     };
-    let title = format!(" {} on the probe: queries down, keys across{scale} ", head.name);
+    let title = format!(" {}: queries down, keys across{scale} ", head.name);
     frame.render_widget(Block::bordered().title(title), area);
     draw_pattern(frame.buffer_mut(), inner, patterns, head.name, ink);
 }
@@ -163,7 +163,7 @@ mod tests {
             "L1  I .90   M     ",
             "P previous  C current  F first ",
             "D duplicate  I induction  M mixed",
-            "L0H1 on the probe: queries down, keys across ",
+            "L0H1: queries down, keys across ",
             "│@   ",
             "│..@.",
             "step 50: L1H0 looks like: induction (score 0.90)",
