@@ -23,6 +23,7 @@ mod terminal_table;
 mod walk_data;
 
 pub use base64_numbers::{Bytes, Floats};
+pub use colour::{LINE_COLOURS, colour};
 pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::finding;
