@@ -132,9 +132,14 @@ function layoutFor(shown, width) {
   const room = (width - left - 1) / columns;
   const cell = Math.min(room, shown.largestCell ?? LARGEST_CELL);
   const cellWidth = Math.min(room, shown.widestCell ?? cell);
-  const cellHeight = shown.cellHeight ?? (rowLabels ? Math.max(cell, Math.min(LABEL_HEIGHTS[1], (cell * columns) / rows)) : cell);
+  const cellHeight =
+    shown.cellHeight ?? (rowLabels ? Math.max(cell, Math.min(LABEL_HEIGHTS[1], (cell * columns) / rows)) : cell);
   return {
-    shown, left, top, cellWidth, cellHeight,
+    shown,
+    left,
+    top,
+    cellWidth,
+    cellHeight,
     width: Math.ceil(left + columns * cellWidth + 1),
     height: Math.ceil(top + rows * cellHeight + 1),
   };
@@ -152,7 +157,9 @@ function paintGrid(context, layout, image, { pointed, picked, highlight }) {
   context.strokeRect(left + 0.5, top + 0.5, wide - 1, high - 1);
   if (shown.number && cellWidth >= 30) paintNumbers(context, layout);
 
-  const rows = new Set([pointed?.row, picked?.row, ...highlight.rows].filter((row) => row !== null && row !== undefined));
+  const rows = new Set(
+    [pointed?.row, picked?.row, ...highlight.rows].filter((row) => row !== null && row !== undefined),
+  );
   const columns = new Set(
     [pointed?.column, picked?.column, ...highlight.columns].filter((column) => column !== null && column !== undefined),
   );

@@ -27,7 +27,13 @@ function change(name, value, listeners) {
   for (const listener of listeners) listener();
 }
 
-const links = [["run", "the run"], ["training", "over training"], ["head", "one head"], ["stream", "residual stream"], ["walk", "the walk"]];
+const links = [
+  ["run", "the run"],
+  ["training", "over training"],
+  ["head", "one head"],
+  ["stream", "residual stream"],
+  ["walk", "the walk"],
+];
 const sections = [
   findingSection(state),
   steps.length ? trainingSection(state) : null,
@@ -37,7 +43,15 @@ const sections = [
   runSection(),
 ].filter(Boolean);
 const there = links.filter(([id]) => sections.some((section) => section.id === id));
-sections.splice(1, 0, element("nav", { "aria-label": "Parts of this page" }, there.map(([id, text]) => element("a", { href: `#${id}` }, text))));
+sections.splice(
+  1,
+  0,
+  element(
+    "nav",
+    { "aria-label": "Parts of this page" },
+    there.map(([id, text]) => element("a", { href: `#${id}` }, text)),
+  ),
+);
 document.getElementById("page").append(...sections);
 state.toStep(state.step);
 state.choose(state.head);

@@ -8,9 +8,10 @@ use crate::{Page, ReportData, escaped_html, finding, page::module};
 const MOST_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-const MODULES: [(&str, &str); 9] = [
+pub(crate) const MODULES: [(&str, &str); 10] = [
     module!("report_data.js"),
     module!("report_run.js"),
+    module!("report_seeds.js"),
     module!("report_training.js"),
     module!("report_causal.js"),
     module!("report_weights.js"),
@@ -70,7 +71,7 @@ fn tables(data: &ReportData) -> String {
     for sentence in &data.finding {
         html += &format!("<p>{}</p>\n", escaped_html(sentence));
     }
-    html += "<p>The pictures of this page need JavaScript; here are the heads at the end, on the probe.</p>\n<table>\n<tr>\
+    html += "<p>The pictures of this page need JavaScript; here are the heads at the end, on the probe.</p>\n<div class=\"scroll\"><table>\n<tr>\
              <th>head</th><th>looks like</th>";
     let on_probe = || data.scores.iter().filter(|series| series.on == SequenceKind::Probe);
     for series in on_probe() {
@@ -95,7 +96,7 @@ fn tables(data: &ReportData) -> String {
     for series in on_probe() {
         html += &format!("<td>{:.3}</td>", series.null);
     }
-    html += "<td></td></tr>\n</table>\n";
+    html += "<td></td></tr>\n</table></div>\n";
     for left_out in &data.left_out {
         html += &format!("<p>Left out: {}.</p>\n", escaped_html(left_out));
     }

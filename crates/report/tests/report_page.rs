@@ -108,6 +108,7 @@ fn data() -> ReportData {
         }],
         controls: vec![Control { role: "induction".to_owned(), heads: vec![head("L0H0")], left: left(0.3) }],
         circuits: vec![HeadPairs { qk: Vec::new(), ov: Vec::new() }; 2],
+        seeds: None,
         stream: None,
         walk: None,
         left_out: Vec::new(),

@@ -54,6 +54,7 @@ impl Inspection {
         let ModelParts { vocabulary, .. } = self.model()?;
         let (model, behaviour) = self.behaviour()?;
         let uses = self.run.uses()?;
+        let is_one_of_several = self.run.path().ends_with(format!("seed-{}", self.config.seed));
         let mut left_out = Vec::new();
         let mut over = over_training::Scores::of(self, &summary, &mut left_out)?;
         over.name_relations();
@@ -74,6 +75,7 @@ impl Inspection {
             shuffled: self.shuffled_heads().probe.into_iter().map(|(_, scores)| scores).collect(),
             controls: uses.last().map(|row| self.controls(&model, &behaviour, row)).unwrap_or_default(),
             uses,
+            seeds: if is_one_of_several { self.run.seeds()? } else { None },
             circuits: weights::pairs(&model, &vocabulary, &mut left_out),
             stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
             walk: self.walk(&model, &vocabulary, &mut left_out),
