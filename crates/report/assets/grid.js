@@ -109,12 +109,9 @@ export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
 
   return {
     node,
-    canvas,
     /** Draws anew: what `view` says has changed. */
     draw,
     pick,
-    /** The place that is locked. */
-    picked: () => picked,
     /** Marks rows and columns without asking anybody. */
     highlight(rows, columns = []) {
       highlight = { rows, columns };

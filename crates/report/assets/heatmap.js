@@ -44,6 +44,9 @@ export function heatmap(pattern, { onPick = () => {} } = {}) {
 
   function show(next) {
     shown = next;
+    const beyond = (at) => at !== null && at >= next.tokens.length;
+    if (picked && (beyond(picked.row) || beyond(picked.column))) cells.pick(null);
+    pointed = null;
     cells.draw();
     tell();
   }
@@ -53,8 +56,6 @@ export function heatmap(pattern, { onPick = () => {} } = {}) {
     node: element("div", { class: "heatmap" }, cells.node, weightLegend(), readout, strip),
     show,
     lock: cells.pick,
-    readout,
-    canvas: cells.canvas,
   };
 }
 

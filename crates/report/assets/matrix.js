@@ -90,6 +90,5 @@ export function matrix(
     ),
     highlight: cells.highlight,
     pick: cells.pick,
-    canvas: cells.canvas,
   };
 }

@@ -11,7 +11,7 @@ const { steps } = pageData;
 
 /** What is on show; sections hear of a change through the lists. */
 const state = {
-  head: bestHead(),
+  head: bestHead,
   step: steps.at(-1) ?? patternSteps.at(-1) ?? 0,
   sequence: 0,
   onHead: [],
@@ -35,7 +35,7 @@ const links = [
   ["walk", "the walk"],
 ];
 const sections = [
-  findingSection(state),
+  findingSection(),
   steps.length ? trainingSection(state) : null,
   headSection(state),
   walkSection(state),

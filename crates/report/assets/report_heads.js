@@ -24,7 +24,6 @@ export function headSection(state) {
   const at = () => patternIndexFor(state.step);
   const map = patternSteps.length ? heatmap(patternOf(state.sequence, at(), state.head, ways)) : null;
   const beside = element("div", {});
-  state.map = map;
 
   function paint() {
     title.textContent = `${headName(state.head)}, at step ${state.step}`;

@@ -6,7 +6,7 @@ import { headName, measureOf, patternOf, patternSteps, roleOf, scoreAt, scoreSer
 import { themeButton } from "./theme.js";
 
 /** The sentences that the report begins with, beside the head they speak of. */
-export function findingSection(state) {
+export function findingSection() {
   const { run, finding, metrics, events } = pageData;
   const header = element(
     "header",
@@ -20,7 +20,7 @@ export function findingSection(state) {
     themeButton(),
   );
   const [first, ...more] = finding.map((sentence, i) => element("p", { class: i === 0 ? "finding" : null }, sentence));
-  const best = bestHead();
+  const best = bestHead;
   const series = seriesOf("probe", roleOf(best));
   const role = roleOf(best);
   const words = element("div", {}, more);
@@ -61,23 +61,15 @@ export function findingSection(state) {
         map.node,
       ),
     );
-    state.finding = map;
   }
   return element("section", {}, header, first, picture, leftOut());
 }
 
-/** The head that the finding speaks of: of the role named first there, the one with the largest score at the end. */
-export function bestHead() {
-  const role = ["induction", "duplicate token", "previous token", "current token", "first token"].find((name) =>
-    pageData.heads.some(([, other]) => other === name),
-  );
-  const series = seriesOf("probe", role);
-  const last = pageData.steps.length - 1;
-  const all = [...pageData.heads.keys()];
-  if (!series) return 0;
-  const value = (head) => (roleOf(head) === role ? (scoreAt(series, last, head)?.[0] ?? 0) : -1);
-  return all.reduce((best, head) => (value(head) > value(best) ? head : best), 0);
-}
+/** The head that the finding speaks of, or the first. */
+export const bestHead = Math.max(
+  pageData.heads.findIndex(([name]) => name === pageData.headline),
+  0,
+);
 
 function leftOut() {
   const { left_out: missing } = pageData;

@@ -20,7 +20,6 @@ export function walkSection(state) {
     picker.value = state.head;
     walker.show(walkSource(state.head));
   });
-  state.walker = walker;
   return element(
     "section",
     { id: "walk" },

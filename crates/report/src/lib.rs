@@ -24,7 +24,7 @@ mod walk_data;
 pub use base64_numbers::{Bytes, Floats};
 pub use csv::csv;
 pub use curves::curves_svg;
-pub use finding::finding;
+pub use finding::{finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
 pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};

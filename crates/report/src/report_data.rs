@@ -10,6 +10,8 @@ use crate::{Bytes, Floats, WalkData};
 pub struct ReportData {
     /// What came out, in sentences; the page begins with them.
     pub finding: Vec<String>,
+    /// The head that they speak of first.
+    pub headline: Option<HeadName>,
     /// The run.
     pub run: RunFacts,
     /// What was measured while training.

@@ -2,7 +2,7 @@
 
 use headlight_run::{InputError, SequenceKind};
 
-use crate::{Page, ReportData, escaped_html, finding, page::module};
+use crate::{Page, ReportData, escaped_html, finding, headline, page::module};
 
 /// The largest page that is written.
 const MOST_BYTES: usize = 5_000_000;
@@ -43,7 +43,7 @@ const LEAST_NEEDED: [Part; 7] = [
 /// # Errors
 /// If it is too large even without all that can be left out.
 pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
-    data.finding = finding(&data);
+    (data.finding, data.headline) = (finding(&data), headline(&data));
     let mut html = html(&data)?;
     for (name, leave_out) in LEAST_NEEDED {
         if html.len() <= MOST_BYTES {

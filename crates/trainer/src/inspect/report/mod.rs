@@ -76,6 +76,7 @@ impl Inspection {
         };
         Ok(ReportData {
             finding: Vec::new(),
+            headline: None,
             run: self.facts(&summary, &model)?,
             metrics: self.run.metrics()?,
             measures: MEASURES.iter().map(measure).chain(over.relations()).collect(),
