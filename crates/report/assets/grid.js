@@ -1,5 +1,5 @@
 // A grid of coloured cells on one canvas: quick enough for 512 × 512, reachable by mouse, finger and keyboard.
-import { css, inkOn, themeColour } from "./colour.js";
+import { inkOn, themeColour } from "./colour.js";
 import { drawnForWidth, element, fixed, short } from "./elements.js";
 
 /** Labels are as high as their cells, within these. */
