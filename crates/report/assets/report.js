@@ -28,11 +28,11 @@ function change(name, value, listeners) {
 }
 
 const links = [
-  ["run", "the run"],
   ["training", "over training"],
   ["head", "one head"],
-  ["stream", "residual stream"],
   ["walk", "the walk"],
+  ["stream", "residual stream"],
+  ["run", "the run"],
 ];
 const sections = [
   findingSection(),
