@@ -1,5 +1,7 @@
 //! What came out of a run, in sentences made from its numbers.
 
+use std::fmt::Write as _;
+
 use headlight_run::{EventRow, HeadName, HeadsUse, SequenceKind, UsesRow};
 
 use crate::{Control, ReportData, ScoreSeries};
@@ -56,11 +58,12 @@ fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
     let heads = if early.len() == 1 { "head" } else { "heads" };
     let mut sentence = format!("Between steps {before} and {first} the {role} {heads} {} formed", names(&early));
     if let Some(&(last, _)) = late.last() {
-        sentence += &format!("; by step {last} {} did too", names(&late));
+        let _ = write!(sentence, "; by step {last} {} did too", names(&late));
     }
     let accuracy = |step| data.metrics.iter().find(|row| row.step == step).map(|row| row.accuracy);
     if let (Some(then), Some(end)) = (accuracy(before), accuracy(data.run.steps)) {
-        sentence += &format!(
+        let _ = write!(
+            sentence,
             ". Accuracy was {then:.3} at step {before} and is {end:.3} at the end, step {} (guessing: {:.3})",
             data.run.steps, data.run.chance
         );
@@ -110,7 +113,8 @@ fn used_as(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> 
     let controls = data.controls.iter().filter(|control| control.role == role);
     match controls.min_by(|a, b| a.left.accuracy.total_cmp(&b.left.accuracy)) {
         Some(Control { heads, left, .. }) => {
-            sentence += &format!(
+            let _ = write!(
+                sentence,
                 "; as many other heads drawn at random leave {:.3} at worst (without {})",
                 left.accuracy,
                 list(heads.iter().map(ToString::to_string))

@@ -1,5 +1,7 @@
 //! One HTML file that needs nothing else: styles, scripts and data are in it.
 
+use std::fmt::Write as _;
+
 use headlight_run::InputError;
 use serde::Serialize;
 
@@ -101,7 +103,7 @@ fn script_of(name: &str, text: &str) -> String {
         let imported = line.strip_prefix("import ").and_then(|rest| rest.split_once(" from "));
         if let Some((names, from)) = imported {
             let from = from.trim_end_matches(';').replace("./", "");
-            script += &format!("const {names} = modules[{from}];\n");
+            let _ = writeln!(script, "const {names} = modules[{from}];");
             continue;
         }
         let rest = line.strip_prefix("export ");
