@@ -5,9 +5,9 @@ import { table, transposed } from "./matrix.js";
 
 /**
  * `source` holds a head's numbers on one sequence, each matrix a `table`:
- * `{tokens, layer, stream, streamParts?: [{name, table}], norm?: {kind: "layer" | "rms", gain, bias?, epsilon, output},
+ * `{tokens, layer, says?: of the stream, stream, streamParts?: [{name, table}], norm?: {kind: "layer" | "rms", gain, bias?, epsilon, output},
  * q, k, v, weights: {q, k, v, o}, biases: {q?, k?, v?, o?}, rotated?: {q, k}, scale, scaleName, scores, pattern, z,
- * result, added, after, attends(query, key), replacesStream}`.
+ * result?, added?, after?, attends(query, key), masked?: false where there is no mask, replacesStream}`.
  * In `scores` a masked pair is −∞. `result` is what this head writes, `added` what all heads of the layer write.
  *
  * A stage is `{id, title, says, parts, explain(row, column)}`: parts are signs, or matrices
@@ -57,7 +57,7 @@ export function walkStages(source) {
       explain: (row, column) =>
         lines(`S[${row}, ${column}] = Q·Kᵀ[${row}, ${column}] × ${source.scaleName}`, `= ${fixed(raw.at(row, column), 4)} × ${fixed(scale, 4)} = ${fixed(scaled.at(row, column), 4)}`),
     },
-    maskStage(source, scaled),
+    source.masked !== false && maskStage(source, scaled),
     softmaxStage(source),
     product({
       id: "blend", title: "A·V", says: "Each query takes from every token it looks at that token's value, as much as the weight says.",
@@ -66,13 +66,13 @@ export function walkStages(source) {
       result: { name: "Z", table: source.z, tokens: "rows" },
       names: tokens.map((token, at) => `${at} ${visible(token)}`),
     }),
-    product({
+    source.result && product({
       id: "write", title: "Z·W_O", says: "The blend, turned by W_O into the directions of the stream: what this head writes.",
       left: { name: "Z", table: source.z, tokens: "rows", made: "blend" },
       right: { name: "W_O", table: weights.o, tokens: "none" },
       result: { name: "Z·W_O", table: source.result, tokens: "rows" },
     }),
-    addStage(source),
+    source.added && addStage(source),
   ].filter(Boolean);
 }
 
@@ -124,10 +124,10 @@ function sumOf(cell, terms, value) {
   );
 }
 
-function streamStage({ stream, streamParts, layer, tokens }) {
+function streamStage({ stream, streamParts, layer, tokens, says }) {
   return {
     id: "stream", title: "X",
-    says: `The residual stream as layer ${layer} finds it: one row for each token, the sum of all that was written before.`,
+    says: says ?? `The residual stream as layer ${layer} finds it: one row for each token, the sum of all that was written before.`,
     parts: [{ name: "X", table: stream, tokens: "rows", role: "result" }],
     explain: (row, column) => {
       const cell = `X[${row}, ${column}], token ${visible(tokens[row])}`;
@@ -197,12 +197,13 @@ function maskStage({ scores, attends }, scaled) {
   };
 }
 
-function softmaxStage({ scores, pattern, attends, tokens }) {
+function softmaxStage({ scores, pattern, attends, tokens, masked }) {
+  const [name, made] = masked === false ? ["S", "scale"] : ["S, masked", "mask"];
   return {
     id: "softmax", title: "softmax",
     says: "Each row becomes weights: positive, together 1.00, the largest score far ahead.",
     parts: [
-      { name: "S, masked", table: scores, tokens: "both", shows: attends, made: "mask", role: "same" }, "→",
+      { name, table: scores, tokens: "both", shows: attends, made, role: "same" }, "→",
       { name: "A", table: pattern, tokens: "both", weights: true, shows: attends, role: "result" },
     ],
     explain: (row, column) => {

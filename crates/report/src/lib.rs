@@ -7,6 +7,7 @@ mod curves;
 mod finding;
 mod head_scores_svg;
 mod label;
+mod learn_page;
 mod page;
 mod pattern_svg;
 mod plot;
@@ -26,6 +27,10 @@ pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::{finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
+pub use learn_page::{
+    Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening, ValueSize,
+    learn_page,
+};
 pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};

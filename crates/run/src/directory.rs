@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, SeedsSummary, Summary, TimingRow, UsesRow,
-    tensorboard::EventFile, write_atomically,
+    capped::read_capped, tensorboard::EventFile, vocabulary::TokenNames, write_atomically,
 };
 
 /// The largest weights file that is read.
@@ -122,7 +122,7 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
-        self.read_json("vocabulary.json")
+        self.read_json("vocabulary.json").map(|TokenNames(names)| names)
     }
 
     /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
@@ -183,20 +183,20 @@ impl RunDirectory {
         self.read_rows("metrics.jsonl")
     }
 
-    /// All rows of `events.jsonl`; none where nothing has happened.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
-        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
-    }
-
     /// All rows of `heads.jsonl`.
     ///
     /// # Errors
     /// Names the line that cannot be read.
     pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
         self.read_rows("heads.jsonl")
+    }
+
+    /// All rows of `events.jsonl`; none where nothing has happened.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// Writes `summary.json`.
@@ -329,15 +329,6 @@ impl Weights {
             Self::Last => "last".to_owned(),
         }
     }
-}
-
-fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
-    let unreadable = |error: &std::io::Error| InputError::io(path, "read", error);
-    let size = fs::metadata(path).map_err(|error| unreadable(&error))?.len();
-    if size > most {
-        return Err(InputError::new(path.display(), format_args!("has {size} bytes, more than {most}")));
-    }
-    fs::read(path).map_err(|error| unreadable(&error))
 }
 
 fn checksum(bytes: &[u8]) -> String {

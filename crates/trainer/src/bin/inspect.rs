@@ -11,7 +11,7 @@ use headlight_trainer::{
     command_line::{self, Failure, print},
     inspect::{
         ExportFormat, HeadPattern, Inspection, PictureFiles, curves_picture, detect_text, head_curves_picture,
-        head_curves_text, offsets_text, swaps_text,
+        head_curves_text, offsets_text, swaps_text, write_learn_page,
     },
 };
 use serde::Serialize;
@@ -21,10 +21,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Look at the attention heads of a run.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, subcommand_negates_reqs = true)]
 struct Arguments {
     /// The run, for example runs/induction
-    run: PathBuf,
+    #[arg(required = true)]
+    run: Option<PathBuf>,
     /// What to show [default: heads]
     #[command(subcommand)]
     what: Option<What>,
@@ -143,6 +144,12 @@ enum What {
         #[command(flatten)]
         files: PictureFiles,
     },
+    /// A page that explains attention with numbers to click on; needs no run
+    Learn {
+        /// Where to write it
+        #[arg(long, value_name = "FILE", default_value = "learn.html")]
+        out: PathBuf,
+    },
     /// The whole run as one page, written to report.html in the run
     Report,
     /// The trained model on its own task, or on the task of another configuration
@@ -180,8 +187,20 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let inspection = Inspection::open(&arguments.run, &arguments.device).map_err(Failure::Input)?;
-    let text = match (arguments.what.as_ref().unwrap_or(&What::Heads), arguments.json) {
+    let what = arguments.what.as_ref().unwrap_or(&What::Heads);
+    if let What::Learn { out } = what {
+        write_learn_page(out, &arguments.device).map_err(Failure::Input)?;
+        return print(&format!("Written to {}.", out.display()));
+    }
+    let no_run = || InputError::new("inspect", "no run is named; for example: inspect runs/induction heads");
+    let run = arguments.run.as_ref().ok_or_else(no_run).map_err(Failure::Input)?;
+    let inspection = Inspection::open(run, &arguments.device).map_err(Failure::Input)?;
+    let text = show(&inspection, what, arguments.json);
+    print(&text.map_err(Failure::Input)?)
+}
+
+fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, InputError> {
+    match (what, json) {
         (What::Heads, false) => inspection.heads_text(),
         (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
         (What::Pattern { head, prompt, files }, json) => {
@@ -268,8 +287,8 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
         }
-    };
-    print(&text.map_err(Failure::Input)?)
+        (What::Learn { .. }, _) => unreachable!("is shown without a run"),
+    }
 }
 
 /// Shows a token as soon as it is there.
