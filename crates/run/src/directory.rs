@@ -11,8 +11,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, UsesRow, capped::read_capped,
-    tensorboard::EventFile, vocabulary::TokenNames, write_atomically,
+    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, SeedsSummary, Summary, TimingRow, UsesRow,
+    capped::read_capped, tensorboard::EventFile, vocabulary::TokenNames, write_atomically,
 };
 
 /// The largest weights file that is read.
@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// A run on disk.
 ///
 /// ```text
-/// config.toml      vocabulary.json   summary.json
+/// config.toml      vocabulary.json   summary.json     report.html
 /// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
 /// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
@@ -222,6 +222,15 @@ impl RunDirectory {
     pub fn write_patterns(&self, step: usize, name: &str, patterns: &PatternFile) -> Result<(), InputError> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
         write_atomically(&directory.join(format!("{name}.safetensors")), &patterns.to_bytes()?)
+    }
+
+    /// What runs that differ in the seed alone have in common, if this is one of several.
+    ///
+    /// # Errors
+    /// If the file beside the runs cannot be read.
+    pub fn seeds(&self) -> Result<Option<SeedsSummary>, InputError> {
+        let beside = self.path.join("../seeds.json");
+        if beside.exists() { self.read_json("../seeds.json").map(Some) } else { Ok(None) }
     }
 
     /// The steps whose patterns were written, in order.
