@@ -118,11 +118,14 @@ impl Default for LogConfig {
 pub struct CheckpointConfig {
     /// Steps between checkpoints.
     pub every: usize,
+    /// How many of them are kept, the newest; left out: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep: Option<usize>,
 }
 
 impl Default for CheckpointConfig {
     fn default() -> Self {
-        Self { every: 250 }
+        Self { every: 250, keep: None }
     }
 }
 
@@ -142,6 +145,7 @@ impl Config {
             ("log.every", log.every),
             ("log.patterns_every", log.patterns_every),
             ("checkpoint.every", checkpoint.every),
+            ("checkpoint.keep", checkpoint.keep.unwrap_or(1)),
         ] {
             require(value >= 1, key, value, "must be at least 1")?;
         }

@@ -1,24 +1,20 @@
 //! One update: the batch in shards, each with its own copy of the graph and its own thread.
 
-use burn::{
-    module::Module,
-    optim::{GradientsParams, ModuleOptimizer},
-    tensor::Device,
-};
+use burn::{module::Module, optim::GradientsParams, tensor::Device};
 use headlight_residual::Decoder;
 use headlight_run::TrainConfig;
 
 use crate::{
     batch::{Batch, count_scored, summed_loss},
     gradients,
-    optimizer::AdamW,
+    optimizer::{Memory, Optimizer},
     tasks::Sequence,
 };
 
 /// Updates a model batch by batch.
 pub struct Updater {
     device: Device,
-    optimizer: ModuleOptimizer,
+    optimizer: Optimizer,
     clip: f64,
     accumulate: usize,
     pools: Vec<rayon::ThreadPool>,
@@ -33,13 +29,29 @@ pub struct Update {
     pub gradient_norm: f64,
 }
 
+/// The gradient of the mean loss over the scored positions of a batch.
+pub struct Gradient {
+    /// The loss and the gradient's norm.
+    pub update: Update,
+    /// By parameter, not clipped.
+    pub gradients: GradientsParams,
+}
+
+impl Gradient {
+    /// Whether loss and gradient are numbers.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        self.update.loss.is_finite() && self.update.gradient_norm.is_finite()
+    }
+}
+
 impl Updater {
     /// `AdamW` as configured, on an autodiff `device`.
     ///
     /// # Errors
     /// If threads cannot be started.
     pub fn new(train: &TrainConfig, device: Device) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let optimizer = ModuleOptimizer::from(AdamW::new(train));
+        let optimizer = Optimizer::new(train);
         // Burn's operations use the pool they are called from. With a pool of one thread each, shards do not wait
         // for each other's pieces.
         let pool = |_| rayon::ThreadPoolBuilder::new().num_threads(1).build();
@@ -52,13 +64,43 @@ impl Updater {
     /// # Panics
     /// If a shard's thread panics.
     pub fn update(&mut self, model: Decoder, sequences: &[Sequence], learning_rate: f64) -> (Decoder, Update) {
+        let gradient = self.gradient(&model, sequences);
+        let update = gradient.update;
+        (self.apply(model, gradient, learning_rate), update)
+    }
+
+    /// The gradient at `model`.
+    ///
+    /// # Panics
+    /// If a shard's thread panics.
+    #[must_use]
+    pub fn gradient(&self, model: &Decoder, sequences: &[Sequence]) -> Gradient {
         let scored = count_scored(sequences).max(1) as f64;
-        let (losses, shards) = self.shards(&model, sequences, scored);
-        let gradients = gradients::sum(&model, shards);
-        let gradient_norm = gradients::norm(&model, &gradients);
-        let gradients = gradients::clip(&model, gradients, gradient_norm, self.clip);
-        let model = self.optimizer.step(learning_rate, model, gradients);
-        (model, Update { loss: losses.iter().sum(), gradient_norm })
+        let (losses, shards) = self.shards(model, sequences, scored);
+        let gradients = gradients::sum(model, shards);
+        let gradient_norm = gradients::norm(model, &gradients);
+        Gradient { update: Update { loss: losses.iter().sum(), gradient_norm }, gradients }
+    }
+
+    /// Moves `model` down its gradient, clipped.
+    #[must_use]
+    pub fn apply(&mut self, model: Decoder, gradient: Gradient, learning_rate: f64) -> Decoder {
+        let gradients = gradients::clip(&model, gradient.gradients, gradient.update.gradient_norm, self.clip);
+        self.optimizer.step(learning_rate, model, gradients)
+    }
+
+    /// Everything the optimizer remembers.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.optimizer.memory()
+    }
+
+    /// Gives the optimizer what it remembered of `model`.
+    ///
+    /// # Errors
+    /// If that is not everything and nothing else.
+    pub fn remember(&mut self, model: &Decoder, memory: Memory) -> Result<(), String> {
+        self.optimizer.remember(model, memory, &self.device.clone().inner())
     }
 
     /// Each shard's part of the loss and of the gradient; parts are divided by the whole batch's count, so that they

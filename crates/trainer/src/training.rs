@@ -1,20 +1,20 @@
-//! The training loop.
+//! Training: what a run is made of, and what is measured on the way.
 
-use std::{collections::HashMap, time::Instant};
+mod course;
+mod events;
 
 use burn::{module::Module, tensor::Device};
-use headlight_lens::{Measure, Role};
-use headlight_residual::{Decoder, weights_to_bytes};
-use headlight_run::{
-    Config, EventRow, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, TimingRow,
-    Weights,
-};
+use headlight_lens::Role;
+use headlight_residual::Decoder;
+use headlight_run::{Config, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary};
+
+use course::Course;
 
 use crate::{
+    Stopped,
     evaluate::{Evaluation, evaluate, questions},
-    learning_rate, model,
-    progress::Progress,
-    step::{Update, Updater},
+    model,
+    step::Update,
     tasks::{self, Question, Sequence, Task, Use},
     watch::{Observation, Watched},
 };
@@ -125,75 +125,18 @@ impl Training {
         lines
     }
 
-    /// Trains to the end and writes everything into `run`.
+    /// Trains to the end and writes everything into `run`, from its newest checkpoint on if it has any.
     ///
     /// # Errors
-    /// If the run cannot be written, or the loss is no longer finite.
-    pub fn run(self, run: &RunDirectory) -> Result<Summary, InputError> {
-        let Config { train, log, checkpoint, seed, .. } = self.config.clone();
-        run.write_vocabulary(&self.task.vocabulary())?;
+    /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks to stop.
+    pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
         tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
-        let mut updater = Updater::new(&train, self.device.clone().autodiff())
-            .map_err(|error| InputError::new("train.shards", error))?;
-        let progress = Progress::new(train.steps);
-        let tokens_per_step = (train.batch_size * self.config.model.n_ctx) as f64;
-        let mut roles = HashMap::new();
-        let mut model = self.model.clone();
-        let mut measured = self.measure(&model);
-        write_measured(run, 0, &measured, None)?;
-        write_patterns(run, 0, &measured)?;
+        let (course, model) = Course::begin(&self, run)?;
+        course.to_the_end(model)
+    }
 
-        let started = Instant::now();
-        let mut last_row = (started, 0);
-        for step in 1..=train.steps {
-            let sequences = tasks::batch(&*self.task, seed, Use::Training, step, train.batch_size);
-            let rate = learning_rate(&train, step);
-            let update;
-            (model, update) = updater.update(model, &sequences, rate);
-            if !(update.loss.is_finite() && update.gradient_norm.is_finite()) {
-                progress.finish();
-                return Err(InputError::new(
-                    run.path().display(),
-                    format_args!(
-                        "step {step}: loss {} and gradient norm {} are not finite",
-                        update.loss, update.gradient_norm
-                    ),
-                ));
-            }
-            tracing::debug!(step, loss = update.loss, gradient_norm = update.gradient_norm, learning_rate = rate);
-            let is_last = step == train.steps;
-            let keep_patterns = is_last || step.is_multiple_of(log.patterns_every);
-            if is_last || keep_patterns || step.is_multiple_of(log.every) {
-                measured = self.measure(&model);
-                write_measured(run, step, &measured, Some((update, rate)))?;
-                let elapsed = last_row.0.elapsed().as_secs_f64();
-                let tokens_per_second = (step - last_row.1) as f64 * tokens_per_step / elapsed;
-                last_row = (Instant::now(), step);
-                run.append_timing(&TimingRow { step, seconds: started.elapsed().as_secs_f64(), tokens_per_second })?;
-                progress.measured(step, update.loss, measured.evaluation.accuracy, tokens_per_second);
-                for event in role_events(&mut roles, step, &measured.observations[0]) {
-                    let what = if event.event == "role_lost" { "no longer looks like" } else { "looks like" };
-                    progress
-                        .say(&format!("step {step}: {} {what}: {} (score {:.2})", event.head, event.role, event.value));
-                    run.append_event(&event)?;
-                }
-                if keep_patterns {
-                    write_patterns(run, step, &measured)?;
-                }
-            }
-            if step.is_multiple_of(checkpoint.every) && !is_last {
-                write_weights(run, Weights::Step(step), &model)?;
-                tracing::info!(step, "checkpoint written");
-            }
-            progress.step(step);
-        }
-        let seconds = started.elapsed().as_secs_f64();
-        write_weights(run, Weights::Last, &model)?;
-        progress.finish();
-
-        let summary = self.summary(&measured, seconds, tokens_per_step * train.steps as f64 / seconds);
-        run.write_summary(&summary)?;
-        Ok(summary)
+    fn tokens_per_step(&self) -> f64 {
+        (self.config.train.batch_size * self.config.model.n_ctx) as f64
     }
 
     fn measure(&self, model: &Decoder) -> Measured {
@@ -261,35 +204,4 @@ fn write_patterns(run: &RunDirectory, step: usize, measured: &Measured) -> Resul
         };
         run.write_patterns(step, name, &observation.patterns)
     })
-}
-
-fn write_weights(run: &RunDirectory, which: Weights, model: &Decoder) -> Result<(), InputError> {
-    let bytes = weights_to_bytes(&model.valid()).map_err(|error| InputError::new(run.path().display(), error))?;
-    run.write_weights(which, &bytes)
-}
-
-/// What changed in the heads' roles on the probe: a role that was not there before, or one that is gone.
-fn role_events(known: &mut HashMap<HeadName, Measure>, step: usize, probe: &Observation) -> Vec<EventRow> {
-    let mut events = Vec::new();
-    for (head, scores) in &probe.heads {
-        let (event, measure) = match (Role::of(scores), known.get(head).copied()) {
-            (Role::Of(now), before) if before != Some(now) => {
-                known.insert(*head, now);
-                ("role_emerged", now)
-            }
-            (Role::Mixed, Some(before)) => {
-                known.remove(head);
-                ("role_lost", before)
-            }
-            _ => continue,
-        };
-        events.push(EventRow {
-            step,
-            event: event.to_owned(),
-            head: *head,
-            role: measure.name().to_owned(),
-            value: scores.get(measure.name()).map_or(f64::NAN, |score| score.value),
-        });
-    }
-    events
 }

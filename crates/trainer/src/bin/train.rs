@@ -8,12 +8,16 @@ use headlight_trainer::{
     Training,
     command_line::{self, Failure, print},
     inspect::{Inspection, breakdown_text, loss_text},
+    interrupt,
 };
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Train a mini-transformer and watch its attention heads form.
+///
+/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal at once. Exit codes: 0 done,
+/// 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -31,6 +35,9 @@ struct Arguments {
     /// Replace a run that is already there
     #[arg(long)]
     overwrite: bool,
+    /// Go on with a run that was stopped, from its newest checkpoint; without a run, begin one
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
 }
 
 fn main() -> ExitCode {
@@ -48,11 +55,22 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     // Everything is checked and built before anything is written.
     let training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
-    let directory = RunDirectory::create(&out, &config, arguments.overwrite).map_err(Failure::Input)?;
+    let directory = if arguments.resume && out.exists() {
+        RunDirectory::resume(&out, &config)
+    } else {
+        RunDirectory::create(&out, &config, arguments.overwrite)
+    }
+    .map_err(Failure::Input)?;
     for line in training.decisions() {
         eprintln!("{line}");
     }
-    let summary = training.run(&directory).map_err(Failure::Running)?;
+    let summary = if directory.is_finished() {
+        eprintln!("{} is finished, there is nothing to resume", out.display());
+        directory.summary().map_err(Failure::Running)?
+    } else {
+        interrupt::listen().map_err(Failure::Running)?;
+        training.run(&directory)?
+    };
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
     print(&format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
