@@ -134,7 +134,7 @@ impl ModuleMapper for Writer {
             self.mismatch.get_or_insert(Mismatch::Shape { name, found, expected });
             return param;
         }
-        // The id stays: optimizer states are kept by it.
-        param.map(|_| Tensor::from_data(data, &device))
+        // The id stays: gradients are kept by it.
+        param.map(|values| Tensor::from_data(data, &device).set_require_grad(values.is_require_grad()))
     }
 }

@@ -1,6 +1,11 @@
 //! Checkpoints: everything that training goes on from, whole or not there, and checked against its SHA-256.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -178,7 +183,7 @@ impl RunDirectory {
     }
 }
 
-fn write_with_sums(path: &std::path::Path, files: &[(&str, &[u8])]) -> Result<(), InputError> {
+fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), InputError> {
     let sums: String = files.iter().map(|(name, bytes)| sum_line(name, bytes)).collect();
     let mut all = files.to_vec();
     all.push((SUMS, sums.as_bytes()));
@@ -197,6 +202,7 @@ fn sum_line(name: &str, bytes: &[u8]) -> String {
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
     pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(value)
     }

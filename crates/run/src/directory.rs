@@ -74,7 +74,7 @@ impl RunDirectory {
     /// If it is not a run, is one of another configuration, or another process writes it.
     pub fn resume(path: &Path, config: &Config) -> Result<Self, InputError> {
         let run = Self::open(path)?;
-        run.config()?.check_same(config)?;
+        run.config()?.check_same(config).map_err(|error| error.at(path.display()))?;
         let lock = Lock::take(path)?;
         remove_temporary(path).map_err(|error| InputError::io(path, "clean", &error))?;
         Ok(Self { _lock: Some(Arc::new(lock)), ..run })

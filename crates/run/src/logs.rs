@@ -77,5 +77,5 @@ fn names(run: &Path) -> Result<Vec<String>, InputError> {
 }
 
 fn is_log(name: &str) -> bool {
-    name.ends_with(".jsonl") && !name.contains(['/', '\\'])
+    name.strip_suffix(".jsonl").is_some_and(|stem| !stem.contains(['/', '\\']))
 }

@@ -16,8 +16,8 @@ pub(crate) struct AdamW {
 }
 
 impl AdamW {
-    pub fn new(train: &TrainConfig) -> Self {
-        Self { betas: train.betas, epsilon: train.epsilon, weight_decay: train.weight_decay }
+    pub fn new(train: &TrainConfig, weight_decay: f64) -> Self {
+        Self { betas: train.betas, epsilon: train.epsilon, weight_decay }
     }
 }
 

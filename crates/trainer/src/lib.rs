@@ -6,6 +6,7 @@ mod adamw;
 mod batch;
 pub mod command_line;
 pub mod device;
+mod dropout;
 mod evaluate;
 mod gradients;
 pub mod inspect;
@@ -21,6 +22,7 @@ pub mod tasks;
 mod training;
 mod watch;
 
+pub use dropout::Dropout;
 pub use evaluate::{Evaluation, evaluate, questions};
 pub use optimizer::Memory;
 pub use schedule::learning_rate;

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
-    optim::{DynOptimizer, DynState, GradientsParams, StateSink, StateSource},
+    optim::{
+        AdjustLrFn, DynOptimizer, DynState, GradientsParams, MuonConfig, SgdConfig, StateSink, StateSource,
+        decay::WeightDecayConfig, momentum::MomentumConfig,
+    },
     tensor::{Device, Tensor, TensorData},
 };
 use headlight_residual::{Decoder, ParameterPath};
-use headlight_run::TrainConfig;
+use headlight_run::{DecayGroup, OptimizerKind, TrainConfig};
 
 use crate::adamw::AdamW;
 
@@ -28,18 +31,56 @@ pub struct Memory {
 }
 
 struct Rules {
-    all: Box<dyn DynOptimizer>,
+    /// For the matrices of the blocks.
+    hidden: Box<dyn DynOptimizer>,
+    /// For the matrices outside: embeddings and unembedding.
+    embeddings: Box<dyn DynOptimizer>,
+    /// For gains and biases.
+    vectors: Box<dyn DynOptimizer>,
 }
 
 impl Rules {
     fn new(train: &TrainConfig) -> Self {
-        Self { all: Box::new(AdamW::new(train)) }
+        let adamw = |decay| Box::new(AdamW::new(train, decay));
+        let decay = train.weight_decay;
+        let of_vectors = if train.weight_decay_on == DecayGroup::All { decay } else { 0.0 };
+        match train.optimizer {
+            OptimizerKind::AdamW => Self { hidden: adamw(decay), embeddings: adamw(decay), vectors: adamw(of_vectors) },
+            OptimizerKind::Muon => Self { hidden: muon(train), embeddings: adamw(decay), vectors: adamw(of_vectors) },
+            OptimizerKind::Sgd => {
+                Self { hidden: sgd(train, decay), embeddings: sgd(train, decay), vectors: sgd(train, of_vectors) }
+            }
+        }
     }
 
-    /// The rule for a parameter with so many axes.
-    fn of(&self, _path: &str, _axes: usize) -> &dyn DynOptimizer {
-        &*self.all
+    /// The rule for the parameter at `path` with so many axes.
+    fn of(&self, path: &str, axes: usize) -> &dyn DynOptimizer {
+        match (axes, path.starts_with("blocks.")) {
+            (2, true) => &*self.hidden,
+            (2, false) => &*self.embeddings,
+            _ => &*self.vectors,
+        }
     }
+}
+
+fn muon(train: &TrainConfig) -> Box<dyn DynOptimizer> {
+    let momentum = MomentumConfig::new().with_momentum(train.momentum()).with_dampening(0.0).with_nesterov(true);
+    let muon = MuonConfig::new()
+        .with_momentum(momentum)
+        .with_weight_decay(penalty(train.weight_decay))
+        // One learning rate serves the matrices and what AdamW moves.
+        .with_adjust_lr_fn(AdjustLrFn::MatchRmsAdamW);
+    Box::new(muon.build())
+}
+
+fn sgd(train: &TrainConfig, decay: f64) -> Box<dyn DynOptimizer> {
+    let momentum = MomentumConfig::new().with_momentum(train.momentum()).with_dampening(0.0);
+    let momentum = (train.momentum() > 0.0).then_some(momentum);
+    Box::new(SgdConfig::new().with_momentum(momentum).with_weight_decay(penalty(decay)).build())
+}
+
+fn penalty(decay: f64) -> Option<WeightDecayConfig> {
+    (decay > 0.0).then(|| WeightDecayConfig::new(decay as f32))
 }
 
 impl Optimizer {

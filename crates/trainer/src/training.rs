@@ -11,7 +11,7 @@ use headlight_run::{Config, HeadName, HeadSummary, InputError, MetricsRow, RunDi
 use course::Course;
 
 use crate::{
-    Stopped,
+    Dropout, Stopped,
     evaluate::{Evaluation, evaluate, questions},
     model,
     step::Update,
@@ -59,6 +59,9 @@ impl Training {
                 let message =
                     format!("must be {rows}: {} trains on its whole training set at once", config.task.name());
                 return Err(InputError::new("config", message).key("train.batch_size").value(config.train.batch_size));
+            }
+            None if config.train.overfit_one_batch => {
+                Some(tasks::batch(&*task, config.seed, Use::Training, 1, config.train.batch_size))
             }
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
@@ -132,7 +135,20 @@ impl Training {
     pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
         tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
         let (course, model) = Course::begin(&self, run)?;
-        course.to_the_end(model)
+        course.run(model)
+    }
+
+    /// What step `step` learns from.
+    fn batch_of(&self, step: usize) -> Vec<Sequence> {
+        let Config { train, seed, .. } = &self.config;
+        let step = if train.overfit_one_batch { 1 } else { step };
+        tasks::batch(&*self.task, *seed, Use::Training, step, train.batch_size)
+    }
+
+    /// What falls in step `step`.
+    fn dropout_of(&self, step: usize) -> Option<Dropout> {
+        let Config { train, seed, .. } = &self.config;
+        (train.dropout > 0.0).then_some(Dropout { probability: train.dropout, seed: *seed, step, first_row: 0 })
     }
 
     fn tokens_per_step(&self) -> f64 {

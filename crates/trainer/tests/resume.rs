@@ -134,11 +134,10 @@ fn a_signal_writes_a_checkpoint_and_a_second_process_is_refused() {
     let config = workshop.write("small.toml", SMALL);
     let endless = ["small.toml", "--out", "run", "--set", "train.steps=100000", "--set", "checkpoint.every=100000"];
     let resumed = [&endless[..], &["--resume"]].concat();
-    let state = workshop.path("run/metrics.jsonl");
+    let metrics = workshop.path("run/metrics.jsonl");
     for (name, arguments) in [("-INT", &endless[..]), ("-TERM", &resumed)] {
-        let _ = fs::remove_file(&state).is_ok();
         let mut child = command(&workshop, arguments).spawn().unwrap();
-        while !state.exists() {
+        while !metrics.exists() {
             assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended");
             sleep(Duration::from_millis(5));
         }
@@ -148,7 +147,9 @@ fn a_signal_writes_a_checkpoint_and_a_second_process_is_refused() {
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(130), "{name}");
         assert_eq!(fs::read_dir(workshop.path("run/checkpoints")).unwrap().count(), 1, "{name}");
+        // As if it had just begun, for the next signal.
         fs::remove_dir_all(workshop.path("run/checkpoints")).unwrap();
+        fs::remove_file(&metrics).unwrap();
     }
 }
 
@@ -160,7 +161,7 @@ fn a_changed_configuration_is_refused_and_a_finished_run_says_so() {
         workshop.train(&workshop.path("small.toml"), &[&["--out", "run", "--resume"], arguments].concat())
     };
     let longer = resume(&["--set", "train.steps=50"]);
-    assert_one_line(&longer, 2, &["small.toml", "train.steps = 50", "begun with 25", "--out"]);
+    assert_one_line(&longer, 2, &["run: train.steps = 50", "begun with 25", "--out"]);
     assert_one_line(&resume(&["--set", "model.d_head=4"]), 2, &["model.d_head = 4", "begun with nothing"]);
     assert_one_line(&resume(&["--set", "task.block=[3, 6]"]), 2, &["task.block = [3, 6]", "begun with [3, 5]"]);
     let finished = resume(&[]);
@@ -181,6 +182,23 @@ fn unfinished() -> (Workshop, BTreeMap<String, Vec<u8>>) {
 
 fn resume(workshop: &Workshop) -> Output {
     workshop.train(&workshop.path("small.toml"), &["--out", "run", "--resume"])
+}
+
+#[test]
+fn every_optimizer_goes_on_where_it_was() {
+    let workshop = Workshop::new();
+    for optimizer in ["muon", "sgd"] {
+        let text =
+            SMALL.replace("warmup = 5", &format!("optimizer = \"{optimizer}\"\ndropout = 0.2\nschedule = \"cosine\""));
+        let config = workshop.write("small.toml", &text);
+        assert_ok(&workshop.train(&config, &["--out", "run", "--overwrite"]));
+        let reference = files(&workshop.path("run"));
+        fs::remove_file(workshop.path("run/summary.json")).unwrap();
+        fs::remove_dir_all(workshop.path("run/last")).unwrap();
+        fs::remove_dir_all(workshop.path("run/checkpoints/step-20")).unwrap();
+        assert_ok(&resume(&workshop));
+        assert_same(&workshop.path("run"), &reference);
+    }
 }
 
 #[test]
@@ -293,7 +311,7 @@ fn a_full_disk_ends_training_with_one_line_where_a_small_one_can_be_mounted() {
     let config = workshop.write("small.toml", SMALL);
     let disk = workshop.path("disk");
     fs::create_dir(&disk).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=400k", "tmpfs"]).arg(&disk).output();
+    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=192k", "tmpfs"]).arg(&disk).output();
     if !mount.is_ok_and(|mounted| mounted.status.success()) {
         // Without the right to mount, the file-size limit of the test above stands for it.
         return;

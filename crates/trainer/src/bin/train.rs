@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
-use headlight_run::{Config, InputError, RunDirectory};
+use headlight_run::{Config, InputError, RunDirectory, reference, schema};
 use headlight_trainer::{
     Training,
     command_line::{self, Failure, print},
@@ -22,7 +22,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(version)]
 struct Arguments {
     /// The configuration, for example configs/induction.toml
-    config: PathBuf,
+    #[arg(required_unless_present_any = ["schema", "reference"])]
+    config: Option<PathBuf>,
     /// Change a key of the configuration: --set train.steps=500
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -38,6 +39,12 @@ struct Arguments {
     /// Go on with a run that was stopped, from its newest checkpoint; without a run, begin one
     #[arg(long, conflicts_with = "overwrite")]
     resume: bool,
+    /// Print the JSON schema of configurations
+    #[arg(long)]
+    schema: bool,
+    /// Print the reference of configurations, docs/configuration.md
+    #[arg(long, conflicts_with = "schema")]
+    reference: bool,
 }
 
 fn main() -> ExitCode {
@@ -45,12 +52,13 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let config = Config::load(&arguments.config, &arguments.set).map_err(Failure::Input)?;
-    let out = match (&arguments.out, arguments.config.file_stem()) {
+    let Some(path) = &arguments.config else { return describe_configurations(arguments) };
+    let config = Config::load(path, &arguments.set).map_err(Failure::Input)?;
+    let out = match (&arguments.out, path.file_stem()) {
         (Some(out), _) => out.clone(),
         (None, Some(name)) => PathBuf::from("runs").join(name),
         (None, None) => {
-            return Err(Failure::Input(InputError::new(arguments.config.display(), "has no name; give --out")));
+            return Err(Failure::Input(InputError::new(path.display(), "has no name; give --out")));
         }
     };
     // Everything is checked and built before anything is written.
@@ -86,4 +94,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         out.display(),
         out.display(),
     ))
+}
+
+/// What a configuration can say.
+fn describe_configurations(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.schema { print(&format!("{:#}", schema())) } else { print(reference().trim_end()) }
 }

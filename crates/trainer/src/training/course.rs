@@ -8,7 +8,8 @@ use std::{collections::BTreeMap, time::Instant};
 use burn::module::Module;
 use headlight_residual::{Decoder, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes};
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, InputError, RunDirectory, Summary, TimingRow, VERSION, Weights,
+    Best, Checkpoint, CheckpointState, InputError, Quantity, RunDirectory, Summary, TimingRow, TrainConfig, VERSION,
+    Weights,
 };
 
 use super::{Measured, Training, events, write_measured, write_patterns};
@@ -17,7 +18,7 @@ use crate::{
     optimizer::Memory,
     progress::Progress,
     step::{Gradient, Update, Updater},
-    tasks::{self, Sequence, Use},
+    tasks::Sequence,
 };
 
 /// Training under way.
@@ -114,7 +115,7 @@ impl<'a> Course<'a> {
     }
 
     /// Trains to the end.
-    pub fn to_the_end(mut self, mut model: Decoder) -> Result<Summary, Stopped> {
+    pub fn run(mut self, mut model: Decoder) -> Result<Summary, Stopped> {
         while !self.state.ended {
             model = self.step(model)?;
             if interrupt::requested() && !self.state.ended {
@@ -129,7 +130,9 @@ impl<'a> Course<'a> {
         let measured = self.measured.take().unwrap_or_else(|| self.training.measure(&model));
         let seconds = self.state.seconds;
         let tokens_per_second = self.training.tokens_per_step() * self.state.step as f64 / seconds;
-        let summary = self.training.summary(&measured, seconds, tokens_per_second);
+        let mut summary = self.training.summary(&measured, seconds, tokens_per_second);
+        // Training may have ended before the last step that was allowed.
+        summary.steps = self.state.step;
         self.run.write_summary(&summary)?;
         Ok(summary)
     }
@@ -138,9 +141,9 @@ impl<'a> Course<'a> {
     fn step(&mut self, mut model: Decoder) -> Result<Decoder, InputError> {
         let config = &self.training.config;
         let step = self.state.step + 1;
-        let sequences = tasks::batch(&*self.training.task, config.seed, Use::Training, step, config.train.batch_size);
+        let sequences = self.training.batch_of(step);
         let rate = learning_rate(&config.train, step);
-        let gradient = self.updater.gradient(&model, &sequences);
+        let gradient = self.updater.gradient(&model, &sequences, self.training.dropout_of(step));
         if !gradient.is_finite() {
             self.progress.finish();
             return Err(self.not_finite(&model, step, &gradient, &sequences));
@@ -152,14 +155,18 @@ impl<'a> Course<'a> {
 
         let is_last = step == config.train.steps;
         let patterns_due = is_last || step.is_multiple_of(config.log.patterns_every);
+        self.state.ended = is_last;
         if patterns_due || step.is_multiple_of(config.log.every) {
             self.measure(&model, Some((update, rate)))?;
+            if let Some(reason) = self.reason_to_end() {
+                self.progress.say(&format!("step {step}: training ends: {reason}"));
+                self.state.ended = true;
+            }
         }
-        if patterns_due {
+        if patterns_due || self.state.ended {
             self.write_patterns()?;
         }
-        self.state.ended = is_last;
-        if step.is_multiple_of(config.checkpoint.every) && !is_last {
+        if step.is_multiple_of(config.checkpoint.every) && !self.state.ended {
             self.write_checkpoint(Weights::Step(step), &model)?;
             tracing::info!(step, "checkpoint written");
         }
@@ -198,6 +205,21 @@ impl<'a> Course<'a> {
         }
     }
 
+    /// Why what was just measured is the end of training, if it is.
+    fn reason_to_end(&self) -> Option<String> {
+        let TrainConfig { stop_when, patience, .. } = &self.training.config.train;
+        let evaluation = &self.measured.as_ref()?.evaluation;
+        let value_of = |quantity| match quantity {
+            Quantity::Accuracy => evaluation.accuracy,
+            Quantity::Exact => evaluation.exact,
+            Quantity::Validation => evaluation.loss,
+        };
+        let target = stop_when.filter(|target| target.is_reached(value_of)).map(|target| target.to_string());
+        let waited = patience.filter(|&patience| self.state.measured_since_best >= patience);
+        let waited = waited.map(|waited| format!("no lower validation loss in {waited} measurements"));
+        target.or(waited)
+    }
+
     fn write_patterns(&self) -> Result<(), InputError> {
         self.measured.as_ref().map_or(Ok(()), |measured| write_patterns(self.run, self.state.step, measured))
     }
@@ -234,14 +256,12 @@ impl<'a> Course<'a> {
         let seed = self.training.config.seed;
         let place = self.run.path().display();
         let activation = non_finite::first_activation(model, sequences, &self.training.device);
-        let (row, tensor) = match activation {
-            Some((row, tensor)) => (Some(row), tensor),
-            None => {
-                let alone = |row: &[Sequence]| !self.updater.gradient(model, row).is_finite();
-                let row = sequences.chunks(1).position(alone);
-                let tensor = non_finite::first_gradient(model, &gradient.gradients);
-                (row, tensor.unwrap_or_else(|| "the norm of the gradient".to_owned()))
-            }
+        let (row, tensor) = if let Some((row, tensor)) = activation {
+            (Some(row), tensor)
+        } else {
+            let alone = |row: &[Sequence]| !self.updater.gradient(model, row, None).is_finite();
+            let tensor = non_finite::first_gradient(model, &gradient.gradients);
+            (sequences.chunks(1).position(alone), tensor.unwrap_or_else(|| "the norm of the gradient".to_owned()))
         };
         let row = row.map_or_else(|| "no row alone".to_owned(), |row| format!("row {row}"));
         InputError::new(
