@@ -68,12 +68,17 @@ impl<'a> Course<'a> {
             seconds_before: 0.0,
             last_row: (Instant::now(), 0),
         };
-        let found = run.checkpoints().into_iter().find_map(|which| {
-            let restored = course.restore(which);
-            restored
-                .map_err(|error| course.progress.say(&format!("warning: a checkpoint cannot be used: {error}")))
-                .ok()
-        });
+        let mut found = None;
+        for which in run.checkpoints() {
+            match run.checkpoint(which).and_then(|checkpoint| course.restore(checkpoint)) {
+                Ok(model) => {
+                    found = Some(model);
+                    break;
+                }
+                Err(error) => course.progress.say(&format!("warning: a checkpoint cannot be used: {error}")),
+            }
+        }
+        course.check_origin()?;
         run.cut_logs(&course.state.logs)?;
         run.write_vocabulary(&training.task.vocabulary())?;
         let model = if let Some(model) = found {
@@ -90,19 +95,13 @@ impl<'a> Course<'a> {
     }
 
     /// Takes the place of a checkpoint and gives its model, or changes nothing.
-    fn restore(&mut self, which: Weights) -> Result<Decoder, InputError> {
-        let place = self.run.path();
-        let Checkpoint { state, weights, optimizer } = self.run.checkpoint(which)?;
-        let step = state.step;
+    fn restore(&mut self, checkpoint: Checkpoint) -> Result<Decoder, InputError> {
+        let Checkpoint { state, weights, optimizer } = checkpoint;
+        let (place, step, steps) = (self.run.path(), state.step, self.training.config.train.steps);
         let unusable =
             |reason: String| InputError::new(place.display(), format_args!("checkpoint of step {step}: {reason}"));
-        let differs =
-            |what: &str, then: &str, now: &str| unusable(format!("it was written {what} {then}, this is {now}"));
-        if state.version != VERSION {
-            return Err(differs("by version", &state.version, VERSION));
-        }
-        if state.device != self.training.device_name {
-            return Err(differs("on device", &state.device, &self.training.device_name));
+        if step > steps {
+            return Err(unusable(format!("the run has {steps} steps")));
         }
         let model =
             weights_from_bytes(self.training.model.clone(), &weights).map_err(|error| unusable(error.to_string()))?;
@@ -112,6 +111,18 @@ impl<'a> Course<'a> {
         self.seconds_before = state.seconds;
         self.state = state;
         Ok(model)
+    }
+
+    /// Other programs and other devices compute other bits: they must not go on with this run, nor begin it again.
+    fn check_origin(&self) -> Result<(), InputError> {
+        let CheckpointState { version, device, .. } = &self.state;
+        for (what, then, now) in [("version", version, VERSION), ("device", device, &self.training.device_name)] {
+            if then != now {
+                let message = format!("was begun with {what} {then} and can only be resumed with that, not with {now}");
+                return Err(InputError::new(self.run.path().display(), message));
+            }
+        }
+        Ok(())
     }
 
     /// Trains to the end.
