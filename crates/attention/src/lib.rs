@@ -102,6 +102,7 @@ mod rotary;
 mod scaled_dot_product;
 mod score_shape;
 mod single_head;
+pub mod worked_example;
 
 pub use alibi::Alibi;
 pub use dropout::{Dropout, DropoutKey};

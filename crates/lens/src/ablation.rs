@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use headlight_residual::{AttentionSite, Capture, Decoder, Edit, Edits, KeptTensor, NoProbe, Part, Site};
+use burn::tensor::{Int, Tensor};
+use headlight_residual::{AttentionSite, Capture, Decoder, Edit, Edits, KeptTensor, Part, Site};
 use headlight_run::HeadName;
 use rand::{SeedableRng, seq::IteratorRandom};
 use rand_chacha::ChaCha8Rng;
@@ -31,33 +32,44 @@ pub fn all_heads(model: &Decoder) -> Vec<HeadName> {
 /// The behaviour without `heads`, all of them ablated at once. Without any head it is what the model does untouched.
 #[must_use]
 pub fn ablate(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName], ablation: Ablation) -> Performance {
-    let mut layers = BTreeMap::<usize, Vec<usize>>::new();
-    for head in heads {
-        layers.entry(head.layer).or_default().push(head.head);
-    }
-    if layers.is_empty() {
-        return behaviour.measure(model, &mut NoProbe);
-    }
+    behaviour.measure(model, &mut without(model, behaviour.inputs(), heads, ablation))
+}
+
+/// The changes that take `heads` away from a run over `inputs`, `[batch, pos]`.
+#[must_use]
+pub fn without(model: &Decoder, inputs: Tensor<2, Int>, heads: &[HeadName], ablation: Ablation) -> Edits {
+    let layers = by_layer(heads);
     let site = |layer| Site::Attention(layer, AttentionSite::Z);
     let others = match ablation {
-        Ablation::Resample => others(model, behaviour, &layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>()),
+        Ablation::Resample => others(model, inputs, &layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>()),
         _ => BTreeMap::new(),
     };
-    let edits = layers.iter().fold(Edits::default(), |edits, (&layer, heads)| {
+    layers.iter().fold(Edits::default(), |edits, (&layer, heads)| {
         let edit = match ablation {
             Ablation::Zero => Edit::Zero,
             Ablation::Mean => Edit::Mean,
             Ablation::Resample => Edit::Replace(others[&site(layer)].clone()),
         };
         edits.part(site(layer), Part::heads(heads), edit)
-    });
-    behaviour.measure(model, &mut { edits })
+    })
+}
+
+/// The heads of each layer that has any.
+pub(crate) fn by_layer(heads: &[HeadName]) -> BTreeMap<usize, Vec<usize>> {
+    let mut layers = BTreeMap::<usize, Vec<usize>>::new();
+    for head in heads {
+        layers.entry(head.layer).or_default().push(head.head);
+    }
+    layers
 }
 
 /// The activations at `sites`, each sequence's in the place of the one before it.
-fn others(model: &Decoder, behaviour: &Behaviour, sites: &[Site]) -> BTreeMap<Site, KeptTensor> {
+fn others(model: &Decoder, inputs: Tensor<2, Int>, sites: &[Site]) -> BTreeMap<Site, KeptTensor> {
+    if sites.is_empty() {
+        return BTreeMap::new();
+    }
     let mut seen = Capture::new(sites, usize::MAX);
-    let _ = model.forward_probed(behaviour.inputs().roll_dim(1, 0), &mut seen);
+    let _ = model.forward_probed(inputs.roll_dim(1, 0), &mut seen);
     sites.iter().filter_map(|&site| Some((site, seen.tensor_at(site)?.clone()))).collect()
 }
 

@@ -51,6 +51,12 @@ impl Behaviour {
         self.inputs.clone()
     }
 
+    /// How many sequences there are.
+    #[must_use]
+    pub fn sequences(&self) -> usize {
+        self.targets.len()
+    }
+
     /// The targets, `[batch, pos]`.
     #[must_use]
     pub fn targets(&self) -> Tensor<2, Int> {
@@ -79,8 +85,7 @@ impl Behaviour {
     pub fn performance(&self, logits: Tensor<3>) -> Performance {
         let [_, positions, _] = logits.dims();
         let guesses: Vec<i64> = logits.clone().argmax(2).into_data().iter::<i64>().collect();
-        let ids = self.targets().unsqueeze_dim::<3>(2);
-        let paid: Vec<f64> = log_softmax(logits, 2).gather(2, ids).into_data().iter::<f64>().map(|x| -x).collect();
+        let paid = self.paid(logits);
 
         let (mut right, mut losses, mut elsewhere) = (Vec::new(), Share::default(), Share::default());
         for (row, (targets, scored)) in self.targets.iter().zip(&self.scored).enumerate() {
@@ -107,5 +112,24 @@ impl Behaviour {
             loss: mean(losses).unwrap_or(f64::NAN),
             loss_elsewhere: mean(elsewhere),
         }
+    }
+
+    /// The mean loss on the scored targets of each position, nats; `None` where a position is never scored.
+    #[must_use]
+    pub fn loss_by_position(&self, model: &Decoder) -> Vec<Option<f64>> {
+        let paid = self.paid(model.forward(self.inputs()));
+        let [batch, positions] = self.inputs.dims();
+        let mean = |position: usize| {
+            let scored = (0..batch).filter(|&row| self.scored[row][position]);
+            let paid: Vec<f64> = scored.map(|row| paid[row * positions + position]).collect();
+            (!paid.is_empty()).then(|| paid.iter().sum::<f64>() / paid.len() as f64)
+        };
+        (0..positions).map(mean).collect()
+    }
+
+    /// What each target costs, nats, row by row.
+    fn paid(&self, logits: Tensor<3>) -> Vec<f64> {
+        let ids = self.targets().unsqueeze_dim::<3>(2);
+        log_softmax(logits, 2).gather(2, ids).into_data().iter::<f64>().map(|x| -x).collect()
     }
 }

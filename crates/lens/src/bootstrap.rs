@@ -7,6 +7,7 @@ use std::{
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
 
 const RESAMPLES: usize = 400;
 
@@ -15,6 +16,44 @@ const RESAMPLES: usize = 400;
 pub(crate) struct Share {
     pub sum: f64,
     pub rows: usize,
+}
+
+/// A mean and how sure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The mean over all rows.
+    pub mean: f64,
+    /// The lower end of its 95 % interval, by bootstrap over sequences.
+    pub low: f64,
+    /// Its upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// The mean of one value for each sequence.
+    ///
+    /// ```
+    /// use headlight_lens::Estimate;
+    ///
+    /// let certain = Estimate::of_values(&[0.5; 20]);
+    /// assert_eq!((certain.mean, certain.low, certain.high), (0.5, 0.5, 0.5));
+    /// ```
+    #[must_use]
+    pub fn of_values(values: &[f64]) -> Self {
+        Self::of(&values.iter().map(|&sum| Share { sum, rows: 1 }).collect::<Vec<_>>())
+    }
+
+    /// `Σ sum / Σ rows`; NaN without any row.
+    pub(crate) fn of(shares: &[Share]) -> Self {
+        let (low, high) = interval_of_ratio(shares);
+        Self { mean: mean(shares).unwrap_or(f64::NAN), low, high }
+    }
+}
+
+/// `Σ sum / Σ rows`, `None` without any row.
+pub(crate) fn mean(shares: &[Share]) -> Option<f64> {
+    let rows: usize = shares.iter().map(|share| share.rows).sum();
+    (rows > 0).then(|| shares.iter().map(|share| share.sum).sum::<f64>() / rows as f64)
 }
 
 /// The 95 % percentile interval of `Σ sum / Σ rows` over sequences.

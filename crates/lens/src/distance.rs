@@ -4,8 +4,7 @@ use headlight_run::Score;
 
 use crate::{
     LayerPattern,
-    bootstrap::{Share, interval_of_ratio},
-    score::mean,
+    bootstrap::{Share, interval_of_ratio, mean},
 };
 
 /// The score's name in files and tables.

@@ -71,7 +71,9 @@ impl fmt::Display for Offset {
 /// ```
 #[must_use]
 pub fn offset_profile(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<(Offset, Vec<Score>)> {
-    let score =
-        |offset: Offset| Some((offset, score_targets(&pattern, tokens, |tokens, q| offset.targets(tokens, q))?));
+    let score = |offset: Offset| {
+        let scores = score_targets(&pattern, |sequence, q| offset.targets(&tokens[sequence], q))?;
+        Some((offset, scores))
+    };
     Offset::all().filter_map(score).collect()
 }

@@ -1,11 +1,13 @@
 //! Which input of a later layer needs what a head wrote? (Path patching; Wang et al. 2023, section 3.)
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Tensor;
 use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, NormPlacement, Site};
 use headlight_run::HeadName;
 use serde::Serialize;
 
-use crate::{Behaviour, Performance};
+use crate::{Behaviour, Performance, ablation::by_layer};
 
 /// An input of an attention layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -23,7 +25,7 @@ impl Input {
     /// All three.
     pub const ALL: [Self; 3] = [Self::Query, Self::Key, Self::Value];
 
-    fn site(self, layer: usize) -> Site {
+    pub(crate) fn site(self, layer: usize) -> Site {
         let site = match self {
             Self::Query => BlockSite::QInput,
             Self::Key => BlockSite::KInput,
@@ -48,21 +50,57 @@ pub fn path_test(
     reader: usize,
     input: Input,
 ) -> Option<Performance> {
+    let hidden = hidden(model, behaviour, writers, reader)?;
+    Some(behaviour.measure(model, &mut Edits::default().at(input.site(reader), hidden)))
+}
+
+/// [`path_test`] of all three inputs, in the order of [`Input::ALL`]; what the writers wrote is looked up once.
+#[must_use]
+pub fn path_tests(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    writers: &[HeadName],
+    reader: usize,
+) -> Option<[Performance; 3]> {
+    let hidden = hidden(model, behaviour, writers, reader)?;
+    let through = |input: Input| behaviour.measure(model, &mut Edits::default().at(input.site(reader), hidden.clone()));
+    Some(Input::ALL.map(through))
+}
+
+fn hidden(model: &Decoder, behaviour: &Behaviour, writers: &[HeadName], reader: usize) -> Option<Edit> {
     let before = writers.iter().all(|head| head.layer < reader);
-    if model.config().norm_placement == NormPlacement::Post || !before || reader >= model.blocks.len() {
-        return None;
+    (before && reader < model.blocks.len()).then(|| Written::by(model, behaviour, writers)?.hidden_before(reader))?
+}
+
+/// What some heads wrote, so that it can be hidden from readers.
+pub(crate) struct Written {
+    /// By layer: the mean over sequences and positions of the sum of the heads' results, minus that sum.
+    hide: BTreeMap<usize, Tensor<3>>,
+}
+
+impl Written {
+    /// `None` for a post-norm model, whose stream is not a sum.
+    pub fn by(model: &Decoder, behaviour: &Behaviour, writers: &[HeadName]) -> Option<Self> {
+        if model.config().norm_placement == NormPlacement::Post {
+            return None;
+        }
+        let layers = by_layer(writers);
+        let site = |layer| Site::Attention(layer, AttentionSite::Result);
+        let mut seen = Capture::new(&layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>(), usize::MAX);
+        let _ = model.forward_probed(behaviour.inputs(), &mut seen);
+        let of_layer = |(layer, heads): (usize, Vec<usize>)| {
+            let results = seen.get::<4>(site(layer))?;
+            let result = |head| results.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
+            let sum = heads.into_iter().map(result).reduce(|sum, more| sum + more)?;
+            Some((layer, sum.clone().mean_dim(0).mean_dim(1) - sum))
+        };
+        Some(Self { hide: layers.into_iter().filter_map(of_layer).collect() })
     }
-    let mut layers: Vec<usize> = writers.iter().map(|head| head.layer).collect();
-    layers.sort_unstable();
-    layers.dedup();
-    let site = |layer| Site::Attention(layer, AttentionSite::Result);
-    let mut seen = Capture::new(&layers.iter().map(|&layer| site(layer)).collect::<Vec<_>>(), usize::MAX);
-    let _ = model.forward_probed(behaviour.inputs(), &mut seen);
-    let written = |head: &HeadName| -> Option<Tensor<3>> {
-        Some(seen.get::<4>(site(head.layer))?.narrow(2, head.head, 1).squeeze_dim(2))
-    };
-    let sum = writers.iter().filter_map(written).reduce(|sum, more| sum + more)?;
-    let change = sum.clone().mean_dim(0).mean_dim(1) - sum;
-    let mut edits = Edits::default().at(input.site(reader), Edit::Add(KeptTensor::from(change)));
-    Some(behaviour.measure(model, &mut edits))
+
+    /// What turns the stream before block `reader` into one in which these heads put their mean; `None` if none of them
+    /// stands before it.
+    pub fn hidden_before(&self, reader: usize) -> Option<Edit> {
+        let before = self.hide.range(..reader).map(|(_, hide)| hide.clone());
+        before.reduce(|sum, more| sum + more).map(|hide| Edit::Add(KeptTensor::from(hide)))
+    }
 }

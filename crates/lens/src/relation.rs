@@ -1,11 +1,10 @@
 //! Does a head attend from a word to the word it depends on? Scores against gold relations.
 
-use headlight_run::{RelationScore, RelationScores, Score};
+use headlight_run::{HeadName, RelationScore, RelationScores, Score};
 
 use crate::{
     LayerPattern,
-    bootstrap::{Share, interval_of_ratio},
-    score::mean,
+    bootstrap::{Share, interval_of_ratio, mean},
 };
 
 /// Inside one sequence, the word at `dependent` depends on the word at `source`.
@@ -71,6 +70,31 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
     }
     let score = |head| pairs.iter().map(|(name, pairs)| (name.clone(), score_pairs(pattern, head, pairs))).collect();
     (0..pattern.n_heads()).map(score).collect()
+}
+
+/// The head that follows a relation best: the largest score above both of its nulls. A claim about the best of many
+/// heads is to be read on other sequences than those it was chosen on.
+///
+/// ```
+/// use headlight_lens::best_head;
+/// use headlight_run::{HeadName, RelationScore, RelationScores, Score};
+///
+/// let head = |head, value, distance_null| {
+///     let score = Score { value, null: 0.1, ceiling: 1.0, low: value, high: value };
+///     let scores = RelationScores::from([("verb→subject".to_owned(), RelationScore { score, distance_null, rows: 9 })]);
+///     (HeadName { layer: 0, head }, scores)
+/// };
+/// // The first scores more, but as much at the same distance anywhere.
+/// assert_eq!(best_head(&[head(0, 0.9, 0.8), head(1, 0.7, 0.2)], "verb→subject"), Some(HeadName { layer: 0, head: 1 }));
+/// ```
+#[must_use]
+pub fn best_head(heads: &[(HeadName, RelationScores)], relation: &str) -> Option<HeadName> {
+    let above = |scores: &RelationScores| {
+        let RelationScore { score, distance_null, .. } = scores.get(relation)?;
+        Some(score.value - score.null.max(*distance_null))
+    };
+    let known = heads.iter().filter_map(|(head, scores)| Some((*head, above(scores)?)));
+    known.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(head, _)| head)
 }
 
 /// Query and key, for each sequence.

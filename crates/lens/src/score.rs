@@ -4,7 +4,7 @@ use headlight_run::{Score, Scores};
 
 use crate::{
     Measure,
-    bootstrap::{Share, interval_of_ratio},
+    bootstrap::{Share, interval_of_ratio, mean},
 };
 
 /// The name of the entropy score, `−Σ A ln A / ln(q + 1)` for q ≥ 1: 0 when a head looks at one key, 1 (null and ceiling
@@ -82,8 +82,8 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
     );
     let mut scores: Vec<Scores> = (0..pattern.n_heads).map(|head| entropy(&pattern, head, tokens.len())).collect();
     for measure in Measure::ALL {
-        let targets = |row: &[u32], q: usize| Some(measure.targets(row, q)).filter(|targets| !targets.is_empty());
-        let Some(measured) = score_targets(&pattern, tokens, targets) else { continue };
+        let targets = |sequence: usize, q| Some(measure.targets(&tokens[sequence], q)).filter(|keys| !keys.is_empty());
+        let Some(measured) = score_targets(&pattern, targets) else { continue };
         for (scores, score) in scores.iter_mut().zip(measured) {
             scores.insert(measure.name().to_owned(), score);
         }
@@ -107,15 +107,14 @@ fn entropy(pattern: &LayerPattern, head: usize, sequences: usize) -> Scores {
     Scores::from([(ENTROPY.to_owned(), Score { value, null: 1.0, ceiling: 1.0, low, high })])
 }
 
-/// Every head's mean weight on the target keys, over the queries that count: those for which `targets` gives any, be it
-/// an empty list. `None` if none counts.
+/// Every head's mean weight on the target keys, over the queries that count: those for which `targets`, given sequence
+/// and query, gives any, be it an empty list. `None` if none counts.
 pub(crate) fn score_targets(
     pattern: &LayerPattern,
-    tokens: &[Vec<u32>],
-    targets: impl Fn(&[u32], usize) -> Option<Vec<usize>>,
+    targets: impl Fn(usize, usize) -> Option<Vec<usize>>,
 ) -> Option<Vec<Score>> {
-    let rows = |row: &Vec<u32>| (0..row.len()).filter_map(|q| Some((q, targets(row, q)?))).collect();
-    let targets: Vec<Vec<(usize, Vec<usize>)>> = tokens.iter().map(rows).collect();
+    let rows = |sequence| (0..pattern.length).filter_map(|q| Some((q, targets(sequence, q)?))).collect();
+    let targets: Vec<Vec<(usize, Vec<usize>)>> = (0..pattern.sequences()).map(rows).collect();
     let shares = |weight: &dyn Fn(usize, usize, &[usize]) -> f64| -> Vec<Share> {
         let of_sequence = |(sequence, rows): (usize, &Vec<(usize, Vec<usize>)>)| Share {
             sum: rows.iter().map(|(q, targets)| weight(sequence, *q, targets)).sum(),
@@ -133,9 +132,4 @@ pub(crate) fn score_targets(
         Score { value: mean(&shares).unwrap_or(f64::NAN), null, ceiling: 1.0, low, high }
     };
     Some((0..pattern.n_heads).map(of_head).collect())
-}
-
-pub(crate) fn mean(shares: &[Share]) -> Option<f64> {
-    let rows: usize = shares.iter().map(|share| share.rows).sum();
-    (rows > 0).then(|| shares.iter().map(|share| share.sum).sum::<f64>() / rows as f64)
 }

@@ -32,3 +32,31 @@ pub fn value_weighted(weights: &[f32], norms: &[f32], keys: usize) -> Vec<f32> {
     }
     weighted
 }
+
+/// How far a pattern is from what it moves: for each head, the mean over its queries of half the absolute differences
+/// between a row of the pattern and the same row value-weighted, which is the share of the weight that stands elsewhere.
+///
+/// # Shapes
+/// - weights, weighted: `[batch, heads, queries, keys]`, row by row, queries = keys
+///
+/// # Panics
+/// If the sizes do not belong together.
+///
+/// ```
+/// use headlight_lens::value_disagreement;
+///
+/// // One head, one sequence of two tokens: its second row says .9 and .1, but moves half and half.
+/// let moved = value_disagreement(&[1.0, 0.0, 0.9, 0.1], &[1.0, 0.0, 0.5, 0.5], [1, 1, 2]);
+/// assert!((moved[0] - 0.2).abs() < 1e-6); // (0 + .4) / 2
+/// ```
+#[must_use]
+pub fn value_disagreement(weights: &[f32], weighted: &[f32], [batch, heads, length]: [usize; 3]) -> Vec<f64> {
+    let size = length * length;
+    assert!(weights.len() == weighted.len() && weights.len() == batch * heads * size, "{} weights", weights.len());
+    let mut moved = vec![0.0; heads];
+    for (index, (pattern, carried)) in weights.chunks(size).zip(weighted.chunks(size)).enumerate() {
+        let apart: f64 = pattern.iter().zip(carried).map(|(a, b)| f64::from((a - b).abs())).sum();
+        moved[index % heads] += apart / 2.0 / (batch * length) as f64;
+    }
+    moved
+}

@@ -1,29 +1,15 @@
 //! Causal tests on a circuit of which it is known what each head is for.
 
+#[path = "common/behaviour.rs"]
+mod behaviour;
 mod common;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
-use common::{LENGTH, hand_built, sequences};
+use behaviour::{head, induction};
+use common::hand_built;
 use headlight_lens::{
-    Ablation, Behaviour, Input, ablate, all_heads, direct_logit_attribution, logit_lens, matched_sets, minimal_set,
-    path_test,
+    Ablation, Input, ablate, ablate_frozen, all_heads, direct_logit_attribution, heads_after, logit_lens, matched_sets,
+    minimal_set, path_test, path_tests,
 };
-use headlight_run::HeadName;
-
-/// To continue the second copy: targets 6, 7 and 8.
-fn induction() -> Behaviour {
-    let sequences = sequences();
-    let inputs: Vec<i32> = sequences.iter().flat_map(|row| &row[..LENGTH - 1]).map(|&token| token as i32).collect();
-    let inputs = TensorData::new(inputs, [sequences.len(), LENGTH - 1]);
-    let inputs = Tensor::<2, Int>::from_data(inputs, &Device::flex());
-    let targets = sequences.iter().map(|row| row[1..].to_vec()).collect();
-    let scored = sequences.iter().map(|_| (0..LENGTH - 1).map(|input| input >= 5).collect()).collect();
-    Behaviour::new(inputs, targets, scored)
-}
-
-fn head(name: &str) -> HeadName {
-    name.parse().unwrap()
-}
 
 const ALL: [Ablation; 3] = [Ablation::Zero, Ablation::Mean, Ablation::Resample];
 
@@ -61,8 +47,33 @@ fn the_previous_token_head_is_read_by_keys_alone() {
     for input in Input::ALL {
         assert_eq!(through("L0H1", input), 1.0, "what writes nothing is missed by nobody");
     }
+    let together = path_tests(&model, &induction, &[head("L0H0")], 1).unwrap();
+    let alone = |input| path_test(&model, &induction, &[head("L0H0")], 1, input).unwrap();
+    assert_eq!(together, Input::ALL.map(alone));
     assert!(path_test(&model, &induction, &[head("L1H0")], 1, Input::Key).is_none(), "no layer reads itself");
     assert!(path_test(&model, &induction, &[], 1, Input::Key).is_none());
+}
+
+#[test]
+fn the_previous_token_head_is_missed_only_because_later_heads_look_elsewhere() {
+    let (model, induction) = (hand_built(), induction());
+    for ablation in ALL {
+        let accuracy = |heads: &[&str], frozen: &[&str]| {
+            let names = |heads: &[&str]| heads.iter().map(|name| head(name)).collect::<Vec<_>>();
+            ablate_frozen(&model, &induction, &names(heads), ablation, &names(frozen)).accuracy
+        };
+        // Where the later heads go on looking where they looked, nothing is lost without it: its work is all QK.
+        assert_eq!(accuracy(&["L0H0"], &["L1H0", "L1H1"]), 1.0);
+        assert_eq!(accuracy(&["L0H0"], &["L1H0"]), 1.0, "one head reads it");
+        assert!(accuracy(&["L0H0"], &["L1H1"]) < 0.4, "the other does not");
+        // What the induction head does is done by what it moves.
+        assert!(accuracy(&["L1H0"], &["L1H0", "L1H1"]) < 0.4);
+        let plain = ablate(&model, &induction, &[head("L0H0")], ablation);
+        assert_eq!(ablate_frozen(&model, &induction, &[head("L0H0")], ablation, &[]), plain);
+    }
+    assert_eq!(heads_after(&model, &[head("L0H1")]), [head("L1H0"), head("L1H1")]);
+    assert_eq!(heads_after(&model, &[head("L1H0"), head("L0H1")]), [head("L1H0"), head("L1H1")]);
+    assert!(heads_after(&model, &[head("L1H0")]).is_empty() && heads_after(&model, &[]).is_empty());
 }
 
 #[test]

@@ -1,27 +1,20 @@
 //! Detectors against a two-layer model whose weights are written down, so that every head's score is known.
 
 mod common;
+#[path = "common/patterns.rs"]
+mod patterns;
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::Device;
 use common::{LENGTH, VOCABULARY, hand_built, sequences};
-use headlight_lens::{ENTROPY, LayerPattern, Measure, Role, score_layer};
-use headlight_residual::{Capture, Decoder, DecoderConfig};
+use headlight_lens::{ENTROPY, Measure, Role, score_layer};
+use headlight_residual::{Decoder, DecoderConfig};
 use headlight_run::Scores;
+use patterns::{layer_pattern, patterns};
 
 /// The scores of both heads of each layer.
 fn scores_of(model: &Decoder, sequences: &[Vec<u32>]) -> Vec<Vec<Scores>> {
-    let ids: Vec<i32> = sequences.iter().flatten().map(|&token| token as i32).collect();
-    let tokens = Tensor::<1, Int>::from_ints(ids.as_slice(), &Device::flex()).reshape([sequences.len(), LENGTH]);
-    let sites = model.pattern_sites();
-    let mut capture = Capture::new(&sites, usize::MAX);
-    let _ = model.forward_probed(tokens, &mut capture);
-    sites
-        .into_iter()
-        .map(|site| {
-            let weights: Vec<f32> = capture.get::<4>(site).unwrap().into_data().iter::<f32>().collect();
-            score_layer(LayerPattern::new([sequences.len(), 2, LENGTH], &weights), sequences)
-        })
-        .collect()
+    let score = |weights: &Vec<f32>| score_layer(layer_pattern(weights, sequences), sequences);
+    patterns(model, sequences).iter().map(score).collect()
 }
 
 #[track_caller]

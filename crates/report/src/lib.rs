@@ -1,13 +1,48 @@
 //! Pictures of a run. This crate sees plain rows and numbers, never a model.
 
+mod base64_numbers;
+mod colour;
+mod csv;
 mod curves;
+mod finding;
+mod head_scores_svg;
+mod label;
+mod learn_page;
+mod page;
+mod pattern_svg;
+mod plot;
+mod png;
+mod report_data;
+mod report_page;
+mod svg;
+mod terminal_curves;
 mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
 mod terminal_table;
+mod walk_data;
 
-pub use curves::{Curve, curves_svg};
+pub use base64_numbers::{Bytes, Floats};
+pub use colour::{LINE_COLOURS, colour};
+pub use csv::csv;
+pub use curves::curves_svg;
+pub use finding::{finding, headline};
+pub use head_scores_svg::{HeadCurves, head_scores_svg};
+pub use learn_page::{
+    Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening, ValueSize,
+    learn_page,
+};
+pub use page::{Page, escaped_html};
+pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
+pub use plot::{Curve, CurvePoint};
+pub use png::svg_to_png;
+pub use report_data::{
+    Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries, StreamData,
+};
+pub use report_page::report_page;
+pub use terminal_curves::curves_text;
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};
 pub use terminal_relations::relations_table;
 pub use terminal_table::plain_table;
+pub use walk_data::{WalkData, WalkHead, WalkLayer, WalkNorm};

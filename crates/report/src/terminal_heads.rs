@@ -10,6 +10,8 @@ pub struct HeadLine {
     pub head: HeadName,
     /// Its role, where roles are read.
     pub role: Option<String>,
+    /// What it is used as, where that was tested.
+    pub used_as: Option<String>,
     /// Its scores.
     pub scores: Scores,
 }
@@ -17,38 +19,42 @@ pub struct HeadLine {
 /// One line per head, one column per score, and below them what each score is measured against.
 ///
 /// A cell is `value±half`, half the width of the 95 % interval. `names` are the scores to show, in this order;
-/// `before` are the same heads before training.
+/// `references` are the same heads under conditions in which they should find nothing, of which the highest is shown.
 #[must_use]
-pub fn heads_table(names: &[&str], lines: &[HeadLine], before: &[HeadLine]) -> String {
+pub fn heads_table(names: &[&str], lines: &[HeadLine], references: &[(&str, Vec<HeadLine>)]) -> String {
     let has_roles = lines.iter().any(|line| line.role.is_some());
+    let has_uses = lines.iter().any(|line| line.used_as.is_some());
 
     let mut table = Table::new();
     table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec!["head".to_owned()];
     header.extend(has_roles.then(|| "looks like".to_owned()));
+    header.extend(has_uses.then(|| "is used as".to_owned()));
     header.extend(names.iter().map(|name| name.replace(" token", "")));
     table.set_header(header);
     for line in lines {
         let mut row = vec![line.head.to_string()];
         row.extend(has_roles.then(|| line.role.clone().unwrap_or_default()));
+        row.extend(has_uses.then(|| line.used_as.clone().unwrap_or_default()));
         row.extend(names.iter().map(|name| line.scores.get(*name).map_or_else(|| "–".to_owned(), with_interval)));
         table.add_row(row);
     }
     let mut reference = |title: &str, value: &dyn Fn(&str) -> Option<f64>| {
         let mut row = vec![title.to_owned()];
         row.extend(has_roles.then(String::new));
+        row.extend(has_uses.then(String::new));
         row.extend(names.iter().map(|name| value(name).map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))));
         table.add_row(row);
     };
     let any = |name: &str, of: fn(&Score) -> f64| lines.iter().find_map(|line| line.scores.get(name)).map(of);
     reference("uniform", &|name| any(name, |score| score.null));
-    if !before.is_empty() {
-        reference("step 0", &|name| {
-            before.iter().filter_map(|line| line.scores.get(name)).map(|score| score.value).reduce(f64::max)
+    for (title, lines) in references.iter().filter(|(_, lines)| !lines.is_empty()) {
+        reference(title, &|name| {
+            lines.iter().filter_map(|line| line.scores.get(name)).map(|score| score.value).reduce(f64::max)
         });
     }
     reference("ceiling", &|name| any(name, |score| score.ceiling));
-    for column in table.column_iter_mut().skip(1 + usize::from(has_roles)) {
+    for column in table.column_iter_mut().skip(1 + usize::from(has_roles) + usize::from(has_uses)) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use anstyle::{RgbColor, Style};
 
+use crate::{colour::colour, label::token_label};
+
 /// One head's pattern on one sequence.
 #[derive(Debug, Clone, Copy)]
 pub struct Heatmap<'a> {
@@ -27,13 +29,6 @@ pub enum Ink {
 /// From weight 0 to weight 1.
 const CHARACTERS: [char; 10] = ['.', ':', '-', '=', '+', 'o', '*', 'x', '%', '@'];
 
-/// Anchors of cividis (Nuñez et al. 2018): even steps of lightness, the same for colour-blind eyes.
-const COLOURS: [[u8; 3]; 6] =
-    [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
-
-/// A label longer than this is cut.
-const LONGEST_LABEL: usize = 12;
-
 impl Heatmap<'_> {
     /// Draws it: a row per query, two columns per key.
     ///
@@ -50,7 +45,7 @@ impl Heatmap<'_> {
     /// ```
     #[must_use]
     pub fn draw(&self, ink: Ink) -> String {
-        let labels: Vec<String> = self.tokens.iter().map(|token| label(token)).collect();
+        let labels: Vec<String> = self.tokens.iter().map(|token| token_label(token)).collect();
         let left = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
         let mut out = String::new();
         for line in column_labels(&labels) {
@@ -76,7 +71,8 @@ impl Heatmap<'_> {
 fn cell(out: &mut String, weight: f32, ink: Ink) {
     match ink {
         Ink::Colour => {
-            let style = Style::new().bg_color(Some(colour(weight).into()));
+            let [r, g, b] = colour(weight);
+            let style = Style::new().bg_color(Some(RgbColor(r, g, b).into()));
             let _ = write!(out, "{style}  {style:#}");
         }
         Ink::Characters => {
@@ -84,18 +80,6 @@ fn cell(out: &mut String, weight: f32, ink: Ink) {
             out.extend([CHARACTERS[index]; 2]);
         }
     }
-}
-
-/// Linear between the anchors.
-fn colour(weight: f32) -> RgbColor {
-    let at = weight.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f32;
-    let below = (at as usize).min(COLOURS.len() - 2);
-    let part = at - below as f32;
-    let [r, g, b] = [0, 1, 2].map(|channel| {
-        let (from, to) = (f32::from(COLOURS[below][channel]), f32::from(COLOURS[below + 1][channel]));
-        (from + part * (to - from)).round() as u8
-    });
-    RgbColor(r, g, b)
 }
 
 /// Labels written downwards, so that long tokens need no wide columns.
@@ -110,9 +94,4 @@ fn column_labels(labels: &[String]) -> Vec<String> {
             labels.iter().flat_map(|label| [character(label), ' ']).collect::<String>().trim_end().to_owned()
         })
         .collect()
-}
-
-/// A token as one short line: no control characters, not too long.
-fn label(token: &str) -> String {
-    token.chars().map(|c| if c.is_control() { '·' } else { c }).take(LONGEST_LABEL).collect()
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    HeadName, InputError, LogLengths, RunDirectory, atomic::write_directory_atomically, directory::read_capped, logs,
+    HeadName, InputError, LogLengths, RunDirectory, atomic::write_directory_atomically, capped::read_capped, logs,
 };
 
 /// The largest file of weights or of an optimizer that is read.

@@ -9,10 +9,15 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, LogLengths, MetricsRow, PatternFile, Summary, TimingRow,
+    Config, EventRow, HeadRow, InputError, LogLengths, MetricsRow, PatternFile, SeedsSummary, Summary, TimingRow,
+    UsesRow,
     atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
+    capped::read_capped,
     lock::Lock,
-    logs, write_atomically,
+    logs,
+    tensorboard::EventFile,
+    vocabulary::TokenNames,
+    write_atomically,
 };
 
 /// The largest file of rows that is read.
@@ -21,8 +26,9 @@ const MOST_BYTES: u64 = 1 << 30;
 /// A run on disk.
 ///
 /// ```text
-/// config.toml      vocabulary.json   summary.json     lock
-/// metrics.jsonl    heads.jsonl       events.jsonl     timing.jsonl
+/// config.toml      vocabulary.json   summary.json     report.html      lock
+/// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
+/// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
 /// checkpoints/step-N/{weights.safetensors, optimizer.safetensors, state.json, SHA256SUMS}
 /// last/            the same, as training ended
@@ -31,6 +37,7 @@ const MOST_BYTES: u64 = 1 << 30;
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
     path: PathBuf,
+    events: EventFile,
     /// Held by who writes.
     _lock: Option<Arc<Lock>>,
 }
@@ -50,7 +57,7 @@ impl RunDirectory {
         write_atomically(&new.path().join("config.toml"), toml.as_bytes()).map_err(|error| error.at(path.display()))?;
         let lock = Lock::take(new.path())?;
         put_in_place(new, path).map_err(cannot)?;
-        Ok(Self { path: path.to_owned(), _lock: Some(Arc::new(lock)) })
+        Ok(Self { _lock: Some(Arc::new(lock)), ..Self::at(path) })
     }
 
     /// Checks that [`create`](Self::create) may go ahead, without touching anything; gives the lock of what it
@@ -113,7 +120,11 @@ impl RunDirectory {
         if !path.join("config.toml").is_file() {
             return Err(InputError::new(path.display(), "is not a run directory: it has no config.toml"));
         }
-        Ok(Self { path: path.to_owned(), _lock: None })
+        Ok(Self::at(path))
+    }
+
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), events: EventFile::new(path), _lock: None }
     }
 
     /// Where it is.
@@ -143,15 +154,16 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
-        self.read_json("vocabulary.json")
+        self.read_json("vocabulary.json").map(|TokenNames(names)| names)
     }
 
-    /// Appends to `metrics.jsonl`.
+    /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If a file cannot be written.
     pub fn append_metrics(&self, row: &MetricsRow) -> Result<(), InputError> {
-        self.append("metrics.jsonl", std::slice::from_ref(row))
+        self.append("metrics.jsonl", std::slice::from_ref(row))?;
+        self.events.append_metrics(row)
     }
 
     /// Appends to `timing.jsonl`.
@@ -162,12 +174,13 @@ impl RunDirectory {
         self.append("timing.jsonl", std::slice::from_ref(row))
     }
 
-    /// Appends to `heads.jsonl`.
+    /// Appends to `heads.jsonl`, and to the TensorBoard file of this process.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If a file cannot be written.
     pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), InputError> {
-        self.append("heads.jsonl", rows)
+        self.append("heads.jsonl", rows)?;
+        self.events.append_heads(rows)
     }
 
     /// Appends to `events.jsonl`.
@@ -176,6 +189,22 @@ impl RunDirectory {
     /// If the file cannot be written.
     pub fn append_event(&self, row: &EventRow) -> Result<(), InputError> {
         self.append("events.jsonl", std::slice::from_ref(row))
+    }
+
+    /// Appends to `uses.jsonl`.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn append_uses(&self, row: &UsesRow) -> Result<(), InputError> {
+        self.append("uses.jsonl", std::slice::from_ref(row))
+    }
+
+    /// All rows of `uses.jsonl`; none where nothing was tested.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn uses(&self) -> Result<Vec<UsesRow>, InputError> {
+        if self.path.join("uses.jsonl").exists() { self.read_rows("uses.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// All rows of `metrics.jsonl`.
@@ -192,6 +221,14 @@ impl RunDirectory {
     /// Names the line that cannot be read.
     pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
         self.read_rows("heads.jsonl")
+    }
+
+    /// All rows of `events.jsonl`; none where nothing has happened.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// Writes `summary.json`.
@@ -217,6 +254,37 @@ impl RunDirectory {
     pub fn write_patterns(&self, step: usize, name: &str, patterns: &PatternFile) -> Result<(), InputError> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
         write_atomically(&directory.join(format!("{name}.safetensors")), &patterns.to_bytes()?)
+    }
+
+    /// What runs that differ in the seed alone have in common, if this is one of several.
+    ///
+    /// # Errors
+    /// If the file beside the runs cannot be read.
+    pub fn seeds(&self) -> Result<Option<SeedsSummary>, InputError> {
+        let beside = self.path.join("../seeds.json");
+        if beside.exists() { self.read_json("../seeds.json").map(Some) } else { Ok(None) }
+    }
+
+    /// The steps whose patterns were written, in order.
+    ///
+    /// # Errors
+    /// If the run has no patterns.
+    pub fn pattern_steps(&self) -> Result<Vec<usize>, InputError> {
+        let path = self.path.join("patterns");
+        let entries = fs::read_dir(&path).map_err(|error| InputError::io(&path, "read", &error))?;
+        let step = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix("step-")?.parse().ok();
+        let mut steps: Vec<usize> = entries.filter_map(|entry| step(entry.ok()?)).collect();
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    /// Reads the patterns seen after `step` updates.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no pattern file.
+    pub fn patterns(&self, step: usize, name: &str) -> Result<PatternFile, InputError> {
+        let path = self.path.join(format!("patterns/step-{step}/{name}.safetensors"));
+        PatternFile::from_bytes(&read_capped(&path, MOST_BYTES)?).map_err(|error| error.at(path.display()))
     }
 
     fn subdirectory(&self, name: &str) -> Result<PathBuf, InputError> {
@@ -259,14 +327,4 @@ impl RunDirectory {
         let path = self.path.join(name);
         serde_json::from_slice(&read_capped(&path, MOST_BYTES)?).map_err(|error| InputError::new(path.display(), error))
     }
-}
-
-/// A file, unless it is larger than `most` bytes.
-pub(crate) fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
-    let unreadable = |error: &std::io::Error| InputError::io(path, "read", error);
-    let size = fs::metadata(path).map_err(|error| unreadable(&error))?.len();
-    if size > most {
-        return Err(InputError::new(path.display(), format_args!("has {size} bytes, more than {most}")));
-    }
-    fs::read(path).map_err(|error| unreadable(&error))
 }

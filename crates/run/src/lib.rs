@@ -3,6 +3,7 @@
 //! This crate knows files and rows, and nothing of tensors or models.
 
 mod atomic;
+mod capped;
 mod check;
 mod checkpoint;
 mod config;
@@ -18,12 +19,17 @@ mod reference;
 mod rows;
 mod same;
 mod schema;
+mod seeds;
 mod stop_when;
 mod task_config;
+mod tensorboard;
 mod token_budget;
 mod train_config;
+mod uses;
+mod vocabulary;
 
 pub use atomic::write_atomically;
+pub use capped::read_capped;
 pub use checkpoint::{Best, Checkpoint, CheckpointState, Weights};
 pub use config::{CheckpointConfig, Config, LogConfig};
 pub use directory::RunDirectory;
@@ -37,12 +43,14 @@ pub use rows::{
     Score, Scores, SequenceKind, Summary, TimingRow,
 };
 pub use schema::schema;
+pub use seeds::{NoSeeds, Seeds, SeedsSummary, Spread};
 pub use stop_when::{Quantity, StopWhen};
 pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
     RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
 };
 pub use train_config::{DecayGroup, OptimizerKind, ScheduleKind, TrainConfig};
+pub use uses::{HeadsUse, Left, UsesRow};
 
 /// The version of the program, as runs carry it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

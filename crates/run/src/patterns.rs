@@ -51,8 +51,20 @@ impl PatternFile {
     /// The weight that query `query` gives to key `key`, to the nearest 1/255.
     #[must_use]
     pub fn weight(&self, layer: usize, sequence: usize, head: usize, query: usize, key: usize) -> f32 {
+        f32::from(self.row(layer, sequence, head, query)[key]) / 255.0
+    }
+
+    /// The weights that query `query` gives to all keys, a byte each.
+    #[must_use]
+    pub fn row(&self, layer: usize, sequence: usize, head: usize, query: usize) -> &[u8] {
         let row = ((layer * self.tokens.len() + sequence) * self.heads + head) * self.length + query;
-        f32::from(self.pattern[row * self.length + key]) / 255.0
+        &self.pattern[row * self.length..][..self.length]
+    }
+
+    /// `[layers, sequences, heads, length]`
+    #[must_use]
+    pub fn sizes(&self) -> [usize; 4] {
+        [self.layers, self.tokens.len(), self.heads, self.length]
     }
 
     /// The sequences' tokens.

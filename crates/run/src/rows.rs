@@ -41,7 +41,8 @@ impl FromStr for HeadName {
             let (layer, head) = text.strip_prefix('L')?.split_once('H')?;
             Some(Self { layer: layer.parse().ok()?, head: head.parse().ok()? })
         };
-        parse().ok_or_else(|| NotAHead(text.to_owned()))
+        // One spelling for each head: no L0H01, no L+0H1.
+        parse().filter(|head| head.to_string() == text).ok_or_else(|| NotAHead(text.to_owned()))
     }
 }
 
@@ -71,6 +72,10 @@ pub struct MetricsRow {
     /// The share of validation sequences whose scored targets are all right.
     #[serde(default)]
     pub exact: f64,
+    /// The in-context score: the loss on the last quarter of the scored positions minus that on the first, where there
+    /// are enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_context: Option<f64>,
     /// The accuracy on the training set, where that is finite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub training_accuracy: Option<f64>,

@@ -1,5 +1,7 @@
 //! Sequences as tensors, and the loss on them.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::tasks::Sequence;
@@ -35,6 +37,15 @@ impl Batch {
             targets: ids(1),
             scored: Tensor::from_data(TensorData::new(scored, [rows, positions]), device),
         }
+    }
+
+    /// The same batch with nothing scored outside `positions`.
+    #[must_use]
+    pub fn scored_in(&self, positions: Range<usize>) -> Self {
+        let [rows, _] = self.scored.dims();
+        let inside = self.scored.clone().slice([0..rows, positions.clone()]);
+        let scored = self.scored.zeros_like().slice_assign([0..rows, positions], inside);
+        Self { scored, ..self.clone() }
     }
 }
 

@@ -10,7 +10,8 @@ use crate::interrupt;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
 pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+    // Pictures warn of every letter that the first font lacks and the second has.
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     match program(&A::parse()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,9 @@
 //! Loss and accuracy on sequences that are not learned from.
 
 use burn::tensor::{Device, Tensor};
+use headlight_lens::{Ablation, Quarters, without};
 use headlight_residual::Decoder;
-use headlight_run::Breakdown;
+use headlight_run::{Breakdown, HeadName};
 
 use crate::{
     batch::{Batch, count_right, count_scored, summed_loss},
@@ -21,6 +22,8 @@ pub struct Evaluation {
     pub accuracy: f64,
     /// The share of sequences whose scored targets are all right.
     pub exact: f64,
+    /// The in-context score of [`Quarters`], where enough positions are scored.
+    pub in_context: Option<f64>,
     /// Answers to the task's questions about these sequences, by their kind.
     pub breakdown: Breakdown,
 }
@@ -35,13 +38,34 @@ pub fn questions(task: &dyn Task, sequences: &[Sequence]) -> Vec<Vec<Question>> 
 /// Runs `model`, which must not be on an autodiff device, over `sequences` and puts their `questions` to it.
 #[must_use]
 pub fn evaluate(model: &Decoder, sequences: &[Sequence], questions: &[Vec<Question>], device: &Device) -> Evaluation {
+    evaluate_without(model, &[], sequences, questions, device)
+}
+
+/// [`evaluate`], with the mean over the sequences of one forward pass in place of what `heads` blend.
+#[must_use]
+pub fn evaluate_without(
+    model: &Decoder,
+    heads: &[HeadName],
+    sequences: &[Sequence],
+    questions: &[Vec<Question>],
+    device: &Device,
+) -> Evaluation {
     let (mut loss, mut right, mut exact) = (0.0, 0.0, 0.0);
+    let quarters = Quarters::of(&sequences.iter().map(|sequence| sequence.scored.clone()).collect::<Vec<_>>());
+    let parts = quarters.map(|quarters| [quarters.early, quarters.late]);
+    let mut losses = [Mean::default(); 2];
     let mut marks = Marks::default();
     let mut unasked = questions;
     for rows in sequences.chunks(ROWS_AT_ONCE) {
         let batch = Batch::new(rows, device);
-        let logits = model.forward(batch.inputs.clone());
+        let mut edits = without(model, batch.inputs.clone(), heads, Ablation::Mean);
+        let logits = model.forward_probed(batch.inputs.clone(), &mut edits);
         loss += f64::from(summed_loss(logits.clone(), &batch).into_scalar::<f32>());
+        for (mean, part) in losses.iter_mut().zip(parts.iter().flatten()) {
+            let part = batch.scored_in(part.clone());
+            mean.sum += f64::from(summed_loss(logits.clone(), &part).into_scalar::<f32>());
+            mean.count += f64::from(part.scored.sum().into_scalar::<f32>());
+        }
         let asked;
         (asked, unasked) = unasked.split_at(rows.len().min(unasked.len()));
         if !asked.is_empty() {
@@ -56,7 +80,20 @@ pub fn evaluate(model: &Decoder, sequences: &[Sequence], questions: &[Vec<Questi
         loss: loss / scored,
         accuracy: right / scored,
         exact: exact / sequences.len().max(1) as f64,
+        in_context: parts.is_some().then(|| losses[1].value() - losses[0].value()),
         breakdown: marks.breakdown(),
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    count: f64,
+}
+
+impl Mean {
+    fn value(self) -> f64 {
+        self.sum / self.count
     }
 }
 

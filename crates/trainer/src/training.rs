@@ -6,7 +6,9 @@ mod events;
 use burn::{module::Module, tensor::Device};
 use headlight_lens::Role;
 use headlight_residual::Decoder;
-use headlight_run::{Config, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary};
+use headlight_run::{
+    Config, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, UsesRow,
+};
 
 use course::Course;
 
@@ -14,8 +16,11 @@ use crate::{
     Dropout, Stopped,
     evaluate::{Evaluation, evaluate, questions},
     model,
+    progress::Progress,
+    screen::State,
     step::Update,
     tasks::{self, Question, Sequence, Task, Use},
+    uses,
     watch::{Observation, Watched},
 };
 
@@ -34,6 +39,7 @@ pub struct Training {
     model: Decoder,
     floor: Option<f64>,
     bayes: Option<f64>,
+    on_screen: bool,
 }
 
 /// The measurements at one step.
@@ -78,7 +84,22 @@ impl Training {
             trained_on,
             watched,
             model,
+            on_screen: false,
         })
+    }
+
+    /// Shows the run on the whole terminal while it trains.
+    #[must_use]
+    pub fn on_screen(self) -> Self {
+        Self { on_screen: true, ..self }
+    }
+
+    fn progress(&self) -> Progress {
+        let steps = self.config.train.steps;
+        if self.on_screen {
+            return Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor));
+        }
+        Progress::new(steps)
     }
 
     /// What was decided, line by line.
@@ -133,6 +154,10 @@ impl Training {
     /// # Errors
     /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks to stop.
     pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
+        if run.is_finished() {
+            eprintln!("{} is finished, there is nothing to resume", run.path().display());
+            return Ok(run.summary()?);
+        }
         tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
         let (course, model) = Course::begin(&self, run)?;
         course.run(model)
@@ -166,6 +191,17 @@ impl Training {
         let accuracy_on = |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device).accuracy;
         let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
         Measured { evaluation, training_accuracy, observations: [probe, task] }
+    }
+
+    /// What heads are used as; everything at the end, before that what is cheap.
+    fn uses(&self, model: &Decoder, measured: &Measured, step: usize, at_the_end: bool) -> UsesRow {
+        let (model, roles) = (model.valid(), measured.observations[0].roles());
+        if at_the_end {
+            let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
+            return uses::all_uses(&model, &behaviour, &roles, step);
+        }
+        let sequences = uses::sequences_while_training(&self.config);
+        uses::watch_uses(&model, &uses::behaviour(&self.validation, sequences, &self.device), &roles, step)
     }
 
     fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {
@@ -204,6 +240,7 @@ fn write_measured(
         validation: measured.evaluation.loss,
         accuracy: measured.evaluation.accuracy,
         exact: measured.evaluation.exact,
+        in_context: measured.evaluation.in_context,
         training_accuracy: measured.training_accuracy,
         breakdown: measured.evaluation.breakdown.clone(),
         learning_rate: update.map(|(_, rate)| rate),

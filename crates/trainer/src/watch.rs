@@ -1,8 +1,10 @@
 //! Watching heads: their patterns and scores on the probe and on the task.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_lens::{LayerPattern, MEAN_DISTANCE, Relation, Role, mean_distance, score_layer, score_relations};
-use headlight_residual::{Capture, Decoder};
+use headlight_lens::{
+    LayerPattern, MEAN_DISTANCE, Relation, Role, mean_distance, score_layer, score_relations, value_weighted,
+};
+use headlight_residual::{AttentionSite, Capture, Decoder, Site};
 use headlight_run::{HeadName, HeadRow, PatternFile, RelationScores, Scores, SequenceKind};
 
 use crate::tasks::{Repeat, Sequence, Task, Use, batch};
@@ -46,10 +48,16 @@ impl Watched {
         Self::inputs_of(SequenceKind::Probe, &task, &sequences)
     }
 
-    /// Sequences of a task.
+    /// The first sequences of a task.
     #[must_use]
     pub fn task(task: &dyn Task, sequences: &[Sequence]) -> Self {
-        Self::inputs_of(SequenceKind::Task, task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
+        Self::all(task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
+    }
+
+    /// All of these sequences of a task.
+    #[must_use]
+    pub fn all(task: &dyn Task, sequences: &[Sequence]) -> Self {
+        Self::inputs_of(SequenceKind::Task, task, sequences)
     }
 
     fn inputs_of(kind: SequenceKind, task: &dyn Task, sequences: &[Sequence]) -> Self {
@@ -133,6 +141,40 @@ pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<V
         .map(|pattern| pattern.into_data().convert::<f32>().try_into_vec::<f32>().expect("readable numbers"))
         .collect();
     (layers, [rows, model.n_heads(), length])
+}
+
+/// A layer's pattern, and the same scaled by the norms of the values that each query head reads.
+#[derive(Debug, Clone)]
+pub struct CarriedPattern {
+    /// `[rows, n_heads, length, length]` row by row.
+    pub weights: Vec<f32>,
+    /// In the same order.
+    pub weighted: Vec<f32>,
+}
+
+/// [`patterns`], each beside what it moves.
+#[must_use]
+pub fn carried_patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<CarriedPattern>, [usize; 3]) {
+    let (rows, length) = (tokens.len(), tokens.first().map_or(0, Vec::len));
+    let site = |layer, site| Site::Attention(layer, site);
+    let layers = 0..model.blocks.len();
+    let of_layer = |layer| [site(layer, AttentionSite::Pattern), site(layer, AttentionSite::V)];
+    let mut seen = Capture::new(&layers.clone().flat_map(of_layer).collect::<Vec<_>>(), usize::MAX);
+    let _ = model.forward_probed(ids(tokens, device), &mut seen);
+    let carried = |layer| {
+        let weights: Vec<f32> = seen.get::<4>(site(layer, AttentionSite::Pattern))?.into_data().iter::<f32>().collect();
+        let norms = value_norms(seen.get::<4>(site(layer, AttentionSite::V))?, model.n_heads());
+        let weighted = value_weighted(&weights, &norms, length);
+        Some(CarriedPattern { weights, weighted })
+    };
+    (layers.filter_map(carried).collect(), [rows, model.n_heads(), length])
+}
+
+/// `[batch, heads, keys]`: the norm of the value each query head reads at each key.
+pub(crate) fn value_norms(values: Tensor<4>, n_heads: usize) -> Vec<f32> {
+    let [batch, keys, kv_heads, _] = values.dims();
+    let norms = values.square().sum_dim(3).sqrt().swap_dims(1, 2).reshape([batch, kv_heads, 1, keys]);
+    norms.expand([batch, kv_heads, n_heads / kv_heads, keys]).into_data().iter::<f32>().collect()
 }
 
 /// Token sequences of one length as a tensor, `[rows, length]`.

@@ -57,7 +57,11 @@ fn inspect_prints_heads_patterns_and_evaluations() {
         assert!(!summary[key].is_null(), "{key}");
     }
 
-    let heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    let mut heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    for head in heads.as_array_mut().unwrap() {
+        let shuffled = head.as_object_mut().unwrap().remove("shuffled").unwrap();
+        assert!((0.0..1.0).contains(&shuffled["induction"]["value"].as_f64().unwrap()));
+    }
     assert_eq!(heads, summary["heads"]);
     assert_eq!(heads.as_array().unwrap().len(), 4);
     let score = &heads[3]["scores"]["induction"];
@@ -125,7 +129,8 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     assert_ok(&workshop.inspect("run", &["curves", "--svg", "curves.svg"]));
     let svg = fs::read_to_string(workshop.path("curves.svg")).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("validation") && !svg.contains("training set"), "{svg}");
-    assert_eq!(svg.trim_end().as_bytes(), workshop.inspect("run", &["curves"]).stdout.trim_ascii_end());
+    let drawn = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
+    assert!(drawn.contains("* accuracy on the validation set, null 0.083"), "{drawn}");
 
     let on = json(&workshop.inspect("run", &["evaluate", "--on", "small.toml", "--json"]));
     assert!((on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9);
@@ -145,8 +150,75 @@ fn a_finite_training_set_is_measured_beside_the_validation_set() {
     for pairs in [count("training_accuracy", 14.0), count("accuracy", 35.0)] {
         assert!((pairs - pairs.round()).abs() < 1e-9, "{pairs}");
     }
-    let svg = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
-    assert!(svg.contains("training set") && svg.contains("validation set"));
+    let drawn = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
+    assert!(drawn.contains("* accuracy on the training set") && drawn.contains("o accuracy on the validation set"));
+}
+
+#[test]
+fn pictures_are_files_with_their_numbers_beside_them() {
+    let workshop = Workshop::trained("run");
+    let files = ["--svg", "a.svg", "--png", "a.png", "--csv", "a.csv"];
+    let pictures: [&[&str]; 4] =
+        [&["pattern", "--head", "L1H0", "--prompt", "a b c"], &["pattern"], &["curves"], &["scores"]];
+    let csvs = pictures.map(|picture| {
+        assert_ok(&workshop.inspect("run", &[picture, &files].concat()));
+        assert!(fs::read(workshop.path("a.png")).unwrap().starts_with(b"\x89PNG"));
+        assert!(fs::read_to_string(workshop.path("a.svg")).unwrap().starts_with("<svg"));
+        fs::read_to_string(workshop.path("a.csv")).unwrap()
+    });
+    // A query and each key up to it: 3 · 4 / 2 pairs of one head, 16 · 17 / 2 of each of four.
+    assert_eq!([&csvs[0], &csvs[1]].map(|csv| csv.lines().count() - 1), [6, 4 * 136]);
+    let pattern = json(&workshop.inspect("run", &["pattern", "--head", "L1H0", "--prompt", "a b c", "--json"]));
+    let weight: f64 = csvs[0].lines().nth(5).unwrap().rsplit(',').next().unwrap().parse().unwrap();
+    assert!((weight - pattern["pattern"][2][1].as_f64().unwrap()).abs() < 1e-7);
+    // Steps 0, 10, 20 and 25: accuracy, and five scores of four heads.
+    assert_eq!([&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1), [4, 4 * 5 * 4]);
+    assert_one_line(&workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]), 2, &["nowhere/a.svg"]);
+}
+
+#[test]
+fn inspect_reads_circuits_from_the_weights() {
+    let workshop = Workshop::trained("run");
+    let circuits = |arguments: &[&str]| workshop.inspect("run", &[&["circuits"], arguments].concat());
+    let tables = json(&circuits(&["--json"]));
+    assert_eq!(tables["heads"].as_array().unwrap().len(), 4);
+    let pairs = tables["compositions"].as_array().unwrap();
+    // Two heads, two behind them, three inputs.
+    assert_eq!(pairs.len(), 12);
+    for pair in pairs {
+        let number = |value: &Value| value.as_f64().unwrap();
+        let (score, random) = (&pair["score"], &pair["score"]["random"]);
+        let z = (number(&score["value"]) - number(&random["mean"])) / number(&random["deviation"]);
+        assert!((number(&score["z"]) - z).abs() < 1e-9, "{pair}");
+        assert_eq!(pair["own_token"].is_null(), pair["input"] != "key", "{pair}");
+    }
+    assert!(tables["chosen"].is_null());
+    assert_eq!(tables, json(&circuits(&["--json"])), "the draws are seeded");
+    let chosen = json(&circuits(&["--head", "L1H0", "--json"]));
+    assert_eq!(chosen["compositions"].as_array().unwrap().len(), 6);
+    assert_eq!(chosen["chosen"]["ov"]["directions"][0]["ends"].as_array().unwrap().len(), 2);
+    assert_ok(&circuits(&[]));
+    assert!(String::from_utf8(circuits(&["--head", "L1H0"]).stdout).unwrap().contains("L1H0, W_E·W_QK·W_Eᵀ"));
+    assert_one_line(&circuits(&["--head", "L2H0"]), 2, &["--head L2H0", "no such head"]);
+}
+
+#[test]
+fn inspect_has_the_numbers_that_another_tool_is_compared_by() {
+    let workshop = Workshop::trained("run");
+    let detect = |arguments: &[&str]| workshop.inspect("run", &[&["detect"], arguments].concat());
+    let heads = json(&detect(&["--prompt", "a b c d", "--json"]));
+    assert_eq!(heads[3]["head"], "L1H1");
+    // No token comes twice: no weight can be where the detector looks.
+    assert_eq!(heads[3]["induction_head"], serde_json::json!({"mul": 0.0, "abs": 0.0}));
+    assert!(heads[3]["previous_token_head"]["mul"].as_f64().unwrap() > 0.0);
+    assert_ok(&detect(&[]));
+
+    let lens = |prompt: &str| workshop.inspect("run", &["lens", "--prompt", prompt, "--json"]);
+    let one = &json(&lens("a b"))["depths"][2]["performance"];
+    assert!([0.0, 1.0].contains(&one["accuracy"].as_f64().unwrap()), "of one next token: {one}");
+    assert!(one["loss_elsewhere"].is_null());
+    assert_one_line(&lens("a"), 2, &["--prompt", "nothing comes next"]);
+    assert_one_line(&lens("a nowhere"), 2, &["nowhere"]);
 }
 
 #[test]
@@ -179,4 +251,31 @@ fn inspect_refuses_what_is_not_there() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&weights, bytes).unwrap();
     assert_one_line(&pattern("L0H0", "a"), 2, &["weights.safetensors", "damaged"]);
+}
+
+#[test]
+fn without_a_terminal_the_screen_gives_way_to_lines_that_say_what_is_left() {
+    let workshop = Workshop::new();
+    let config = workshop.write("small.toml", SMALL);
+    let output = workshop.train(&config, &["--out", "run", "--screen"]);
+    assert_ok(&output);
+    let lines = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(lines.contains("--screen: standard error is no terminal; going on without it"), "{lines}");
+    let progress = lines.lines().find(|line| line.starts_with("step 10/25  loss ")).expect("a line every 10 steps");
+    for part in ["accuracy ", "k tokens/s", " left"] {
+        assert!(progress.contains(part), "{progress}");
+    }
+    assert!(!lines.contains('\u{1b}'), "nothing is drawn: {lines}");
+}
+
+#[test]
+fn every_run_has_one_tensorboard_file_for_each_process() {
+    let workshop = Workshop::trained("run");
+    let files: Vec<_> = fs::read_dir(workshop.path("run/tensorboard")).unwrap().map(|file| file.unwrap()).collect();
+    assert_eq!(files.len(), 1);
+    assert!(files[0].file_name().to_string_lossy().starts_with("events.out.tfevents."));
+    let bytes = fs::read(files[0].path()).unwrap();
+    for tag in [&b"loss/validation"[..], b"update/gradient norm", b"previous token/L1H1", b"induction/uniform"] {
+        assert!(bytes.windows(tag.len()).any(|window| window == tag));
+    }
 }

@@ -10,6 +10,7 @@
 //! | L1H1 | token | token | every equal token, itself included |
 //!
 //! L1H0 writes the token it attends to; L0H1 and L1H1 write nothing.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use burn::{
     module::Param,
@@ -20,10 +21,10 @@ use headlight_residual::{Decoder, DecoderConfig};
 
 pub const VOCABULARY: usize = 12;
 pub const LENGTH: usize = 9;
-const D_HEAD: usize = 12;
-const D_MODEL: usize = VOCABULARY + LENGTH + VOCABULARY;
+pub const D_HEAD: usize = 12;
+pub const D_MODEL: usize = VOCABULARY + LENGTH + VOCABULARY;
 const TOKEN: usize = 0;
-const POSITION: usize = VOCABULARY;
+pub const POSITION: usize = VOCABULARY;
 const PREVIOUS: usize = VOCABULARY + LENGTH;
 /// Makes every score difference at least 104, where exp(−difference) is 0 in f32; no larger, since it also scales
 /// the rounding of equal scores.
@@ -33,7 +34,12 @@ const SHARP: f32 = 20.0;
 const LOUD: f32 = 4.0;
 
 /// `[rows, columns]` with `value` at the listed cells and 0 elsewhere.
-fn matrix(rows: usize, columns: usize, cells: impl Iterator<Item = (usize, usize)>, value: f32) -> Param<Tensor<2>> {
+pub fn matrix(
+    rows: usize,
+    columns: usize,
+    cells: impl Iterator<Item = (usize, usize)>,
+    value: f32,
+) -> Param<Tensor<2>> {
     let mut data = vec![0.0; rows * columns];
     for (row, column) in cells {
         data[row * columns + column] = value;
@@ -42,7 +48,7 @@ fn matrix(rows: usize, columns: usize, cells: impl Iterator<Item = (usize, usize
 }
 
 /// Cells that carry `count` dimensions of the stream from `from` on into head `head`, `shift` further on.
-fn into_head(from: usize, count: usize, head: usize, shift: usize) -> impl Iterator<Item = (usize, usize)> {
+pub fn into_head(from: usize, count: usize, head: usize, shift: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).filter(move |i| i + shift < D_HEAD).map(move |i| (from + i, head * D_HEAD + i + shift))
 }
 

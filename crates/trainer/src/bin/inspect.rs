@@ -4,12 +4,15 @@ use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use headlight_lens::Ablation;
-use headlight_report::Ink;
+use headlight_report::{Ink, curves_text};
 use headlight_residual::{Generation, Sampling};
-use headlight_run::{HeadName, InputError, write_atomically};
+use headlight_run::{HeadName, InputError};
 use headlight_trainer::{
     command_line::{self, Failure, print},
-    inspect::{ExportFormat, Inspection, offsets_text},
+    inspect::{
+        ExportFormat, HeadPattern, Inspection, PictureFiles, curves_picture, detect_text, head_curves_picture,
+        head_curves_text, offsets_text, swaps_text, write_learn_page,
+    },
 };
 use serde::Serialize;
 
@@ -18,10 +21,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Look at the attention heads of a run.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, subcommand_negates_reqs = true)]
 struct Arguments {
     /// The run, for example runs/induction
-    run: PathBuf,
+    #[arg(required = true)]
+    run: Option<PathBuf>,
     /// What to show [default: heads]
     #[command(subcommand)]
     what: Option<What>,
@@ -37,14 +41,16 @@ struct Arguments {
 enum What {
     /// Every head: its role, its scores, and what they are measured against
     Heads,
-    /// One head's pattern as a heat map
+    /// Patterns as heat maps
     Pattern {
-        /// The head, written L0H1
+        /// The head, written L0H1 [default: every head]
         #[arg(long)]
-        head: HeadName,
+        head: Option<HeadName>,
         /// Token names with spaces between them, for a text some text [default: a sequence of the probe]
         #[arg(long)]
         prompt: Option<String>,
+        #[command(flatten)]
+        files: PictureFiles,
     },
     /// What is left without each head, without the heads of a role, and without ever more heads
     Ablate {
@@ -57,10 +63,44 @@ enum What {
     },
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
+    /// Where in the model the difference between two prompts lives: activations of one put into the other
+    Patch {
+        /// Token names with spaces between them, for a text some text [default: made from the probe]
+        #[arg(long)]
+        prompt: Option<String>,
+        /// As many tokens with another answer [default: what followed the last token before is replaced]
+        #[arg(long, requires = "prompt")]
+        corrupted: Option<String>,
+        /// The position whose next token is the answer, counted from 0 [default: the last]
+        #[arg(long, requires = "prompt")]
+        position: Option<usize>,
+    },
+    /// Whether predictions follow when the context says that another token came next
+    Swap,
     /// What the stream says at each depth, and which parts say it
-    Lens,
+    Lens {
+        /// Token names with spaces between them, for a text some text [default: sequences of the run's task]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
+    /// What the heads' weights do by themselves: copying, positions, who fits whom
+    Circuits {
+        /// This head token by token too, written L1H0
+        #[arg(long)]
+        head: Option<HeadName>,
+    },
+    /// The scores that TransformerLens gives the heads, for comparison with that tool
+    Detect {
+        /// Token names with spaces between them, for a text some text [default: the probe]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
     /// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
     Offsets,
+    /// When what formed: levels of the loss, half-way steps, the loss by position
+    Phases,
+    /// Which head follows each gold relation of the task, and what the model answers without it
+    Relations,
     /// What the model writes, token by token
     Generate {
         /// Token names with spaces between them [default: the first half of a sequence of the run's task]
@@ -94,12 +134,24 @@ enum What {
         #[arg(long, value_enum)]
         format: Option<ExportFormat>,
     },
-    /// Accuracy over training as a picture (SVG)
+    /// Accuracy over training
     Curves {
-        /// Where to write it [default: standard output]
-        #[arg(long, value_name = "FILE")]
-        svg: Option<PathBuf>,
+        #[command(flatten)]
+        files: PictureFiles,
     },
+    /// How every head's scores changed over training, on the probe
+    Scores {
+        #[command(flatten)]
+        files: PictureFiles,
+    },
+    /// A page that explains attention with numbers to click on; needs no run
+    Learn {
+        /// Where to write it
+        #[arg(long, value_name = "FILE", default_value = "learn.html")]
+        out: PathBuf,
+    },
+    /// The whole run as one page, written to report.html in the run
+    Report,
     /// The trained model on its own task, or on the task of another configuration
     Evaluate {
         /// The configuration that names the other task
@@ -135,13 +187,35 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let inspection = Inspection::open(&arguments.run, &arguments.device).map_err(Failure::Input)?;
-    let text = match (arguments.what.as_ref().unwrap_or(&What::Heads), arguments.json) {
+    let what = arguments.what.as_ref().unwrap_or(&What::Heads);
+    if let What::Learn { out } = what {
+        write_learn_page(out, &arguments.device).map_err(Failure::Input)?;
+        return print(&format!("Written to {}.", out.display()));
+    }
+    let no_run = || InputError::new("inspect", "no run is named; for example: inspect runs/induction heads");
+    let run = arguments.run.as_ref().ok_or_else(no_run).map_err(Failure::Input)?;
+    let inspection = Inspection::open(run, &arguments.device).map_err(Failure::Input)?;
+    let text = show(&inspection, what, arguments.json);
+    print(&text.map_err(Failure::Input)?)
+}
+
+fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, InputError> {
+    match (what, json) {
         (What::Heads, false) => inspection.heads_text(),
-        (What::Heads, true) => inspection.summary().and_then(|summary| to_json(&summary.heads)),
-        (What::Pattern { head, prompt }, json) => {
-            let pattern = inspection.pattern(*head, prompt.as_deref());
-            pattern.and_then(|pattern| if json { to_json(&pattern) } else { Ok(pattern.draw(ink())) })
+        (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
+        (What::Pattern { head, prompt, files }, json) => {
+            let patterns = inspection.patterns(*head, prompt.as_deref());
+            patterns.and_then(|patterns| {
+                let written = files.any().then(|| files.write(&HeadPattern::picture(&patterns)?)).transpose()?;
+                match (json, written, head) {
+                    (true, _, Some(_)) => to_json(&patterns[0]),
+                    (true, _, None) => to_json(&patterns),
+                    (false, Some(written), _) => Ok(written),
+                    (false, None, _) => {
+                        Ok(patterns.iter().map(|pattern| pattern.draw(ink())).collect::<Vec<_>>().join("\n"))
+                    }
+                }
+            })
         }
         (What::Ablate { heads, by }, json) => {
             let ablations = inspection.ablations(heads, (*by).into());
@@ -150,9 +224,31 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         (What::Paths, json) => {
             inspection.paths().and_then(|paths| if json { to_json(&paths) } else { Ok(paths.text()) })
         }
-        (What::Lens, json) => inspection.lens().and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) }),
+        (What::Lens { prompt }, json) => {
+            inspection.lens(prompt.as_deref()).and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) })
+        }
+        (What::Circuits { head }, json) => {
+            inspection.circuits(*head).and_then(|tables| if json { to_json(&tables) } else { Ok(tables.text()) })
+        }
+        (What::Detect { prompt }, json) => {
+            let heads = inspection.detect(prompt.as_deref());
+            heads.and_then(|heads| if json { to_json(&heads) } else { Ok(detect_text(&heads)) })
+        }
+        (What::Patch { prompt, corrupted, position }, json) => {
+            let patch = inspection.patch(prompt.as_deref(), corrupted.as_deref(), *position);
+            patch.and_then(|patch| if json { to_json(&patch) } else { Ok(patch.text()) })
+        }
+        (What::Swap, json) => {
+            inspection.swaps().and_then(|swaps| if json { to_json(&swaps) } else { Ok(swaps_text(&swaps)) })
+        }
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
+        }
+        (What::Relations, json) => {
+            inspection.relations().and_then(|heads| if json { to_json(&heads) } else { Ok(heads.text()) })
+        }
+        (What::Phases, json) => {
+            inspection.phases().and_then(|phases| if json { to_json(&phases) } else { Ok(phases.text()) })
         }
         (What::Generate { prompt, tokens, temperature, top_k, top_p, seed, stop }, json) => {
             let sampling = Sampling { temperature: *temperature, top_k: *top_k, top_p: *top_p };
@@ -169,18 +265,30 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             let written = inspection.export(to, *format).map(names);
             written.and_then(|names| if json { to_json(&names) } else { Ok(names.join("\n")) })
         }
-        (What::Curves { .. }, true) => inspection.metrics().and_then(|rows| to_json(&rows)),
-        (What::Curves { svg: None }, false) => inspection.curves(),
-        (What::Curves { svg: Some(file) }, false) => inspection.curves().and_then(|svg| {
-            write_atomically(file, svg.as_bytes())?;
-            Ok(format!("Written to {}.", file.display()))
+        (What::Curves { files }, json) => inspection.curves().and_then(|curves| {
+            let written = files.any().then(|| files.write(&curves_picture(&curves))).transpose()?;
+            match written {
+                _ if json => inspection.metrics().and_then(|rows| to_json(&rows)),
+                Some(written) => Ok(written),
+                None => Ok(curves_text(&curves, ink())),
+            }
         }),
+        (What::Scores { files }, json) => inspection.head_curves().and_then(|heads| {
+            let written = files.any().then(|| files.write(&head_curves_picture(&heads))).transpose()?;
+            match written {
+                _ if json => inspection.head_rows().and_then(|rows| to_json(&rows)),
+                Some(written) => Ok(written),
+                None => Ok(head_curves_text(&heads, ink())),
+            }
+        }),
+        (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
+        (What::Report, false) => inspection.write_report().map(|path| format!("Written to {}.", path.display())),
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
         }
-    };
-    print(&text.map_err(Failure::Input)?)
+        (What::Learn { .. }, _) => unreachable!("is shown without a run"),
+    }
 }
 
 /// Shows a token as soon as it is there.

@@ -1,14 +1,17 @@
 //! Trains the model of a configuration and writes the run.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::Parser;
-use headlight_run::{Config, InputError, RunDirectory, reference, schema};
+use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training,
     command_line::{self, Failure, print},
-    inspect::{Inspection, breakdown_text, loss_text},
-    interrupt,
+    inspect::{Inspection, breakdown_text, loss_text, report_after_training},
+    interrupt, seeds_text, train_seeds,
 };
 
 #[global_allocator]
@@ -33,6 +36,12 @@ struct Arguments {
     /// flex, ndarray, wgpu, vulkan or cuda
     #[arg(long, default_value = "flex")]
     device: String,
+    /// One run for each seed, side by side, each in a folder of its own: --seeds 0..4
+    #[arg(long, value_name = "FROM..TO")]
+    seeds: Option<Seeds>,
+    /// Show the run on the whole terminal while it trains: the loss, the heads, their patterns
+    #[arg(long, conflicts_with = "seeds")]
+    screen: bool,
     /// Replace a run that is already there
     #[arg(long)]
     overwrite: bool,
@@ -61,28 +70,28 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::Input(InputError::new(path.display(), "has no name; give --out")));
         }
     };
-    // Everything is checked and built before anything is written.
-    let training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
-    let directory = if arguments.resume && out.exists() {
-        RunDirectory::resume(&out, &config)
-    } else {
-        RunDirectory::create(&out, &config, arguments.overwrite)
+    if let Some(seeds) = &arguments.seeds {
+        interrupt::listen().map_err(Failure::Running)?;
+        let open = |path: &Path, config: &Config| open_run(path, config, arguments);
+        let summary = train_seeds(&config, seeds, &out, &arguments.device, open)?;
+        return print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display()));
     }
-    .map_err(Failure::Input)?;
+    // Everything is checked and built before anything is written.
+    let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
+    let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
     for line in training.decisions() {
         eprintln!("{line}");
     }
-    let summary = if directory.is_finished() {
-        eprintln!("{} is finished, there is nothing to resume", out.display());
-        directory.summary().map_err(Failure::Running)?
-    } else {
-        interrupt::listen().map_err(Failure::Running)?;
-        training.run(&directory)?
-    };
+    if arguments.screen {
+        training = training.on_screen();
+    }
+    interrupt::listen().map_err(Failure::Running)?;
+    let summary = training.run(&directory)?;
+    report_after_training(&out, &arguments.device);
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
     print(&format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
-         Written to {}. A head's pattern: inspect {} pattern --head L0H0",
+         Written to {}; report.html there shows it all. A head's pattern: inspect {} pattern --head L0H0",
         summary.accuracy,
         summary.chance,
         loss_text(summary.loss, summary.floor),
@@ -94,6 +103,14 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         out.display(),
         out.display(),
     ))
+}
+
+/// The run at `path`, made or gone on with.
+fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDirectory, InputError> {
+    if arguments.resume && path.exists() {
+        return RunDirectory::resume(path, config);
+    }
+    RunDirectory::create(path, config, arguments.overwrite)
 }
 
 /// What a configuration can say.

@@ -1,7 +1,8 @@
 //! `inspect RUN ablate` and `inspect RUN paths`: what the heads are used as.
 
 use headlight_lens::{
-    Ablation, Behaviour, Input, Performance, Role, ablate, all_heads, matched_sets, minimal_set, path_test,
+    Ablation, Behaviour, Estimate, Input, Performance, Role, ablate, ablate_frozen, all_heads, heads_after,
+    matched_sets, minimal_set, path_tests,
 };
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
@@ -9,10 +10,12 @@ use headlight_run::{HeadName, InputError};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
-use crate::{batch::Batch, tasks, watch::Watched};
+use crate::{
+    tasks,
+    uses::{self, SEQUENCES},
+    watch::Watched,
+};
 
-/// Sequences that interventions are measured on.
-const SEQUENCES: usize = 128;
 /// Random sets beside each set of heads.
 const CONTROLS: usize = 5;
 /// A minimal set has been found when this share of the accuracy is gone.
@@ -27,6 +30,8 @@ pub struct Without {
     pub heads: Vec<HeadName>,
     /// What is left.
     pub performance: Performance,
+    /// What is left while all later heads attend as in the untouched model.
+    pub frozen: Performance,
     /// As many other heads, drawn at random, and what is left without them. Empty where too few others exist.
     pub controls: Vec<(Vec<HeadName>, Performance)>,
 }
@@ -88,6 +93,7 @@ impl Inspection {
             Without {
                 controls: controls.collect(),
                 performance: ablate(&model, &behaviour, &heads, ablation),
+                frozen: ablate_frozen(&model, &behaviour, &heads, ablation, &heads_after(&model, &heads)),
                 name,
                 heads,
             }
@@ -95,14 +101,8 @@ impl Inspection {
         let looks_like = self.roles(&model);
         let alone = heads.iter().zip(&looks_like).map(|(&head, role)| without(role.name().to_owned(), vec![head], 0));
         let alone = alone.collect();
-        let mut sets: Vec<Without> = Vec::new();
-        for role in looks_like.iter().filter(|role| **role != Role::Mixed) {
-            let name = format!("all {}", role.name());
-            if sets.iter().all(|set| set.name != name) {
-                let same = heads.iter().zip(&looks_like).filter(|(_, other)| *other == role).map(|(&head, _)| head);
-                sets.push(without(name, same.collect(), CONTROLS));
-            }
-        }
+        let of_roles = self.sets_by_role(&model).into_iter();
+        let mut sets: Vec<Without> = of_roles.map(|(name, heads)| without(name, heads, CONTROLS)).collect();
         if !chosen.is_empty() {
             sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS));
         }
@@ -131,10 +131,9 @@ impl Inspection {
             });
             let single = earlier.iter().map(|&head| (head.to_string(), vec![head]));
             for (writer, heads) in whole.chain(single).collect::<Vec<(String, Vec<HeadName>)>>() {
-                for input in Input::ALL {
-                    if let Some(performance) = path_test(&model, &behaviour, &heads, layer, input) {
-                        paths.push(Path { writer: writer.clone(), layer, input, performance });
-                    }
+                let Some(through) = path_tests(&model, &behaviour, &heads, layer) else { continue };
+                for (input, performance) in Input::ALL.into_iter().zip(through) {
+                    paths.push(Path { writer: writer.clone(), layer, input, performance });
                 }
             }
         }
@@ -150,11 +149,22 @@ impl Inspection {
         let ModelParts { model, .. } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::validation(&*task, self.config.seed);
-        let sequences = &sequences[..sequences.len().min(SEQUENCES)];
-        let targets = sequences.iter().map(|sequence| sequence.tokens[1..].to_vec()).collect();
-        let scored = sequences.iter().map(|sequence| sequence.scored.clone()).collect();
-        let behaviour = Behaviour::new(Batch::new(sequences, &self.device).inputs, targets, scored);
+        let behaviour = uses::behaviour(&sequences, SEQUENCES, &self.device);
         Ok((model, behaviour))
+    }
+
+    /// The heads of each role but `mixed`, in the order of their first heads.
+    pub(super) fn sets_by_role(&self, model: &Decoder) -> Vec<(String, Vec<HeadName>)> {
+        let mut sets: Vec<(String, Vec<HeadName>)> = Vec::new();
+        for (head, role) in all_heads(model).into_iter().zip(self.roles(model)).filter(|(_, role)| *role != Role::Mixed)
+        {
+            let name = format!("all {}", role.name());
+            match sets.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, heads)) => heads.push(head),
+                None => sets.push((name, vec![head])),
+            }
+        }
+        sets
     }
 
     /// What each head looks like on the probe.
@@ -175,27 +185,31 @@ impl Ablations {
                     controls.iter().map(|(_, left)| format!("{:.3}", left.accuracy)).collect::<Vec<_>>().join(" ")
                 }
             };
-            [vec![names(&set.heads), set.name.clone()], cells(&set.performance), vec![controls]].concat()
+            let held = vec![accuracy(&set.frozen), controls];
+            [vec![names(&set.heads), set.name.clone()], cells(&set.performance), held].concat()
         };
         let alone = self.alone.iter().map(|head| {
             let mut row = line(head);
-            row.truncate(5);
+            row.truncate(6);
             row
         });
-        let untouched = [vec!["none".to_owned(), String::new()], cells(&self.untouched)].concat();
+        let untouched = vec!["none".to_owned(), String::new()].into_iter().chain(cells(&self.untouched));
+        let untouched = untouched.chain([accuracy(&self.untouched)]).collect();
         let minimal = self.minimal.iter().map(|(head, left)| [vec![head.to_string()], cells(left)].concat());
         format!(
             "In place of the ablated heads: {}.\n\n{}\n\nTogether, beside as many other heads drawn at random:\n\n{}\n\n\
              Taken away one after the other, each time the head without which accuracy is lowest:\n\n{}\n\n\
              accuracy±half of the 95 % interval; loss on scored targets, and on the others, in nats. A head whose loss\n\
-             changes nothing alone may still be one of several that do the same: see the sets.",
+             changes nothing alone may still be one of several that do the same: see the sets. patterns held: accuracy while\n\
+             all later heads attend as in the untouched model. What is lost there too is lost through what the heads move\n\
+             (OV); what comes back was lost because later heads look elsewhere without them (QK).",
             self.ablation,
             plain_table(
-                &["without", "looks like", "accuracy", "loss", "elsewhere"],
+                &["without", "looks like", "accuracy", "loss", "elsewhere", "patterns held"],
                 std::iter::once(untouched).chain(alone)
             ),
             plain_table(
-                &["without", "", "accuracy", "loss", "elsewhere", "accuracy without others"],
+                &["without", "", "accuracy", "loss", "elsewhere", "patterns held", "accuracy without others"],
                 self.sets.iter().map(line)
             ),
             plain_table(&["without also", "accuracy", "loss", "elsewhere"], minimal),
@@ -220,8 +234,14 @@ impl Paths {
     }
 }
 
-fn names(heads: &[HeadName]) -> String {
+pub(super) fn names(heads: &[HeadName]) -> String {
     heads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// A share and half of its interval; never −0.
+pub(super) fn with_interval(share: &Estimate) -> String {
+    let mean = (share.mean * 1000.0).round() / 1000.0 + 0.0;
+    format!("{mean:.3}±{:.3}", (share.high - share.low) / 2.0)
 }
 
 fn accuracy(performance: &Performance) -> String {

@@ -1,11 +1,13 @@
 //! `inspect RUN lens`: how the answer forms along the stream, and which parts give it.
 
-use headlight_lens::{Contribution, Depth, direct_logit_attribution, logit_lens};
+use headlight_lens::{Behaviour, Contribution, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::plain_table;
+use headlight_residual::Decoder;
 use headlight_run::InputError;
 use serde::Serialize;
 
-use super::{Inspection, causal::cells};
+use super::{Inspection, ModelParts, causal::cells};
+use crate::{tasks, watch::ids};
 
 /// What `inspect RUN lens` shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -17,13 +19,30 @@ pub struct Lens {
 }
 
 impl Inspection {
-    /// Logit lens and direct logit attribution on sequences of the run's task.
+    /// Logit lens and direct logit attribution on sequences of the run's task or on `prompt` (token names between
+    /// spaces; for a text, text), of which every next token counts.
     ///
     /// # Errors
-    /// If the run has no weights.
-    pub fn lens(&self) -> Result<Lens, InputError> {
-        let (model, behaviour) = self.behaviour()?;
+    /// If the run has no weights, a token of the prompt does not exist, or the prompt has no next token or is too long.
+    pub fn lens(&self, prompt: Option<&str>) -> Result<Lens, InputError> {
+        let (model, behaviour) = match prompt {
+            Some(prompt) => self.continuing(prompt)?,
+            None => self.behaviour()?,
+        };
         Ok(Lens { depths: logit_lens(&model, &behaviour), contributions: direct_logit_attribution(&model, &behaviour) })
+    }
+
+    /// The run's model, and to say of each token of `prompt` what comes next.
+    fn continuing(&self, prompt: &str) -> Result<(Decoder, Behaviour), InputError> {
+        let ModelParts { model, vocabulary } = self.model()?;
+        let tokens = tasks::encode_prompt(&self.config.task, prompt, &vocabulary, self.config.model.n_ctx)?;
+        let inputs = &tokens[..tokens.len() - 1];
+        if inputs.is_empty() {
+            return Err(InputError::new("--prompt", "has one token, so nothing comes next").value(prompt));
+        }
+        let scored = vec![true; inputs.len()];
+        let behaviour = Behaviour::new(ids(&[inputs.to_vec()], &self.device), vec![tokens[1..].to_vec()], vec![scored]);
+        Ok((model, behaviour))
     }
 }
 

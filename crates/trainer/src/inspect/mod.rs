@@ -1,51 +1,66 @@
 //! What `inspect` shows of a finished run.
 
 mod causal;
+mod circuits;
+mod curves;
+mod detect;
 mod export;
 mod generate;
+mod heads;
+mod learn;
 mod lens;
 mod offsets;
+mod patch;
+mod pattern;
+mod phases;
+mod picture_files;
+mod relations;
+mod report;
+mod swap;
+mod uses;
 
 use std::path::Path;
 
 use burn::tensor::Device;
 use headlight_lens::{MEAN_DISTANCE, Measure, Role};
-use headlight_report::{Curve, HeadLine, Heatmap, Ink, curves_svg, heads_table, relations_table};
+use headlight_report::{HeadLine, heads_table, relations_table};
 use headlight_residual::Decoder;
 use headlight_run::{
-    Answers, Breakdown, Config, HeadName, HeadRow, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind,
-    Summary, Weights,
+    Answers, Breakdown, Config, HeadRow, HeadSummary, InputError, MetricsRow, RelationScores, RunDirectory,
+    SequenceKind, Summary, Weights,
 };
 use serde::Serialize;
 
 use crate::{
     evaluate::{evaluate, questions},
     model, tasks,
-    watch::{WATCHED_SEQUENCES, Watched, patterns},
+    watch::{WATCHED_SEQUENCES, Watched},
 };
 
 pub use causal::{Ablations, Path as CausalPath, Paths, Without};
+pub use circuits::{ChosenHead, CircuitTables, ComposedHeads, HeadCircuits, NamedDirection, TokenTable};
+pub use curves::{curves_picture, head_curves_picture, head_curves_text};
+pub use detect::{DetectedHead, detect_text};
 pub use export::ExportFormat;
 pub use generate::Written;
+pub use heads::InspectedHead;
+pub use learn::write_learn_page;
 pub use lens::Lens;
 pub use offsets::{HeadOffsets, offsets_text};
+pub use patch::Patch;
+pub use pattern::HeadPattern;
+pub use phases::Phases;
+pub use picture_files::{Picture, PictureFiles};
+pub use relations::{RelationHead, RelationHeads};
+pub use report::report_after_training;
+pub use swap::{Swapped, swaps_text};
+use uses::uses_text;
 
 /// A run opened to be looked at.
 pub struct Inspection {
     run: RunDirectory,
     config: Config,
     device: Device,
-}
-
-/// One head's pattern on one sequence, as `inspect pattern --json` prints it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct HeadPattern {
-    /// The head.
-    pub head: HeadName,
-    /// The sequence.
-    pub tokens: Vec<String>,
-    /// `[queries][keys]`
-    pub pattern: Vec<Vec<f32>>,
 }
 
 /// A trained model on another task, as `inspect evaluate --json` prints it.
@@ -97,26 +112,43 @@ impl Inspection {
     pub fn heads_text(&self) -> Result<String, InputError> {
         let rows = self.run.heads()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
+        let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
         let lines = |step, kind| {
             let of = |row: &&HeadRow| row.step == step && row.on == kind;
-            let line = |row: &HeadRow| HeadLine { head: row.head, role: row.role.clone(), scores: row.scores.clone() };
+            let line = |row: &HeadRow| HeadLine {
+                head: row.head,
+                role: row.role.clone(),
+                used_as: uses
+                    .as_ref()
+                    .filter(|uses| row.role.is_some() && uses.step == step)
+                    .map(|uses| uses.used_as(row.head)),
+                scores: row.scores.clone(),
+            };
             rows.iter().filter(of).map(line).collect::<Vec<_>>()
         };
-        let table =
-            |kind| heads_table(&score_names(), &lines(last, kind), &if last > 0 { lines(0, kind) } else { Vec::new() });
+        let shuffled = self.shuffled_heads();
+        let table = |kind| {
+            let before = if last > 0 { lines(0, kind) } else { Vec::new() };
+            let references = [("shuffled", shuffled.lines(kind)), ("step 0", before)];
+            heads_table(&score_names(), &lines(last, kind), &references)
+        };
         Ok(format!(
             "Heads after {last} steps, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random tokens, of random\n\
              length and start, comes back.\n\n{}\n\n\
              The same heads on the run's own task, {}. A task can make a head look like what it is not.\n\n{}\n\n\
-             value±half of the 95 % interval; uniform: what even attention scores on the same rows; step 0: the highest\n\
-             of all heads before training. A role is the score furthest on the way from uniform to ceiling, if past half.\n\n\
+             value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: the\n\
+             highest of all heads at the same places when the tokens are shuffled, so that no match is there (with few tokens\n\
+             some stay; those are left out); step 0: the highest of all heads before training. A role is the score furthest\n\
+             on the way from uniform to ceiling, if past half.\n\n\
+             {}\n\n\
              Mean attention distance by layer in tokens, on the probe {}, on the task {}.{}",
             table(SequenceKind::Probe),
             self.config.task.name(),
             table(SequenceKind::Task),
+            uses.as_ref().map_or_else(String::new, uses_text),
             distances_text(&lines(last, SequenceKind::Probe)),
             distances_text(&lines(last, SequenceKind::Task)),
-            relations_text(&rows, last),
+            relations_text(&rows, last, &shuffled.relations),
         ))
     }
 
@@ -128,47 +160,12 @@ impl Inspection {
         self.run.metrics()
     }
 
-    /// Accuracy over training as SVG: on validation sequences and, where the training set is finite, on that.
+    /// Every score of every head while training.
     ///
     /// # Errors
-    /// If the run has no metrics.
-    pub fn curves(&self) -> Result<String, InputError> {
-        let rows = self.metrics()?;
-        let curve = |name: &str, value: &dyn Fn(&MetricsRow) -> Option<f64>| Curve {
-            name: name.to_owned(),
-            points: rows.iter().filter_map(|row| Some((row.step, value(row)?))).collect(),
-        };
-        let mut curves = vec![
-            curve("accuracy on the training set", &|row| row.training_accuracy),
-            curve("accuracy on the validation set", &|row| Some(row.accuracy)),
-        ];
-        curves.retain(|curve| !curve.points.is_empty());
-        Ok(curves_svg(&curves))
-    }
-
-    /// A head's pattern on `prompt` (token names between spaces; for a text, text) or, without one, on the first
-    /// probe sequence.
-    ///
-    /// # Errors
-    /// If the head or a token does not exist, or the prompt is too long.
-    pub fn pattern(&self, head: HeadName, prompt: Option<&str>) -> Result<HeadPattern, InputError> {
-        let ModelParts { model, vocabulary } = self.model()?;
-        let (n_layers, n_heads) = (self.config.model.n_layers, self.config.model.n_heads);
-        if head.layer >= n_layers || head.head >= n_heads {
-            let message = format!("there is no such head, the last is L{}H{}", n_layers - 1, n_heads - 1);
-            return Err(InputError::new(format_args!("--head {head}"), message));
-        }
-        let tokens = match prompt {
-            Some(prompt) => tasks::encode_prompt(&self.config.task, prompt, &vocabulary, self.config.model.n_ctx)?,
-            None => Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed).tokens.swap_remove(0),
-        };
-        let (layers, [_, _, length]) = patterns(&model, std::slice::from_ref(&tokens), &self.device);
-        let weights = &layers[head.layer][head.head * length * length..][..length * length];
-        Ok(HeadPattern {
-            head,
-            tokens: tokens.iter().map(|&token| vocabulary[token as usize].clone()).collect(),
-            pattern: weights.chunks(length).map(<[f32]>::to_vec).collect(),
-        })
+    /// If the run has no head scores.
+    pub fn head_rows(&self) -> Result<Vec<HeadRow>, InputError> {
+        self.run.heads()
     }
 
     /// Runs the trained model on the task of another configuration or, without one, on its own.
@@ -226,16 +223,6 @@ struct ModelParts {
     vocabulary: Vec<String>,
 }
 
-impl HeadPattern {
-    /// The heat map.
-    #[must_use]
-    pub fn draw(&self, ink: Ink) -> String {
-        let weights: Vec<f32> = self.pattern.concat();
-        let heatmap = Heatmap { weights: &weights, tokens: &self.tokens, causal: true };
-        format!("{}\n\n{}", self.head, heatmap.draw(ink))
-    }
-}
-
 impl Elsewhere {
     /// As text.
     #[must_use]
@@ -243,6 +230,7 @@ impl Elsewhere {
         let line = |head: &HeadSummary| HeadLine {
             head: head.head,
             role: Some(head.role.clone()),
+            used_as: None,
             scores: head.scores.clone(),
         };
         let lines: Vec<HeadLine> = self.heads.iter().map(line).collect();
@@ -294,14 +282,15 @@ fn distances_text(lines: &[HeadLine]) -> String {
 }
 
 /// The heads' scores against the task's gold relations, or nothing.
-fn relations_text(rows: &[HeadRow], step: usize) -> String {
+fn relations_text(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]) -> String {
     let here = rows.iter().filter(|row| row.step == step && row.on == SequenceKind::Task);
     let heads: Vec<_> = here.map(|row| (row.head, &row.relations)).collect();
-    match relations_table(&heads) {
+    match relations_table(&heads, shuffled) {
         table if table.is_empty() => table,
         table => format!(
             "\n\nThe weight from a word, and from the word before it (next …), to the word it depends on:\n\n{table}\n\n\
-             distance: the most that any head gives at the same distances to words that are no source."
+             distance: the most that any head gives at the same distances to words that are no source; shuffled: the most\n\
+             that any head gives to the same places when other words stand there."
         ),
     }
 }

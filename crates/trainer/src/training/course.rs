@@ -48,7 +48,7 @@ impl<'a> Course<'a> {
         let mut course = Self {
             training,
             run,
-            progress: Progress::new(train.steps),
+            progress: training.progress(),
             updater,
             state: CheckpointState {
                 version: VERSION.to_owned(),
@@ -86,7 +86,7 @@ impl<'a> Course<'a> {
             model
         } else {
             course.measure(&training.model, None)?;
-            course.write_patterns()?;
+            course.write_patterns_and_uses(&training.model)?;
             training.model.clone()
         };
         // The clock of training starts after the first measurement.
@@ -175,7 +175,7 @@ impl<'a> Course<'a> {
             }
         }
         if patterns_due || self.state.ended {
-            self.write_patterns()?;
+            self.write_patterns_and_uses(&model)?;
         }
         if step.is_multiple_of(config.checkpoint.every) && !self.state.ended {
             self.write_checkpoint(Weights::Step(step), &model)?;
@@ -196,7 +196,8 @@ impl<'a> Course<'a> {
             let tokens_per_second = tokens / self.last_row.0.elapsed().as_secs_f64();
             self.last_row = (Instant::now(), step);
             self.run.append_timing(&TimingRow { step, seconds: self.seconds(), tokens_per_second })?;
-            self.progress.measured(step, update.loss, measured.evaluation.accuracy, tokens_per_second);
+            let Measured { evaluation, observations, .. } = &measured;
+            self.progress.measured(step, update.loss, evaluation, &observations[0], tokens_per_second);
             for event in events::role_events(&mut self.state.roles, step, &measured.observations[0]) {
                 self.progress.say(&events::in_words(&event));
                 self.run.append_event(&event)?;
@@ -231,8 +232,10 @@ impl<'a> Course<'a> {
         target.or(waited)
     }
 
-    fn write_patterns(&self) -> Result<(), InputError> {
-        self.measured.as_ref().map_or(Ok(()), |measured| write_patterns(self.run, self.state.step, measured))
+    fn write_patterns_and_uses(&self, model: &Decoder) -> Result<(), InputError> {
+        let Some(measured) = &self.measured else { return Ok(()) };
+        write_patterns(self.run, self.state.step, measured)?;
+        self.run.append_uses(&self.training.uses(model, measured, self.state.step, self.state.ended))
     }
 
     /// The best first: whoever is killed between the two goes on from an older checkpoint and writes it again.

@@ -1,0 +1,120 @@
+//! What does a head give to the places of a match when no match is there? The same model sees the tokens in another
+//! order; a head that goes by position scores the same.
+
+use headlight_run::{RelationScores, Scores};
+use rand::{RngExt, SeedableRng, seq::SliceRandom};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{LayerPattern, Measure, Relation, score::score_targets, score_relations};
+
+/// Swaps of two tokens tried to take the last matches away.
+const TRIES: usize = 2000;
+
+/// Sequences beside the same tokens in another order, in which no earlier token equals the current one where it did
+/// before, and other words stand where words have their gold sources. Where tokens are few, that cannot be reached
+/// everywhere: such places are not scored.
+///
+/// The null of duplicate token, induction and gold relations: patterns on [`contexts`](Self::contexts), scored at the
+/// places that the sequences themselves give.
+///
+/// ```
+/// use headlight_lens::{LayerPattern, ShuffledContext};
+///
+/// let tokens = [vec![7, 8, 9, 7]];
+/// let shuffled = ShuffledContext::new(&tokens, &[], 0);
+/// let order = &shuffled.contexts()[0];
+/// assert_ne!(order[0], order[3]); // the match of position 3 is gone
+/// assert_eq!(order.iter().sum::<u32>(), 31); // no token is
+///
+/// // A head that looks two back whatever the tokens are, 1 after the match of position 3 by accident.
+/// let weights: Vec<f32> = [0, 0, 0, 1].iter().flat_map(|&key| (0..4).map(move |k| f32::from(u8::from(k == key)))).collect();
+/// let scores = shuffled.scores(LayerPattern::new([1, 1, 4], &weights));
+/// assert_eq!(scores[0]["induction"].value, 1.0); // so the shuffled context says: this is no induction
+/// ```
+#[derive(Debug, Clone)]
+pub struct ShuffledContext<'a> {
+    tokens: &'a [Vec<u32>],
+    relations: Vec<Vec<Relation>>,
+    contexts: Vec<Vec<u32>>,
+}
+
+impl<'a> ShuffledContext<'a> {
+    /// Shuffles by `seed`. `relations` are those of each sequence, or none at all.
+    #[must_use]
+    pub fn new(tokens: &'a [Vec<u32>], relations: &[Vec<Relation>], seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut contexts = Vec::with_capacity(tokens.len());
+        let mut kept = Vec::with_capacity(tokens.len());
+        for (sequence, tokens) in tokens.iter().enumerate() {
+            let relations = relations.get(sequence).map_or(&[][..], Vec::as_slice);
+            let context = shuffle(tokens, relations, &mut rng);
+            let is_gone = |relation: &&Relation| context[relation.source] != tokens[relation.source];
+            kept.push(relations.iter().filter(is_gone).copied().collect());
+            contexts.push(context);
+        }
+        Self { tokens, relations: kept, contexts }
+    }
+
+    /// The sequences that the model is to see.
+    #[must_use]
+    pub fn contexts(&self) -> &[Vec<u32>] {
+        &self.contexts
+    }
+
+    /// Duplicate token and induction, for each head of a layer, over the queries that have lost all their matches; the
+    /// null of each is what uniform attention scores on these. Where tokens are few, they are the early ones.
+    ///
+    /// # Panics
+    /// If the pattern is not that of [`contexts`](Self::contexts).
+    #[must_use]
+    pub fn scores(&self, pattern: LayerPattern) -> Vec<Scores> {
+        let mut scores = vec![Scores::new(); pattern.n_heads()];
+        for measure in [Measure::DuplicateToken, Measure::Induction] {
+            let targets = |sequence: usize, query: usize| {
+                let targets = measure.targets(&self.tokens[sequence], query);
+                let still = measure.targets(&self.contexts[sequence], query);
+                (!targets.is_empty() && targets.iter().all(|key| !still.contains(key))).then_some(targets)
+            };
+            let Some(measured) = score_targets(&pattern, targets) else { continue };
+            for (scores, score) in scores.iter_mut().zip(measured) {
+                scores.insert(measure.name().to_owned(), score);
+            }
+        }
+        scores
+    }
+
+    /// The gold relations whose source is another word now, for each head of a layer.
+    ///
+    /// # Panics
+    /// If the pattern is not that of [`contexts`](Self::contexts).
+    #[must_use]
+    pub fn relation_scores(&self, pattern: LayerPattern) -> Vec<RelationScores> {
+        score_relations(pattern, &self.relations)
+    }
+}
+
+/// Draws an order, then swaps tokens as long as matches stay; what makes it worse is undone.
+fn shuffle(tokens: &[u32], relations: &[Relation], rng: &mut ChaCha8Rng) -> Vec<u32> {
+    let pairs: Vec<(usize, usize)> =
+        (0..tokens.len()).flat_map(|query| (0..query).map(move |key| (key, query))).collect();
+    let equal: Vec<(usize, usize)> = pairs.into_iter().filter(|&(key, query)| tokens[key] == tokens[query]).collect();
+    let matches = |order: &[u32]| {
+        equal.iter().filter(|&&(key, query)| order[key] == order[query]).count()
+            + relations.iter().filter(|relation| order[relation.source] == tokens[relation.source]).count()
+    };
+    let mut order = tokens.to_vec();
+    order.shuffle(rng);
+    let mut left = matches(&order);
+    for _ in 0..TRIES {
+        if left == 0 {
+            break;
+        }
+        let [a, b] = [(); 2].map(|()| rng.random_range(0..order.len()));
+        order.swap(a, b);
+        match matches(&order) {
+            now if now <= left => left = now,
+            _ => order.swap(a, b),
+        }
+    }
+    order
+}

@@ -1,0 +1,79 @@
+//! What is a head used as? What is lost without it, and who has to read it for that not to be lost.
+
+use headlight_residual::{BlockSite, Decoder, Edits, Site};
+use headlight_run::HeadName;
+use serde::Serialize;
+
+use crate::{Ablation, Behaviour, Input, Performance, ablate, path::Written};
+
+/// Who reads what heads wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reader {
+    /// The queries of all later layers.
+    Queries,
+    /// The keys of all later layers.
+    Keys,
+    /// The values of all later layers.
+    Values,
+    /// The unembedding, directly.
+    Logits,
+}
+
+impl Reader {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Queries, Self::Keys, Self::Values, Self::Logits];
+
+    /// As in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queries => "queries",
+            Self::Keys => "keys",
+            Self::Values => "values",
+            Self::Logits => "logits",
+        }
+    }
+}
+
+/// What is left of a behaviour without some heads, and with what they wrote hidden from one kind of reader.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Usage {
+    /// Without the heads: their mean stands in their place for every reader.
+    pub ablated: Performance,
+    /// Their mean stands in their place for one kind of reader only. Empty for a post-norm model, whose stream is not a
+    /// sum; without queries, keys and values for heads of the last layer, which no later one reads.
+    pub through: Vec<(Reader, Performance)>,
+}
+
+/// What `heads` are used as. A feed-forward is a reader too, but not one that is hidden from here: what is lost without
+/// the heads and comes back through none of the readers may have gone through it.
+#[must_use]
+pub fn usage(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName]) -> Usage {
+    Usage { ablated: ablate(model, behaviour, heads, Ablation::Mean), through: readers(model, behaviour, heads) }
+}
+
+/// The behaviour with what `heads` wrote hidden from each kind of reader in turn ([`Usage::through`]).
+#[must_use]
+pub fn readers(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName]) -> Vec<(Reader, Performance)> {
+    let Some(written) = Written::by(model, behaviour, heads) else { return Vec::new() };
+    // Each place with the block before which it stands: what later heads wrote is not in the stream yet.
+    let layers = model.blocks.len();
+    let later = |input: Input| (0..layers).map(|layer| (layer, input.site(layer))).collect();
+    let places = |reader| -> Vec<(usize, Site)> {
+        match reader {
+            Reader::Queries => later(Input::Query),
+            Reader::Keys => later(Input::Key),
+            Reader::Values => later(Input::Value),
+            Reader::Logits => vec![(layers, Site::Block(layers - 1, BlockSite::ResidPost))],
+        }
+    };
+    let hidden = |reader| {
+        let hide = |(before, site)| Some((site, written.hidden_before(before)?));
+        let edits: Vec<_> = places(reader).into_iter().filter_map(hide).collect();
+        let put = |edits: Edits, (site, edit)| edits.at(site, edit);
+        (!edits.is_empty())
+            .then(|| (reader, behaviour.measure(model, &mut edits.into_iter().fold(Edits::default(), put))))
+    };
+    Reader::ALL.into_iter().filter_map(hidden).collect()
+}

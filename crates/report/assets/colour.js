@@ -1,0 +1,57 @@
+// Colours for numbers: one map for weights, one for signed numbers, both safe for colour-blind eyes.
+import { element } from "./elements.js";
+
+/** Red, green and blue of a weight between 0 and 1: cividis, linear between the anchors that the page carries. */
+export function weightColour(weight) {
+  const at = Math.min(Math.max(weight, 0), 1) * (colourAnchors.length - 1);
+  const below = Math.min(Math.floor(at), colourAnchors.length - 2);
+  return colourAnchors[below].map((from, i) => Math.round(from + (at - below) * (colourAnchors[below + 1][i] - from)));
+}
+
+/** The theme's colours for numbers of either sign: blue, paper, vermillion (Okabe & Ito 2008). */
+export function signedColours() {
+  const read = (name) => {
+    const hex = themeColour(name);
+    return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  };
+  return { negative: read("--negative"), zero: read("--paper"), positive: read("--positive") };
+}
+
+/** Red, green and blue of a number of either sign: full colour at ±`largest`. */
+export function signedColour(value, largest, { negative, zero, positive }) {
+  const share = Math.min(Math.abs(value) / (largest || 1), 1);
+  const end = value < 0 ? negative : positive;
+  return zero.map((from, i) => Math.round(from + share * (end[i] - from)));
+}
+
+/** Black or white, whichever is read more easily on this colour. */
+export function inkOn([red, green, blue]) {
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#000" : "#fff";
+}
+
+export const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
+
+/** A colour of the theme in force, for canvases. */
+export function themeColour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/** What the colours of weights mean; `masks` says whether some cells may be hatched. */
+export function weightLegend(unit = "attention weight", masks = true) {
+  const stops = colourAnchors.map((colour) => css(colour)).join(", ");
+  return element(
+    "div",
+    { class: "legend" },
+    element("span", {}, "0"),
+    element("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})`, "aria-hidden": "true" }),
+    element("span", {}, `1 ${unit}`),
+    masks
+      ? element(
+          "span",
+          { class: "masked" },
+          element("span", { class: "hatched", "aria-hidden": "true" }),
+          "masked: may not attend",
+        )
+      : null,
+  );
+}

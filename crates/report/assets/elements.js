@@ -1,0 +1,100 @@
+// Elements of the page. Text only ever becomes text: nothing here parses HTML.
+
+/** An element with attributes, listeners (`onclick: f`) and children; a child that is null is left out. */
+export function element(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same for SVG. */
+export function svgElement(name, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+function filled(node, attributes, children) {
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** A token as it is: control characters, and those that turn the direction of text, are named. */
+export function visible(token) {
+  const unseen = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+  const named = token.replace(unseen, (c) => `⟨U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  return named === "" ? "⟨empty⟩" : named.replace(/ /g, "␣");
+}
+
+/** A token for a narrow place. */
+export function short(token, most = 8) {
+  const characters = [...visible(token)];
+  return characters.length > most ? characters.slice(0, most - 1).join("") + "…" : characters.join("");
+}
+
+/** A number with so many digits after the point, and a minus sign as wide as a plus. */
+export function fixed(value, digits = 3) {
+  if (value === Infinity || value === -Infinity) return value > 0 ? "∞" : "−∞";
+  if (value === null || Number.isNaN(value)) return "–";
+  const text = value.toFixed(digits);
+  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
+}
+
+/** `0.948–0.959` */
+export function interval(low, high) {
+  return `${fixed(low, 3)}–${fixed(high, 3)}`;
+}
+
+/** Numbers that were written as base64 of little-endian 32-bit floats, the order of all browsers' processors. */
+export function floats(base64) {
+  return new Float32Array(bytes(base64).buffer);
+}
+
+/** Bytes that were written as base64. */
+export function bytes(base64) {
+  const text = atob(base64);
+  const out = new Uint8Array(text.length);
+  for (let i = 0; i < out.length; i++) out[i] = text.charCodeAt(i);
+  return out;
+}
+
+/** Draws into `node` for the width it has, and again whenever that or the theme changes. Gives a function that draws. */
+export function drawnForWidth(node, draw) {
+  let width = 0;
+  const again = () => {
+    if (width > 0) draw(width);
+  };
+  new ResizeObserver(([entry]) => {
+    const now = Math.floor(entry.contentRect.width);
+    if (now !== width) {
+      width = now;
+      again();
+    }
+  }).observe(node);
+  document.addEventListener("themechange", again);
+  return again;
+}
+
+/** A group of choices of which one holds: buttons that say whether they are pressed. */
+export function choice(name, options, chosen, onChoose) {
+  const buttons = options.map(({ value, text, title }) =>
+    element(
+      "button",
+      { type: "button", "aria-pressed": String(value === chosen), title, onclick: () => choose(value) },
+      text,
+    ),
+  );
+  const node = element("div", { class: "choice", role: "group", "aria-label": name }, buttons);
+  function choose(value) {
+    options.forEach((option, i) => buttons[i].setAttribute("aria-pressed", String(option.value === value)));
+    onChoose(value);
+  }
+  return { node, choose };
+}
+
+/** A box to tick. */
+export function toggle(text, checked, onChange) {
+  const box = element("input", { type: "checkbox", checked, onchange: () => onChange(box.checked) });
+  return element("label", { class: "toggle" }, box, ` ${text}`);
+}

@@ -1,0 +1,144 @@
+// The report's data in the form in which it is drawn.
+import { bytes, floats } from "./elements.js";
+import { table } from "./matrix.js";
+
+export const headName = (at) => pageData.heads[at][0];
+export const roleOf = (at) => pageData.heads[at][1];
+export const layerOf = (at) => Number(/^L(\d+)H/.exec(headName(at))[1]);
+
+/** The number of heads in a layer. */
+export const headsInLayer = pageData.heads.filter((_, at) => layerOf(at) === 0).length;
+
+/** Every score series, its numbers read. */
+export const scoreSeries = pageData.scores.map((series) => ({ ...series, values: floats(series.values) }));
+
+/** `[value, low, high]` of a head at the `index`-th logged step, or null. */
+export function scoreAt(series, index, head) {
+  const at = 3 * (index * pageData.heads.length + head);
+  const found = series.values.subarray(at, at + 3);
+  return found.length < 3 || Number.isNaN(found[0]) ? null : [...found];
+}
+
+export const seriesOf = (on, name) => scoreSeries.find((series) => series.on === on && series.name === name);
+
+/** The formula and meaning of a score. */
+export const measureOf = (name) => pageData.measures.find((measure) => measure.name === name);
+
+const patternSets = pageData.patterns.map((set) => ({
+  ...set,
+  weights: set.weights.map(bytes),
+  value_norms: set.value_norms === null ? null : floats(set.value_norms),
+}));
+
+/** Which sequences there are patterns of: `{value, text}`. */
+export const sequences = patternSets.map(({ on }, at) => {
+  const same = patternSets.filter((set) => set.on === on);
+  const number = same.length > 1 ? ` ${same.indexOf(patternSets[at]) + 1}` : "";
+  return { value: at, text: on === "probe" ? `probe${number}` : `task ${pageData.run.task}${number}` };
+});
+
+/** The steps at which patterns were kept. */
+export const patternSteps = patternSets[0]?.steps ?? [];
+
+/**
+ * The pattern of a head on a sequence at one of the kept steps. `ways` changes what is shown: `hideFirst` takes the first
+ * token's weight out, `renormalise` makes each row sum to 1 again, `valueWeighted` scales each weight by the norm of the
+ * value it brings, which is known at the last step.
+ */
+export function patternOf(sequence, stepIndex, head, ways = {}) {
+  const { tokens, weights, value_norms: norms, steps } = patternSets[sequence];
+  const n = tokens.length;
+  const start = (head * n * (n + 1)) / 2;
+  const bytesHere = weights[stepIndex];
+  const { window } = pageData.run;
+  const attends = (query, key) => key <= query && (window === null || query - key < window);
+  const raw = (query, key) => (attends(query, key) ? bytesHere[start + (query * (query + 1)) / 2 + key] / 255 : 0);
+  const weighted = ways.valueWeighted && hasValueNorms(sequence, stepIndex);
+  const kept = (query, key) =>
+    ways.hideFirst && key === 0 ? 0 : raw(query, key) * (weighted ? norms[head * n + key] : 1);
+  // A weighted row has no scale of its own: it always sums to what the row without values sums to.
+  const factors = Float64Array.from({ length: n }, (_, query) => {
+    let [before, after] = [0, 0];
+    for (let key = 0; key <= query; key++) {
+      after += kept(query, key);
+      before += ways.hideFirst && key === 0 ? 0 : raw(query, key);
+    }
+    if (after === 0) return 0;
+    return ways.renormalise ? 1 / after : before / after;
+  });
+  const shown = !(ways.hideFirst || ways.renormalise || weighted)
+    ? raw
+    : (query, key) => kept(query, key) * factors[query];
+  return { name: `${headName(head)} at step ${steps[stepIndex]}`, tokens, weight: shown, attends };
+}
+
+/** Whether the norms of the values are known: those of the last step are. */
+export function hasValueNorms(sequence, stepIndex) {
+  const { value_norms: norms, steps } = patternSets[sequence];
+  return norms !== null && stepIndex === steps.length - 1;
+}
+
+/** The kept step nearest to a logged one. */
+export function patternIndexFor(step) {
+  const distance = (at) => Math.abs(patternSteps[at] - step);
+  return [...patternSteps.keys()].reduce((best, at) => (distance(at) < distance(best) ? at : best), 0);
+}
+
+/** The heads whose walk is on the page: indices into the list of heads. */
+export const walkedHeads = (pageData.walk?.layers ?? []).flatMap(({ layer, heads }) =>
+  heads.map(({ head }) => layer * headsInLayer + head),
+);
+
+/** A head's numbers, in the form in which walk_stages.js takes them. */
+export function walkSource(head) {
+  const data = pageData.walk;
+  const n = data.tokens.length;
+  const layer = data.layers.find((found) => found.layer === layerOf(head));
+  const own = layer.heads.find((found) => found.head === head % headsInLayer);
+  const { window } = pageData.run;
+  const wide = (numbers) => table(n, data.d_model, floats(numbers));
+  const narrow = (numbers) => table(n, data.d_head, floats(numbers));
+  const square = (numbers) => table(n, n, floats(numbers));
+  const [wQ, wK, wV] = own.w_qkv.map((numbers) => table(data.d_model, data.d_head, floats(numbers)));
+  const [bQ, bK, bV] = own.b_qkv.map((numbers) => (numbers === null ? null : floats(numbers)));
+  const [q, k, v] = own.qkv.map(narrow);
+  const [stream, added] = [wide(layer.stream), wide(layer.added)];
+  const before = data.written.findIndex(([name]) => name === `attention ${layer.layer}`);
+  return {
+    tokens: data.tokens,
+    layer: layer.layer,
+    stream,
+    streamParts:
+      data.replaces_stream && layer.layer > 0
+        ? null
+        : data.written.slice(0, before).map(([name, numbers]) => ({ name, table: wide(numbers) })),
+    norm: layer.norm && {
+      kind: layer.norm.kind,
+      gain: floats(layer.norm.gain),
+      bias: layer.norm.bias === null ? null : floats(layer.norm.bias),
+      epsilon: layer.norm.epsilon,
+      output: wide(layer.norm.output),
+    },
+    q,
+    k,
+    v,
+    weights: { q: wQ, k: wK, v: wV, o: table(data.d_head, data.d_model, floats(own.w_o)) },
+    biases: { q: bQ, k: bK, v: bV, o: layer.bias === null ? null : floats(layer.bias) },
+    rotated: own.rotated && { q: narrow(own.rotated[0]), k: narrow(own.rotated[1]) },
+    scale: data.scale,
+    scaleName: data.scale_name,
+    scores: square(own.scores),
+    pattern: square(own.pattern),
+    z: narrow(own.z),
+    result: wide(own.result),
+    added,
+    // The sum of two 32-bit floats, as the model adds them.
+    after: table(
+      n,
+      data.d_model,
+      stream.values.map((x, i) => x + added.values[i]),
+    ),
+    attends: (query, key) => key <= query && (window === null || query - key < window),
+    replacesStream: data.replaces_stream,
+  };
+}

@@ -1,0 +1,141 @@
+// The walk through one head: stage by stage, with the numbers that made each number.
+import { choice, element, short } from "./elements.js";
+import { matrix } from "./matrix.js";
+import { walkStages } from "./walk_stages.js";
+
+/**
+ * Steps through the stages of `source` (see walk_stages.js). A click on a cell of the result shows what it was made of;
+ * on a cell of what goes in, the stage that made it. A click on a token marks its row in every matrix. `show(source)`
+ * changes the head and keeps stage and token.
+ */
+export function walk(source, token = source.tokens.length - 1) {
+  const node = element("div", { class: "walk" });
+  const body = element("div", { class: "stage", "aria-live": "polite" });
+  const strip = element("div", { class: "strip", role: "group", "aria-label": "Query token" });
+  const tabs = element("div", {});
+  const state = { source, stages: walkStages(source), at: 0, row: token, column: null };
+  let drawn = [];
+
+  function show(next) {
+    state.source = next;
+    state.stages = walkStages(next);
+    state.at = Math.min(state.at, state.stages.length - 1);
+    state.row = Math.min(state.row, next.tokens.length - 1);
+    state.column = null;
+    paint();
+  }
+
+  function go(at, row = state.row, column = null) {
+    Object.assign(state, { at, row, column });
+    paint();
+  }
+
+  function paint() {
+    const stage = state.stages[state.at];
+    const options = state.stages.map(({ title }, at) => ({ value: at, text: title }));
+    tabs.replaceChildren(choice("Stage", options, state.at, (at) => go(at)).node);
+    paintTokens();
+    const last = state.stages.length - 1;
+    const step = (text, by) =>
+      element(
+        "button",
+        {
+          type: "button",
+          class: "step",
+          disabled: state.at + by < 0 || state.at + by > last,
+          onclick: () => go(state.at + by),
+        },
+        text,
+      );
+    const explained = element("div", { class: "explained" });
+    drawn = stage.parts.map((part) => (typeof part === "string" ? null : drawPart(part, explained)));
+    const equation = stage.parts.map(
+      (part, i) => drawn[i]?.node ?? element("span", { class: "sign", "aria-hidden": "true" }, part),
+    );
+    body.replaceChildren(
+      element(
+        "div",
+        { class: "stage-title" },
+        step("← back", -1),
+        element("h4", {}, `${state.at + 1} of ${last + 1}: ${stage.title}`),
+        step("next →", 1),
+      ),
+      element("p", {}, stage.says),
+      element("div", { class: "stage-body" }, element("div", { class: "equation-row" }, equation), explained),
+    );
+    state.column ??= mostTelling(stage, state.row);
+    explain(explained);
+  }
+
+  function paintTokens() {
+    const button = (text, at) =>
+      element(
+        "button",
+        { type: "button", "aria-pressed": String(at === state.row), title: `token ${at}`, onclick: () => choose(at) },
+        short(text),
+      );
+    strip.replaceChildren(...state.source.tokens.map(button));
+  }
+
+  /** Another token: its row is marked everywhere. */
+  function choose(row) {
+    state.row = row;
+    state.column = mostTelling(state.stages[state.at], row);
+    [...strip.children].forEach((node, at) => node.setAttribute("aria-pressed", String(at === row)));
+    explain(body.querySelector(".explained"));
+  }
+
+  function drawPart(part, explained) {
+    const { tokens } = state.source;
+    const labels = (axis) => (part.tokens === axis || part.tokens === "both" ? tokens : undefined);
+    return matrix({ ...part, rowLabels: labels("rows"), columnLabels: labels("columns") }, (place) => {
+      if (!place) return;
+      const { row, column } = place;
+      if (part.role === "result") {
+        if (row === null) return;
+        Object.assign(state, { row, column: column ?? mostTelling(state.stages[state.at], row) });
+        paintTokens();
+        explain(explained);
+      } else if (part.made && row !== null && column !== null) {
+        const at = state.stages.findIndex(({ id }) => id === part.made);
+        go(at, ...(part.turned ? [column, row] : [row, column]));
+      } else if (row !== null && part.tokens !== "none") {
+        choose(row);
+      }
+    });
+  }
+
+  /** Shows how the chosen number was made, and where what it is made of stands. */
+  function explain(explained) {
+    const stage = state.stages[state.at];
+    const { row, column } = state;
+    explained.replaceChildren(stage.explain(row, column));
+    reveal(explained.querySelector(".scroll"));
+    stage.parts.forEach((part, i) => {
+      if (!drawn[i]) return;
+      if (part.role === "left") drawn[i].highlight([row]);
+      else if (part.role === "right") drawn[i].highlight(part.tokens === "rows" ? [row] : [], [column]);
+      else drawn[i].highlight([row], [column]);
+    });
+  }
+
+  node.append(element("p", { class: "hint" }, "Query token:"), strip, tabs, body);
+  paint();
+  return { node, show, choose, go: (id) => go(state.stages.findIndex((stage) => stage.id === id)) };
+}
+
+/** The cell of a row to begin with: the largest in size among those shown. */
+function mostTelling(stage, row) {
+  const result = stage.parts.find((part) => part.role === "result");
+  const size = (column) => (result.shows && !result.shows(row, column) ? -1 : Math.abs(result.table.at(row, column)));
+  return Array.from({ length: result.table.columns }, (_, column) => column).reduce(
+    (best, column) => (size(column) > size(best) ? column : best),
+    0,
+  );
+}
+
+/** Scrolls a list of terms to the one that matters most. */
+function reveal(list) {
+  const row = list?.querySelector(".here");
+  if (row) list.scrollTop = row.offsetTop - list.clientHeight / 2;
+}

@@ -1,0 +1,165 @@
+//! `learn.html`: the mechanism, explained with numbers that can be clicked.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use headlight_run::InputError;
+use serde::Serialize;
+
+use crate::page::{Page, escaped_html, module};
+
+/// Numbers row by row.
+pub type Rows = Vec<Vec<f32>>;
+
+/// Everything that the page shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lesson {
+    /// The worked example's sentence.
+    pub tokens: Vec<String>,
+    /// The names of the columns of its `X`.
+    pub features: Vec<String>,
+    /// Its matrices by name: `X`, `W_Q`, …, `weights`, `output`.
+    pub example: BTreeMap<String, Rows>,
+    /// Dot products of random queries and keys, by width.
+    pub clouds: Vec<Cloud>,
+    /// Softmax of random scores, by width.
+    pub saturation: Vec<Saturation>,
+    /// Softmax against plain normalising.
+    pub sharpening: Sharpening,
+    /// One head of which the most looked-at token has an ever smaller value.
+    pub values: Vec<ValueSize>,
+    /// One head and several of the same cost.
+    pub heads: HeadsAtOneCost,
+    /// Memory by length.
+    pub memory: Vec<MemoryUse>,
+}
+
+/// Dot products `q·k` of random pairs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cloud {
+    /// The number of components.
+    pub d: usize,
+    /// One for each pair, not scaled.
+    pub dot_products: Vec<f32>,
+}
+
+/// A random query against random keys.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Saturation {
+    /// The number of components.
+    pub d: usize,
+    /// Softmax of `q·k`.
+    pub raw: Vec<f32>,
+    /// Softmax of `q·k/√d`.
+    pub scaled: Vec<f32>,
+}
+
+/// Two ways from the same scores to weights.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sharpening {
+    /// The scores.
+    pub scores: Vec<f32>,
+    /// Each score over the sum of all: the same, whatever factor all are multiplied by.
+    pub plain: Vec<f32>,
+    /// Factors on the scores, and softmax of the scores so multiplied.
+    pub softmax: Vec<(f32, Vec<f32>)>,
+}
+
+/// What one query takes when one token's value is multiplied.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ValueSize {
+    /// The factor on the value of the token that is looked at most.
+    pub factor: f32,
+    /// The query's weights.
+    pub weights: Vec<f32>,
+    /// The norm of `weight · value` for each key.
+    pub moved: Vec<f32>,
+}
+
+/// What heads cost, and what one cannot keep apart.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeadsAtOneCost {
+    /// The width of the stream in the table of costs.
+    pub d_model: usize,
+    /// The number of tokens in it.
+    pub tokens: usize,
+    /// A row for each number of heads.
+    pub costs: Vec<HeadCost>,
+    /// Two sentences, read by one head and by two.
+    pub sentences: Vec<ReadSentence>,
+}
+
+/// A row of the table of costs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeadCost {
+    /// Heads.
+    pub n_heads: usize,
+    /// Their width.
+    pub d_head: usize,
+    /// Parameters, counted on the module.
+    pub parameters: usize,
+    /// Multiplications of projections, scores and blend.
+    pub multiplications: usize,
+}
+
+/// What the middle token of a sentence takes from its neighbours.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReadSentence {
+    /// The sentence.
+    pub tokens: Vec<String>,
+    /// The output of one head that looks at both neighbours.
+    pub one_head: Vec<f32>,
+    /// The outputs of two heads, half as wide, side by side: one looks back, the other ahead.
+    pub two_heads: Vec<f32>,
+}
+
+/// Memory of attention forward and backward at one length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MemoryUse {
+    /// The number of tokens.
+    pub length: usize,
+    /// What this project's attention took, MB.
+    pub headlight: f64,
+    /// What PyTorch's took, MB.
+    pub pytorch: f64,
+    /// What the weights alone would take if they were stored, MB.
+    pub weights: f64,
+}
+
+/// The page as one HTML file.
+///
+/// # Errors
+/// If the lesson has no JSON form.
+pub fn learn_page(lesson: &Lesson) -> Result<String, InputError> {
+    Page {
+        title: "How attention works",
+        modules: &[
+            module!("learn_controls.js"),
+            module!("learn_scores.js"),
+            module!("learn_softmax.js"),
+            module!("learn_heads.js"),
+            module!("learn.js"),
+        ],
+        data: lesson,
+        without_script: &without_script(lesson),
+    }
+    .html()
+}
+
+/// The worked example as tables.
+fn without_script(lesson: &Lesson) -> String {
+    let mut html =
+        "<h1>How attention works</h1>\n<p>The figures of this page need JavaScript. These are the matrices of \
+                    the worked example.</p>\n"
+            .to_owned();
+    for name in ["X", "W_Q", "W_K", "W_V", "Q", "K", "V", "scores", "scaled", "weights", "output"] {
+        let Some(rows) = lesson.example.get(name) else { continue };
+        let names = if rows.len() == lesson.tokens.len() { &lesson.tokens } else { &lesson.features };
+        let _ = write!(html, "<table><caption>{}</caption>", escaped_html(name));
+        for (row, name) in rows.iter().zip(names) {
+            let cells: String = row.iter().map(|value| format!("<td>{value:.2}</td>")).collect();
+            let _ = write!(html, "<tr><th scope=\"row\">{}</th>{cells}</tr>", escaped_html(name));
+        }
+        html.push_str("</table>\n");
+    }
+    html
+}

@@ -1,0 +1,180 @@
+//! All that the report of a run shows, as plain rows and numbers.
+
+use headlight_run::{Breakdown, EventRow, HeadName, Left, MetricsRow, Scores, SeedsSummary, SequenceKind, UsesRow};
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Floats, WalkData};
+
+/// A run as its report shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReportData {
+    /// What came out, in sentences; the page begins with them.
+    pub finding: Vec<String>,
+    /// The head that they speak of first.
+    pub headline: Option<HeadName>,
+    /// The run.
+    pub run: RunFacts,
+    /// What was measured while training.
+    pub metrics: Vec<MetricsRow>,
+    /// What the heads' scores mean.
+    pub measures: Vec<MeasureText>,
+    /// What happened when.
+    pub events: Vec<EventRow>,
+    /// The heads and what they look like at the end, first layer first.
+    pub heads: Vec<(HeadName, String)>,
+    /// The steps of [`scores`](Self::scores).
+    pub steps: Vec<usize>,
+    /// Every score of every head over training.
+    pub scores: Vec<ScoreSeries>,
+    /// Patterns over training.
+    pub patterns: Vec<PatternSet>,
+    /// `[head]`: scores on the probe with its tokens shuffled, at the places that the unshuffled tokens give.
+    pub shuffled: Vec<Scores>,
+    /// What the heads are used as, over training; most of it at the end.
+    pub uses: Vec<UsesRow>,
+    /// Random sets beside the heads of each role, at the end.
+    pub controls: Vec<Control>,
+    /// `[head]`: what its weights say of tokens.
+    pub circuits: Vec<HeadPairs>,
+    /// What runs that differ in the seed alone have in common, where this is one of several.
+    pub seeds: Option<SeedsSummary>,
+    /// The residual stream.
+    pub stream: Option<StreamData>,
+    /// One sequence's numbers on their way through every head.
+    pub walk: Option<WalkData>,
+    /// What the page does not show, and why.
+    pub left_out: Vec<String>,
+}
+
+/// The run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunFacts {
+    /// The directory's name.
+    pub name: String,
+    /// The task's name.
+    pub task: String,
+    /// What the model is made of, in one line.
+    pub model: String,
+    /// The resolved configuration, TOML.
+    pub config: String,
+    /// Everything random followed from it.
+    pub seed: u64,
+    /// Of the program that wrote the report.
+    pub version: String,
+    /// Where it was trained.
+    pub device: String,
+    /// Updates done.
+    pub steps: usize,
+    /// Wall time of training.
+    pub seconds: f64,
+    /// Tokens trained on per second.
+    pub tokens_per_second: f64,
+    /// Validation loss at the end, nats.
+    pub loss: f64,
+    /// Validation accuracy at the end, on the positions that the task scores.
+    pub accuracy: f64,
+    /// What the best predictor pays that knows the task and what is scored, nats.
+    pub floor: Option<f64>,
+    /// The accuracy of guessing.
+    pub chance: f64,
+    /// Accuracy at the end on the task's own kinds of questions.
+    pub breakdown: Breakdown,
+    /// How many keys up to itself a query sees, if not all.
+    pub window: Option<usize>,
+}
+
+/// What a score means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeasureText {
+    /// Its name.
+    pub name: String,
+    /// How it is computed.
+    pub formula: String,
+    /// What a head with a high score does.
+    pub does: String,
+    /// Whether it can be a head's role.
+    pub is_role: bool,
+}
+
+/// One score of all heads over training, on one kind of sequences.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoreSeries {
+    /// The sequences.
+    pub on: SequenceKind,
+    /// The score's name.
+    pub name: String,
+    /// What uniform attention scores on the same rows.
+    pub null: f64,
+    /// The largest value there is.
+    pub ceiling: f64,
+    /// `[step][head][value, low, high]`: the mean and its 95 % interval.
+    pub values: Floats,
+}
+
+/// The patterns of all heads on one sequence over training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PatternSet {
+    /// The sequence's kind.
+    pub on: SequenceKind,
+    /// Its tokens.
+    pub tokens: Vec<String>,
+    /// When patterns were kept.
+    pub steps: Vec<usize>,
+    /// For each of these steps `[head][query][key ≤ query]`, weight · 255 rounded: what lies above the diagonal is
+    /// always masked and not written.
+    pub weights: Vec<Bytes>,
+    /// `[head][key]`: the norm of the value that each head reads from each token, at the last step.
+    pub value_norms: Option<Floats>,
+}
+
+/// As many heads as a role has, others drawn at random, switched off together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// The role whose heads these stand beside.
+    pub role: String,
+    /// The heads drawn.
+    pub heads: Vec<HeadName>,
+    /// What is left without them.
+    pub left: Left,
+}
+
+/// The largest entries of one head's circuits over tokens, the largest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeadPairs {
+    /// Of `W_E·W_QK·W_Eᵀ`: query token, key token, entry.
+    pub qk: Vec<(String, String, f64)>,
+    /// Of `W_E·W_OV·W_U`: token looked at, token made likelier, entry.
+    pub ov: Vec<(String, String, f64)>,
+}
+
+/// The residual stream: what each part writes, and what could be read from it on the way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamData {
+    /// Each part's name and the mean norm of its rows.
+    pub norms: Vec<(String, f64)>,
+    /// Each part's name and what it adds to the right token's logit above the mean logit, if parts add up.
+    pub logits: Option<Vec<(String, f64)>>,
+    /// The logit lens over many sequences, in the order of the stream: place, what is left, mean norm of the stream.
+    pub depths: Vec<(String, Left, f64)>,
+    /// The logit lens on one sequence.
+    pub lens: LensData,
+}
+
+/// What the unembedding reads from the stream at each depth and position of one sequence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LensData {
+    /// The inputs.
+    pub tokens: Vec<String>,
+    /// What comes next.
+    pub targets: Vec<String>,
+    /// Whether the task scores it.
+    pub scored: Vec<bool>,
+    /// The places, in the order of the stream.
+    pub depths: Vec<String>,
+    /// `[depth][position]`: the probability of what comes next.
+    pub right: Floats,
+    /// `[depth][position]`: the likeliest token.
+    pub likeliest: Vec<Vec<String>>,
+    /// `[depth][position]`: its probability.
+    pub confidence: Floats,
+}

@@ -1,0 +1,271 @@
+//! `inspect RUN circuits`: what the heads' weights do, before any sequence is seen.
+
+use headlight_lens::{
+    AgainstRandom, Circuits, Composition, Direction, End, FactoredMatrix, FavouriteDistance, Input, Random,
+    compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
+};
+use headlight_report::plain_table;
+use headlight_residual::Positions;
+use headlight_run::{HeadName, InputError};
+use serde::Serialize;
+
+use super::{Inspection, ModelParts};
+
+/// Random matrices behind each null.
+const DRAWS: usize = 200;
+/// Compositions that are printed; JSON has all.
+const SHOWN_COMPOSITIONS: usize = 16;
+/// The largest entries of a head's tables that are shown.
+const SHOWN_PAIRS: usize = 12;
+/// Singular directions of a head's tables that are shown.
+const SHOWN_DIRECTIONS: usize = 4;
+/// Tokens at each end of a direction.
+const SHOWN_TOKENS: usize = 5;
+
+/// What `inspect RUN circuits` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CircuitTables {
+    /// What scores depend on besides the tables.
+    pub positions: &'static str,
+    /// What random heads between this embedding and unembedding have for copying.
+    pub random_copying: Random,
+    /// A table that says nothing about equal tokens has them on top of this share of rows.
+    pub own_token_null: f64,
+    /// Every head.
+    pub heads: Vec<HeadCircuits>,
+    /// Every composition, or those of the chosen head; the largest z first.
+    pub compositions: Vec<ComposedHeads>,
+    /// The chosen head.
+    pub chosen: Option<ChosenHead>,
+}
+
+/// One head's circuits in a few numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeadCircuits {
+    /// The head.
+    pub head: HeadName,
+    /// `Σλ / Σ|λ|` of the full OV circuit; none if it has no eigenvalues but 0.
+    pub copying: Option<AgainstRandom>,
+    /// The share of tokens that the head, looking at them, makes likelier than every other.
+    pub own_token: f64,
+    /// How far back positions look for each other; none where positions are not added to the stream.
+    pub position: Option<FavouriteDistance>,
+}
+
+/// Two heads that compose.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComposedHeads {
+    /// The score.
+    #[serde(flatten)]
+    pub composition: Composition,
+    /// Through keys: the share of tokens that look for themselves above all in what the writer put into keys.
+    pub own_token: Option<f64>,
+}
+
+/// One head's tables over tokens.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ChosenHead {
+    /// The head.
+    pub head: HeadName,
+    /// Which token looks for which.
+    pub qk: TokenTable,
+    /// Which token, looked at, makes which more likely.
+    pub ov: TokenTable,
+}
+
+/// The heart of a table over tokens.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TokenTable {
+    /// The largest entries: row, column, value.
+    pub pairs: Vec<(String, String, f64)>,
+    /// The largest singular directions.
+    pub directions: Vec<NamedDirection>,
+}
+
+/// A [`Direction`] with the names of its tokens.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NamedDirection {
+    /// The singular value.
+    pub value: f64,
+    /// Its share in the sum of squares.
+    pub share: f64,
+    /// At both ends, the row tokens and the column tokens.
+    pub ends: [[Vec<String>; 2]; 2],
+}
+
+impl Inspection {
+    /// Circuits in the weights of all heads, and of `chosen` token by token.
+    ///
+    /// # Errors
+    /// If the run has no weights, its model no circuits, or there is no such head.
+    pub fn circuits(&self, chosen: Option<HeadName>) -> Result<CircuitTables, InputError> {
+        let ModelParts { model, vocabulary } = self.model()?;
+        let circuits = Circuits::of(&model).map_err(|error| InputError::new(self.run.path().display(), error))?;
+        let heads = circuits.heads();
+        if let Some(head) = chosen.filter(|head| !heads.contains(head)) {
+            return Err(InputError::new(format_args!("--head {head}"), "there is no such head"));
+        }
+        let random = random_copying(&circuits, DRAWS, self.config.seed);
+        let of_head = |&head: &HeadName| {
+            let full_ov = circuits.full_ov(head);
+            HeadCircuits {
+                head,
+                copying: copying_by_eigenvalues(&full_ov).map(|value| random.against(value)),
+                own_token: full_ov.diagonal_is_largest(),
+                position: favourite_distance(&circuits, head),
+            }
+        };
+        let involved = |pair: &Composition| chosen.is_none_or(|head| pair.writer == head || pair.reader == head);
+        let composed = compositions(&circuits, DRAWS, self.config.seed).into_iter().filter(involved);
+        let of_pair = |composition: Composition| {
+            let through_keys = composition.input == Input::Key;
+            let table = || circuits.key_composed_qk(composition.writer, composition.reader);
+            ComposedHeads { own_token: through_keys.then(|| table().diagonal_is_largest()), composition }
+        };
+        let chosen = chosen.map(|head| ChosenHead {
+            head,
+            qk: TokenTable::of(&circuits.full_qk(head), &vocabulary),
+            ov: TokenTable::of(&circuits.full_ov(head), &vocabulary),
+        });
+        Ok(CircuitTables {
+            positions: match model.config().positions {
+                Positions::Rotary { .. } => "Queries and keys rotate: QK is that of distance 0.",
+                Positions::Alibi => "Scores also fall with distance, whatever the tokens.",
+                Positions::Learned | Positions::Sinusoidal => {
+                    "Positions are in the stream beside the tokens, so scores depend on both."
+                }
+                Positions::None => "Scores depend on tokens alone.",
+            },
+            random_copying: random,
+            own_token_null: 1.0 / circuits.vocabulary() as f64,
+            heads: heads.iter().map(of_head).collect(),
+            compositions: composed.map(of_pair).collect(),
+            chosen,
+        })
+    }
+}
+
+impl TokenTable {
+    fn of(table: &FactoredMatrix, vocabulary: &[String]) -> Self {
+        let name = |token: usize| vocabulary[token].clone();
+        let names = |tokens: &[(usize, f64)]| tokens.iter().map(|(token, _)| name(*token)).collect();
+        let end = |end: &End| [names(&end.rows), names(&end.columns)];
+        let named = |Direction { value, share, ends }| NamedDirection { value, share, ends: ends.each_ref().map(end) };
+        let pairs = table.largest(SHOWN_PAIRS).into_iter();
+        Self {
+            pairs: pairs.map(|entry| (name(entry.row), name(entry.column), entry.value)).collect(),
+            directions: directions(table, SHOWN_DIRECTIONS, SHOWN_TOKENS).into_iter().map(named).collect(),
+        }
+    }
+
+    fn text(&self, from: &str, to: &str) -> String {
+        let pairs = self.pairs.iter().map(|(row, column, value)| vec![row.clone(), column.clone(), three(*value)]);
+        let of_direction = |direction: &NamedDirection| {
+            let size = [three(direction.value), two(direction.share)];
+            let sizes = [size, Default::default()];
+            let line = |([rows, columns], size): (&[Vec<String>; 2], [String; 2])| {
+                [rows.join(" "), columns.join(" ")].into_iter().chain(size).collect::<Vec<_>>()
+            };
+            direction.ends.iter().zip(sizes).map(line).collect::<Vec<_>>()
+        };
+        format!(
+            "{}\n\n{}",
+            plain_table(&[from, to, "entry"], pairs),
+            plain_table(
+                &[from, to, "singular value", "share of squares"],
+                self.directions.iter().flat_map(of_direction)
+            )
+        )
+    }
+}
+
+impl CircuitTables {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let tables = format!(
+            "Circuits in the weights, norm gains folded in. {}\n\n{}\n\n\
+             copying: Σλ/Σ|λ| over the eigenvalues of W_E·W_OV·W_U, from −1 to 1; z against {DRAWS} random heads.\n\
+             own token: the share of tokens that the head, looking at them, makes likelier than every other.\n\
+             looks back: where most rows of W_pos·W_QK·W_posᵀ have their largest score, and which share of rows; in\n\
+             brackets the share that scores in no order have at this distance.\n\n{}\n\n\
+             composition: ‖W_OV·M‖ / (‖W_OV‖·‖M‖), at most 1; W_OV the writer's, M the reader's W_QK for its queries, W_QKᵀ\n\
+             for its keys, W_OV for its values. turned: both matrices turned at random against each other, {DRAWS} times.\n\
+             own token: the share of tokens that look above all for themselves in what the writer put into keys; by\n\
+             chance {}.\n\
+             That two heads fit does not show that they are used so: see paths.",
+            self.positions,
+            self.heads_table(),
+            self.compositions_table(),
+            two(self.own_token_null),
+        );
+        match &self.chosen {
+            None => tables,
+            Some(ChosenHead { head, qk, ov }) => format!(
+                "{tables}\n\n{head}, W_E·W_QK·W_Eᵀ: which token looks for which\n\n{}\n\n\
+                 {head}, W_E·W_OV·W_U: which token, looked at, makes which more likely\n\n{}\n\n\
+                 Entries hold up to the factor that the norms divide by. Singular directions have two ends, one a line.",
+                qk.text("query", "key"),
+                ov.text("looked at", "next"),
+            ),
+        }
+    }
+
+    fn heads_table(&self) -> String {
+        let row = |head: &HeadCircuits| {
+            let (copying, z) = head.copying.map_or_else(none, |score| (two(score.value), one(score.z)));
+            let (distance, share) = head.position.map_or_else(none, |favourite| {
+                (favourite.distance.to_string(), format!("{} ({})", two(favourite.share), two(favourite.null)))
+            });
+            vec![head.head.to_string(), copying, z, two(head.own_token), distance, share]
+        };
+        let Random { mean, deviation } = self.random_copying;
+        let copying = format!("{}±{}", two(mean), two(deviation));
+        let random = ["random", &copying, "", &two(self.own_token_null), "", ""].map(str::to_owned).to_vec();
+        let header = ["head", "copying", "z", "own token", "looks back", "share of rows"];
+        plain_table(&header, self.heads.iter().map(row).chain([random]))
+    }
+
+    fn compositions_table(&self) -> String {
+        let row = |ComposedHeads { composition, own_token }: &ComposedHeads| {
+            let Composition { writer, reader, input, score } = composition;
+            let input = match input {
+                Input::Query => "queries",
+                Input::Key => "keys",
+                Input::Value => "values",
+            };
+            let random = format!("{:.3}±{:.3}", score.random.mean, score.random.deviation);
+            let (value, z) = (format!("{:.3}", score.value), one(score.z));
+            let own_token = own_token.map_or_else(String::new, two);
+            vec![writer.to_string(), reader.to_string(), input.to_owned(), value, random, z, own_token]
+        };
+        let header = ["written by", "read by", "in its", "composition", "turned", "z", "own token"];
+        match self.compositions.len() {
+            0 => "No head reads what another wrote.".to_owned(),
+            count if count > SHOWN_COMPOSITIONS => format!(
+                "{}\n … {} more in JSON",
+                plain_table(&header, self.compositions.iter().take(SHOWN_COMPOSITIONS).map(row)),
+                count - SHOWN_COMPOSITIONS
+            ),
+            _ => plain_table(&header, self.compositions.iter().map(row)),
+        }
+    }
+}
+
+fn one(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+fn two(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+/// Three digits that count, whatever the size: entries hold up to a factor.
+fn three(value: f64) -> String {
+    let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+fn none() -> (String, String) {
+    ("–".to_owned(), String::new())
+}

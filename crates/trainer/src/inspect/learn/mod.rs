@@ -1,0 +1,37 @@
+//! `inspect learn`: the numbers of the page that explains attention, all computed here and now.
+
+mod heads;
+mod memory;
+mod scaling;
+mod softmax;
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use headlight_attention::worked_example::{TOKENS, WorkedExample, features};
+use headlight_report::{Lesson, learn_page};
+use headlight_run::{InputError, write_atomically};
+
+/// Writes the page.
+///
+/// # Errors
+/// If there is no such device, or the file cannot be written.
+pub fn write_learn_page(path: &Path, device: &str) -> Result<(), InputError> {
+    let lesson = lesson(&crate::device::open(device)?)?;
+    write_atomically(path, learn_page(&lesson)?.as_bytes())
+}
+
+fn lesson(device: &Device) -> Result<Lesson, InputError> {
+    let example = WorkedExample::compute(device);
+    Ok(Lesson {
+        tokens: TOKENS.map(str::to_owned).to_vec(),
+        features: features().map(str::to_owned).to_vec(),
+        example: example.matrices().into_iter().map(|(name, rows)| (name.to_owned(), rows.clone())).collect(),
+        clouds: scaling::clouds(device),
+        saturation: scaling::saturation(device),
+        sharpening: softmax::sharpening(device),
+        values: softmax::value_sizes(&example, device),
+        heads: heads::at_one_cost(device)?,
+        memory: memory::measured()?,
+    })
+}

@@ -1,0 +1,254 @@
+//! `inspect RUN patch`: where in the model the difference between two prompts lives.
+
+use headlight_lens::{Estimate, Patched, Patching, Place, Swap, all_heads};
+use headlight_report::plain_table;
+use headlight_residual::Decoder;
+use headlight_run::{HeadName, InputError};
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde::Serialize;
+
+use super::{Inspection, ModelParts, causal::with_interval};
+use crate::{tasks, watch::Watched};
+
+/// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
+const FEWEST_PAIRS: usize = 10;
+
+/// What `inspect RUN patch` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Patch {
+    /// The prompt whose answer is looked for.
+    pub clean: Prompt,
+    /// The same with another answer.
+    pub corrupted: Prompt,
+    /// The position whose next token is the answer.
+    pub position: usize,
+    /// Clean activations in the corrupted run: the share of the clean answer that returns.
+    pub returns: Vec<Patched>,
+    /// Corrupted activations in the clean run: the share of it that is lost.
+    pub lost: Vec<Patched>,
+    /// The same of each head at all positions, mean over pairs of prompts made from the probe; none where there are too
+    /// few pairs for an interval.
+    pub heads: Vec<PatchedHead>,
+    /// How many of these pairs the model answers differently.
+    pub pairs: usize,
+}
+
+/// A prompt and what the model says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prompt {
+    /// Token names.
+    pub tokens: Vec<String>,
+    /// The likeliest next token.
+    pub answer: String,
+    /// The logit of the clean answer over that of the corrupted one.
+    pub difference: f64,
+}
+
+/// One head over many pairs of prompts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PatchedHead {
+    /// The head.
+    pub head: HeadName,
+    /// What its clean activations bring back.
+    pub returns: Estimate,
+    /// What its corrupted activations take away.
+    pub lost: Estimate,
+}
+
+/// Clean and corrupted tokens.
+type Pair = [Vec<u32>; 2];
+
+impl Inspection {
+    /// Activation patching between two prompts, in both directions. Without `corrupted`, what followed the last token of
+    /// `prompt` before is replaced in it; without `prompt` both are made from the probe in this way. The answer is read at
+    /// `position`, which is the last if not given.
+    ///
+    /// # Errors
+    /// If the run has no weights, a token does not exist, the prompts do not fit together, or the model answers both alike.
+    pub fn patch(
+        &self,
+        prompt: Option<&str>,
+        corrupted: Option<&str>,
+        position: Option<usize>,
+    ) -> Result<Patch, InputError> {
+        let ModelParts { model, vocabulary } = self.model()?;
+        let pairs = self.probe_pairs(vocabulary.len());
+        let mut answered = Vec::new();
+        let mut shares = Vec::new();
+        for pair in &pairs {
+            let [clean, corrupted] = pair;
+            let Ok(returning) = Patching::new(&model, corrupted, clean, clean.len() - 1) else { continue };
+            shares.push([returning.heads(), returning.reversed().heads()]);
+            answered.push(pair);
+        }
+
+        let given = prompt.map(|prompt| self.prompts(prompt, corrupted, position, &vocabulary)).transpose()?;
+        let Some([clean, corrupted]) = given.or_else(|| answered.first().copied().cloned()) else {
+            let message = format!(
+                "in all {} prompts made from the probe the answer stays when the token to be copied is replaced, so that \
+                 there is nothing to find; give --prompt and --corrupted",
+                pairs.len()
+            );
+            return Err(InputError::new(self.run.path().display(), message));
+        };
+        let position = position.unwrap_or(clean.len() - 1);
+        if position >= clean.len() {
+            let message = format_args!("is not inside the prompt of {} tokens, counted from 0", clean.len());
+            return Err(InputError::new("--position", message).value(position));
+        }
+        let returning = Patching::new(&model, &corrupted, &clean, position).map_err(|same| {
+            let message = "is the answer to both prompts, so that there is nothing to find";
+            InputError::new("--prompt", message).value(&vocabulary[same.token as usize])
+        })?;
+        let losing = returning.reversed();
+        let places = Place::all(&model);
+        let described = |tokens: &[u32], answer: usize| Prompt {
+            tokens: tokens.iter().map(|&token| vocabulary[token as usize].clone()).collect(),
+            answer: vocabulary[returning.answers()[answer] as usize].clone(),
+            difference: returning.differences()[answer],
+        };
+        Ok(Patch {
+            clean: described(&clean, 1),
+            corrupted: described(&corrupted, 0),
+            position,
+            returns: places.iter().map(|&place| returning.at(place)).collect(),
+            lost: places.iter().map(|&place| losing.at(place)).collect(),
+            heads: heads(&model, &shares),
+            pairs: shares.len(),
+        })
+    }
+
+    /// The prompts as typed.
+    fn prompts(
+        &self,
+        prompt: &str,
+        corrupted: Option<&str>,
+        position: Option<usize>,
+        vocabulary: &[String],
+    ) -> Result<Pair, InputError> {
+        let encode = |prompt| tasks::encode_prompt(&self.config.task, prompt, vocabulary, self.config.model.n_ctx);
+        let clean = encode(prompt)?;
+        if let Some(corrupted) = corrupted {
+            let corrupted = encode(corrupted).map_err(|error| error.at("--corrupted"))?;
+            if corrupted.len() != clean.len() {
+                let message = format_args!("has {} tokens, --prompt has {}", corrupted.len(), clean.len());
+                return Err(InputError::new("--corrupted", message));
+            }
+            return Ok([clean, corrupted]);
+        }
+        let query = position.unwrap_or(clean.len() - 1).min(clean.len() - 1);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
+        let swap = Swap::draw(&clean, query, vocabulary.len(), &mut rng).ok_or_else(|| {
+            let message = "was not followed by another token before, so that none can be replaced; give --corrupted";
+            InputError::new("--prompt", message).value(&vocabulary[clean[query] as usize])
+        })?;
+        let corrupted = swap.swapped(&clean);
+        Ok([clean, corrupted])
+    }
+
+    /// Each sequence of the probe up to the last token that has been there exactly once, and the same with another token
+    /// in the place of what followed it; the shortest first.
+    fn probe_pairs(&self, vocabulary: usize) -> Vec<Pair> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
+        let probe = Watched::probe(vocabulary, self.config.model.n_ctx, self.config.seed);
+        let mut pairs: Vec<Pair> = Vec::new();
+        for tokens in &probe.tokens {
+            let was_there_once =
+                |&query: &usize| tokens[..query].iter().filter(|&&token| token == tokens[query]).count() == 1;
+            let Some(query) = (0..tokens.len()).rev().find(was_there_once) else { continue };
+            let clean = tokens[..=query].to_vec();
+            let Some(swap) = Swap::draw(&clean, query, vocabulary, &mut rng) else { continue };
+            let corrupted = swap.swapped(&clean);
+            pairs.push([clean, corrupted]);
+        }
+        pairs.sort_by_key(|[clean, _]| clean.len());
+        pairs
+    }
+}
+
+/// Of every pair, the shares of all heads in both directions.
+fn heads(model: &Decoder, shares: &[[Vec<f64>; 2]]) -> Vec<PatchedHead> {
+    let head = |(index, head)| {
+        let of = |direction: usize| shares.iter().map(|pair| pair[direction][index]).collect::<Vec<f64>>();
+        let [returns, lost] = [0, 1].map(|direction| Estimate::of_values(&of(direction)));
+        PatchedHead { head, returns, lost }
+    };
+    let heads = if shares.len() < FEWEST_PAIRS { Vec::new() } else { all_heads(model) };
+    heads.into_iter().enumerate().map(head).collect()
+}
+
+impl Patch {
+    /// As text: both prompts, a table of positions and places for each direction, and the heads over all pairs.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let prompt = |prompt: &Prompt| {
+            let tokens = prompt.tokens.iter().map(|token| printable(token)).collect::<Vec<_>>().join(" ");
+            format!("{tokens} → {} ({:+.2})", printable(&prompt.answer), prompt.difference)
+        };
+        let heads = self
+            .heads
+            .iter()
+            .map(|head| vec![head.head.to_string(), with_interval(&head.returns), with_interval(&head.lost)]);
+        let heads = if self.heads.is_empty() {
+            format!("Pairs made from the probe that the model answers differently: {}, too few for a mean.", self.pairs)
+        } else {
+            format!(
+                "Each head at all positions, over {} pairs made from the probe, share±half of the 95 % interval:\n\n{}",
+                self.pairs,
+                plain_table(&["head", "returns", "lost"], heads)
+            )
+        };
+        format!(
+            "clean      {}\ncorrupted  {}\n\n\
+             → the likeliest token after position {} (m = logit of the clean answer over that of the corrupted one)\n\n\
+             Clean activations put into the corrupted run, one place at a time: the share of the clean answer that returns,\n\
+             (m − m corrupted) / (m clean − m corrupted).\n\n{}\n\n\
+             Corrupted activations put into the clean run: the share of the clean answer that is lost.\n\n{}\n\n\
+             pre: the stream before a layer; attn, mlp: what its attention and its feed-forward add; L0H0: a head's blend of\n\
+             values; all: at all positions together. · is less than .005 either way; 1 is all of it. One pair of prompts has\n\
+             no interval.\n\n{heads}",
+            prompt(&self.clean),
+            prompt(&self.corrupted),
+            self.position,
+            self.table(&self.returns),
+            self.table(&self.lost),
+        )
+    }
+
+    /// A line for each position, a column for each place.
+    fn table(&self, places: &[Patched]) -> String {
+        let share = |share: f64| if share.abs() < 0.005 { "·".to_owned() } else { format!("{share:.2}") };
+        let names = places.iter().map(|place| short(&place.place));
+        let header: Vec<String> = ["position".to_owned()].into_iter().chain(names).collect();
+        let tokens = self.clean.tokens.iter().zip(&self.corrupted.tokens).enumerate();
+        let row = |(position, (clean, corrupted)): (usize, (&String, &String))| {
+            let token = if clean == corrupted {
+                printable(clean)
+            } else {
+                format!("{}/{}", printable(clean), printable(corrupted))
+            };
+            let shares = places.iter().map(|place| share(place.by_position[position]));
+            std::iter::once(format!("{position} {token}")).chain(shares).collect()
+        };
+        let everywhere = places.iter().map(|place| share(place.everywhere));
+        let all = std::iter::once("all".to_owned()).chain(everywhere).collect();
+        plain_table(&header, tokens.map(row).chain([all]))
+    }
+}
+
+/// `blocks.0.hook_resid_pre` as `pre 0`.
+fn short(place: &str) -> String {
+    let names = [("hook_resid_pre", "pre"), ("hook_attn_out", "attn"), ("hook_mlp_out", "mlp")];
+    let parts = place.strip_prefix("blocks.").and_then(|rest| rest.split_once('.'));
+    let short = parts.and_then(|(layer, site)| {
+        let (_, name) = names.iter().find(|(known, _)| *known == site)?;
+        Some(format!("{name} {layer}"))
+    });
+    short.unwrap_or_else(|| place.to_owned())
+}
+
+/// A token's name on one line.
+fn printable(token: &str) -> String {
+    token.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
+}

@@ -1,0 +1,258 @@
+//! `inspect RUN phases`: when did what form? Where the loss rested, what changed in between, and what context is worth.
+
+use headlight_lens::{Measure, half_way};
+use headlight_report::plain_table;
+use headlight_run::{HeadName, HeadRow, InputError, MetricsRow, SequenceKind};
+use serde::Serialize;
+
+use super::Inspection;
+use crate::tasks::{self, Sequence, Task};
+
+/// A level of the loss is reached within this many nats.
+const NEAR: f64 = 0.01;
+/// A head's score has changed when it moved this far.
+const MOVED: f64 = 0.15;
+
+/// What `inspect RUN phases` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Phases {
+    /// Losses that a predictor of a known kind pays, highest first.
+    pub levels: Vec<Level>,
+    /// When each measure was half of the way from its first to its last value.
+    pub measures: Vec<Crossing>,
+    /// At each position the loss at the end and the floor; positions that are never scored are left out.
+    pub by_position: Vec<PositionLoss>,
+}
+
+/// A loss that has a meaning.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Level {
+    /// Who pays it.
+    pub name: String,
+    /// Nats.
+    pub loss: f64,
+    /// The first logged step with a validation loss at most this much above it.
+    pub reached: Option<usize>,
+    /// Scores on the task that moved between the level before, or step 0, and this one.
+    pub moved: Vec<Movement>,
+}
+
+/// A head score that moved from one level to the next.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Movement {
+    /// The head.
+    pub head: HeadName,
+    /// The score.
+    pub score: String,
+    /// At the step of the level before, or step 0.
+    pub from: f64,
+    /// At the step of this level.
+    pub to: f64,
+}
+
+/// A measure over training.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Crossing {
+    /// What is measured.
+    pub measure: String,
+    /// At step 0.
+    pub first: f64,
+    /// At the end.
+    pub last: f64,
+    /// The first logged step at which half of the way was done.
+    pub half: Option<usize>,
+}
+
+/// The loss at one position.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PositionLoss {
+    /// Counted from 0.
+    pub position: usize,
+    /// Nats.
+    pub loss: f64,
+    /// What the best predictor pays there, where it is known.
+    pub floor: Option<f64>,
+}
+
+impl Inspection {
+    /// Phases of training on the run's own task.
+    ///
+    /// # Errors
+    /// If the run has no metrics or no weights.
+    pub fn phases(&self) -> Result<Phases, InputError> {
+        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let sequences = tasks::validation(&*task, self.config.seed);
+        let metrics = self.run.metrics()?;
+        let on_task = |row: &HeadRow| row.on == SequenceKind::Task;
+        let heads: Vec<HeadRow> = self.run.heads()?.into_iter().filter(on_task).collect();
+        let (model, behaviour) = self.behaviour()?;
+        // Of the very sequences that the loss is measured on.
+        let floors = by_position(&sequences[..behaviour.sequences()], |sequence| task.floor_losses(sequence));
+        let losses = behaviour.loss_by_position(&model).into_iter().enumerate();
+        let position_loss = |(position, loss): (usize, Option<f64>)| {
+            loss.map(|loss| PositionLoss { position, loss, floor: floors.get(position).copied().flatten() })
+        };
+        Ok(Phases {
+            levels: levels(&*task, &sequences, &metrics, &heads),
+            measures: crossings(&metrics, &heads),
+            by_position: losses.filter_map(position_loss).collect(),
+        })
+    }
+}
+
+/// Uniform guessing, the task's shortcut and its floor, as far as they are known.
+fn levels(task: &dyn Task, sequences: &[Sequence], metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Level> {
+    let mut known = vec![("equal chances for all tokens".to_owned(), (task.vocabulary().len() as f64).ln())];
+    if let Some((name, _)) = sequences.first().and_then(|sequence| task.shortcut_losses(sequence)) {
+        let paid = |sequence: &Sequence| task.shortcut_losses(sequence).map_or_else(Vec::new, |(_, losses)| losses);
+        known.push((format!("shortcut: {name}"), tasks::mean_scored(sequences, paid)));
+    }
+    known.extend(
+        tasks::mean_known(sequences, |sequence| task.floor_losses(sequence)).map(|loss| ("floor".to_owned(), loss)),
+    );
+    known.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    let mut before = 0;
+    let level = |(name, loss): (String, f64)| {
+        let reached = metrics.iter().find(|row| row.validation <= loss + NEAR).map(|row| row.step);
+        let to = reached.or(metrics.last().map(|row| row.step)).unwrap_or(0);
+        let moved = movements(heads, before, to);
+        before = to;
+        Level { name, loss, reached, moved }
+    };
+    known.into_iter().map(level).collect()
+}
+
+/// The scores that are not where they were, the largest movement first.
+fn movements(heads: &[HeadRow], from: usize, to: usize) -> Vec<Movement> {
+    let at = |step| heads.iter().filter(move |row| row.step == step);
+    let of_head = |(before, after): (&HeadRow, &HeadRow)| -> Vec<Movement> {
+        let head = after.head;
+        let score = |measure: Measure| {
+            let name = measure.name();
+            let (from, to) = (before.scores.get(name)?.value, after.scores.get(name)?.value);
+            ((to - from).abs() >= MOVED).then(|| Movement { head, score: name.to_owned(), from, to })
+        };
+        Measure::ALL.into_iter().filter_map(score).collect()
+    };
+    let mut moved: Vec<Movement> = at(from).zip(at(to)).flat_map(of_head).collect();
+    moved.sort_by(|a, b| (b.to - b.from).abs().total_cmp(&(a.to - a.from).abs()));
+    moved
+}
+
+/// The run's measures and, of each head, the score on the task that moved most.
+fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
+    let crossing = |measure: &str, points: Vec<(usize, f64)>| {
+        let (first, last) = (points.first()?.1, points.last()?.1);
+        Some(Crossing { measure: measure.to_owned(), first, last, half: half_way(&points) })
+    };
+    let measured = |value: &dyn Fn(&MetricsRow) -> Option<f64>| {
+        metrics.iter().filter_map(|row| Some((row.step, value(row)?))).collect::<Vec<_>>()
+    };
+    let mut crossings: Vec<Crossing> = [
+        crossing("validation loss", measured(&|row| Some(row.validation))),
+        crossing("accuracy", measured(&|row| Some(row.accuracy))),
+        crossing("in-context score", measured(&|row| row.in_context)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let (first, last) =
+        (metrics.first().map_or(0, |row| row.step), heads.iter().map(|row| row.step).max().unwrap_or(0));
+    let mut seen = Vec::new();
+    for Movement { head, score, .. } in movements(heads, first, last) {
+        if !seen.contains(&head) {
+            seen.push(head);
+            let of_head = heads.iter().filter(|row| row.head == head);
+            let points = of_head.filter_map(|row| Some((row.step, row.scores.get(&score)?.value))).collect();
+            crossings.extend(crossing(&format!("{head} {score}"), points));
+        }
+    }
+    crossings
+}
+
+/// Mean over the sequences that score a position.
+fn by_position(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> Vec<Option<f64>> {
+    let positions = sequences.first().map_or(0, |sequence| sequence.scored.len());
+    let mut sums = vec![(0.0, 0_usize); positions];
+    for sequence in sequences {
+        for ((sum, loss), _) in
+            sums.iter_mut().zip(losses(sequence)).zip(&sequence.scored).filter(|(_, scored)| **scored)
+        {
+            *sum = (sum.0 + loss, sum.1 + 1);
+        }
+    }
+    sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / count as f64)).collect()
+}
+
+impl Phases {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let step = |step: Option<usize>| step.map_or_else(|| "–".to_owned(), |step| step.to_string());
+        let levels =
+            self.levels.iter().map(|level| vec![level.name.clone(), format!("{:.3}", level.loss), step(level.reached)]);
+        let moved = self.levels.iter().flat_map(|level| {
+            let row = |Movement { head, score, from, to }: &Movement| {
+                vec![level.name.clone(), head.to_string(), score.clone(), format!("{from:.2}"), format!("{to:.2}")]
+            };
+            level.moved.iter().map(row).collect::<Vec<_>>()
+        });
+        let measures = self.measures.iter().map(|crossing| {
+            let Crossing { measure, first, last, half } = crossing;
+            vec![measure.clone(), format!("{first:.3}"), format!("{last:.3}"), step(*half)]
+        });
+        // Every position of a long sequence is in the JSON.
+        let every = self.by_position.len().div_ceil(16).max(1);
+        let positions = self.by_position.iter().step_by(every).map(|at| {
+            let floor = at.floor.map_or_else(|| "–".to_owned(), |floor| format!("{floor:.3}"));
+            vec![at.position.to_string(), format!("{:.3}", at.loss), floor]
+        });
+        format!(
+            "Levels of the loss, nats, and the first logged step within {NEAR} of each:\n\n{}\n\n\
+             Head scores on the task that moved by at least {MOVED} on the way to a level from the one above it:\n\n{}\n\n\
+             The first logged step at which a measure is half of the way from its first to its last value; of each head\n\
+             the score that moved most:\n\n{}\n\n\
+             Loss by position at the end, nats:\n\n{}",
+            plain_table(&["level", "loss", "reached"], levels),
+            plain_table(&["on the way to", "head", "score", "from", "to"], moved),
+            plain_table(&["measure", "first", "last", "half at step"], measures),
+            plain_table(&["position", "loss", "floor"], positions),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headlight_run::{Score, Scores};
+
+    use super::*;
+
+    fn row(step: usize, induction: f64) -> HeadRow {
+        let score = Score { value: induction, null: 0.1, ceiling: 1.0, low: induction, high: induction };
+        HeadRow {
+            step,
+            on: SequenceKind::Task,
+            head: HeadName { layer: 1, head: 0 },
+            role: None,
+            scores: Scores::from([(Measure::Induction.name().to_owned(), score)]),
+            relations: headlight_run::RelationScores::new(),
+        }
+    }
+
+    #[test]
+    fn a_score_moves_when_it_changes_by_enough_between_two_steps() {
+        let rows = [row(0, 0.1), row(50, 0.2), row(100, 0.9)];
+        assert_eq!(movements(&rows, 0, 50), []);
+        let moved = movements(&rows, 50, 100);
+        assert_eq!((moved.len(), moved[0].from, moved[0].to), (1, 0.2, 0.9));
+        let crossings = crossings(&[], &rows);
+        assert_eq!((crossings[0].measure.as_str(), crossings[0].half), ("L1H0 induction", Some(100)));
+    }
+
+    #[test]
+    fn a_position_has_the_mean_of_the_sequences_that_score_it() {
+        let sequence = |scored: [bool; 2]| Sequence { tokens: vec![0; 3], scored: scored.to_vec() };
+        let sequences = [sequence([false, true]), sequence([false, true])];
+        assert_eq!(by_position(&sequences, |_| vec![1.0, 3.0]), [None, Some(3.0)]);
+    }
+}

@@ -1,0 +1,181 @@
+//! `inspect RUN report`, and the end of every training: one page that shows the whole run.
+
+mod over_training;
+mod stream;
+mod walk;
+mod weights;
+
+use std::path::{Path, PathBuf};
+
+use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
+use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
+use headlight_residual::Decoder;
+use headlight_run::{HeadName, HeadsUse, InputError, SequenceKind, Summary, UsesRow, write_atomically};
+
+use super::{Inspection, ModelParts};
+use crate::{
+    model::describe,
+    tasks,
+    uses::{self, left},
+};
+
+/// The scores: name, formula, what a head with a high score does, whether it can be a role.
+const MEASURES: [(&str, &str, &str, bool); 7] = [
+    (
+        "induction",
+        "mean over queries q whose token stood before: Σ A[q, j] over 0 < j ≤ q with x[j−1] = x[q], j−1 < q",
+        "looks at the token that followed the current token last time",
+        true,
+    ),
+    (
+        "duplicate token",
+        "mean over queries q whose token stood before: Σ A[q, j] over j < q with x[j] = x[q]",
+        "looks at the places where the current token stood before",
+        true,
+    ),
+    ("previous token", "mean over q ≥ 1 of A[q, q−1]", "looks one token back", true),
+    ("current token", "mean over q ≥ 1 of A[q, q]", "looks at the current token itself", true),
+    ("first token", "mean over q ≥ 1 of A[q, 0]", "looks at the first token", true),
+    (
+        "entropy",
+        "mean over q ≥ 1 of −Σ A ln A / ln(q + 1); 1 is evenly spread, 0 is one token",
+        "spreads its attention",
+        false,
+    ),
+    ("mean distance", "mean over q ≥ 1 of Σ A[q, k]·(q − k), in tokens", "looks far back", false),
+];
+
+/// Random sets beside the heads of each role.
+const CONTROLS: usize = 3;
+/// Weights of patterns, of all heads on all sequences, that are held at once.
+const MOST_WEIGHTS: usize = 1 << 26;
+
+impl Inspection {
+    /// Collects what the report shows.
+    ///
+    /// # Errors
+    /// If the run has not ended, or a file of it is damaged.
+    pub fn report(&self) -> Result<ReportData, InputError> {
+        let summary = self.run.summary()?;
+        let ModelParts { model, vocabulary } = self.model()?;
+        if !summary.heads.iter().map(|head| head.head).eq(all_heads(&model)) {
+            let place = format!("{}/summary.json", self.run.path().display());
+            return Err(InputError::new(place, "has other heads than the model"));
+        }
+        let behaviour = self.bounded_behaviour(&model)?;
+        let used_as = self.run.uses()?;
+        let is_one_of_several = self.run.path().ends_with(format!("seed-{}", self.config.seed));
+        let mut left_out = Vec::new();
+        let over = over_training::Scores::of(self, &summary, &mut left_out)?;
+        let heads: Vec<(HeadName, String)> = summary.heads.iter().map(|head| (head.head, head.role.clone())).collect();
+        let measure = |(name, formula, does, is_role): &(&str, &str, &str, bool)| MeasureText {
+            name: (*name).to_owned(),
+            formula: (*formula).to_owned(),
+            does: (*does).to_owned(),
+            is_role: *is_role,
+        };
+        Ok(ReportData {
+            finding: Vec::new(),
+            headline: None,
+            run: self.facts(&summary, &model)?,
+            metrics: self.run.metrics()?,
+            measures: MEASURES.iter().map(measure).chain(over.relations()).collect(),
+            events: self.run.events()?,
+            patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
+            shuffled: self.shuffled_heads().probe.into_iter().map(|(_, scores)| scores).collect(),
+            controls: used_as.last().map(|row| self.controls(&model, &behaviour, row)).unwrap_or_default(),
+            uses: used_as,
+            seeds: if is_one_of_several { self.run.seeds()? } else { None },
+            circuits: weights::pairs(&model, &vocabulary, &mut left_out),
+            stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
+            walk: self.walk(&model, &vocabulary, &mut left_out),
+            heads,
+            steps: over.steps,
+            scores: over.series,
+            left_out,
+        })
+    }
+
+    /// Writes `report.html` into the run and says where.
+    ///
+    /// # Errors
+    /// As [`report`](Self::report), or if the file cannot be written.
+    pub fn write_report(&self) -> Result<PathBuf, InputError> {
+        let html = report_page(self.report()?)?;
+        let path = self.run.path().join("report.html");
+        write_atomically(&path, html.as_bytes())?;
+        Ok(path)
+    }
+
+    /// The run's task on as many sequences as [`uses::SEQUENCES`], or on as few as keep their patterns within bounds.
+    fn bounded_behaviour(&self, model: &Decoder) -> Result<Behaviour, InputError> {
+        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let of_sequence = model.blocks.len() * model.n_heads() * model.n_ctx() * model.n_ctx();
+        let sequences = (MOST_WEIGHTS / of_sequence).clamp(1, uses::SEQUENCES);
+        Ok(uses::behaviour(&tasks::validation(&*task, self.config.seed), sequences, &self.device))
+    }
+
+    /// For the heads of each role that were switched off together, as many others drawn at random.
+    fn controls(&self, model: &Decoder, behaviour: &Behaviour, row: &UsesRow) -> Vec<Control> {
+        let roles =
+            row.uses.iter().filter(|uses| MEASURES.iter().any(|(name, .., is_role)| *is_role && uses.name == *name));
+        // A head that shares its role stands beside the others in a set of its own.
+        let sets = roles.filter(|uses| {
+            row.uses.iter().all(|other| other.name != uses.name || other.heads.len() <= uses.heads.len())
+        });
+        let of_set = |uses: &HeadsUse| {
+            let drawn = matched_sets(model, &uses.heads, CONTROLS, self.config.seed);
+            let role = uses.name.clone();
+            drawn.into_iter().map(move |heads| Control {
+                role: role.clone(),
+                left: left(&ablate(model, behaviour, &heads, Ablation::Mean)),
+                heads,
+            })
+        };
+        sets.flat_map(of_set).collect()
+    }
+
+    fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, InputError> {
+        let path = self.run.path();
+        let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let line = describe(model.config()).swap_remove(0);
+        Ok(RunFacts {
+            name: name.unwrap_or_else(|| path.display().to_string()),
+            task: summary.task.clone(),
+            model: line.strip_prefix("model").unwrap_or(&line).trim().to_owned(),
+            config: self.config.to_toml()?,
+            seed: self.config.seed,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            device: summary.device.clone(),
+            steps: summary.steps,
+            seconds: summary.seconds,
+            tokens_per_second: summary.tokens_per_second,
+            loss: summary.loss,
+            accuracy: summary.accuracy,
+            floor: summary.floor,
+            chance: summary.chance,
+            breakdown: summary.breakdown.clone(),
+            window: self.config.model.window,
+        })
+    }
+}
+
+/// Writes the report of a run that has just ended. One that cannot be made is said and costs nothing else of the run.
+pub fn report_after_training(run: &Path, device: &str) {
+    if let Err(error) = Inspection::open(run, device).and_then(|inspection| inspection.write_report()) {
+        tracing::warn!("the run has no report.html: {error}");
+    }
+}
+
+/// Numbers of a tensor, row by row.
+fn numbers<const D: usize>(tensor: burn::tensor::Tensor<D>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
+}
+
+/// What a file of patterns of these sequences is called.
+fn file_name(kind: SequenceKind) -> &'static str {
+    match kind {
+        SequenceKind::Probe => "probe",
+        SequenceKind::Task => "task",
+    }
+}

@@ -1,0 +1,97 @@
+//! What heads are used as, measured while training and at its end, on fixed sequences of the run's own task.
+
+use burn::tensor::Device;
+use headlight_lens::{Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, readers, usage};
+use headlight_residual::Decoder;
+use headlight_run::{Config, HeadName, HeadsUse, Left, UsesRow};
+
+use crate::{batch::Batch, tasks::Sequence};
+
+/// Sequences that interventions are measured on after training.
+pub const SEQUENCES: usize = 128;
+/// Forward passes on these many sequences while training, or on fewer where that would take too long.
+const WHILE_TRAINING: usize = 32;
+/// As few as that are still measured on.
+const AT_LEAST: usize = 8;
+/// The share of training time that the tests may take: a forward pass is about a third of a training step.
+const SHARE: f64 = 0.03;
+
+/// The first `count` sequences and what the task scores in them.
+#[must_use]
+pub fn behaviour(sequences: &[Sequence], count: usize, device: &Device) -> Behaviour {
+    let sequences = &sequences[..sequences.len().min(count)];
+    let targets = sequences.iter().map(|sequence| sequence.tokens[1..].to_vec()).collect();
+    let scored = sequences.iter().map(|sequence| sequence.scored.clone()).collect();
+    Behaviour::new(Batch::new(sequences, device).inputs, targets, scored)
+}
+
+/// How many sequences the tests of every `log.patterns_every` steps may run over.
+#[must_use]
+pub fn sequences_while_training(config: &Config) -> usize {
+    let (layers, heads) = (config.model.n_layers, config.model.n_layers * config.model.n_heads);
+    // Untouched, each head, the heads of two roles or so, and each layer's results hidden from its readers.
+    let passes = 3 + heads + layers * (1 + Reader::ALL.len());
+    let affordable = 3.0 * SHARE * (config.train.batch_size * config.log.patterns_every) as f64 / passes as f64;
+    (affordable as usize).clamp(AT_LEAST, WHILE_TRAINING)
+}
+
+/// Each head ablated alone, the heads of each role together, and each layer hidden from its readers: cheap enough to be
+/// watched over training.
+#[must_use]
+pub fn watch_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize) -> UsesRow {
+    let ablated = |(heads, name): (Vec<HeadName>, String)| {
+        let ablated = left(&ablate(model, behaviour, &heads, Ablation::Mean));
+        HeadsUse { heads, name, ablated: Some(ablated), through: [].into() }
+    };
+    row(model, behaviour, step, groups(model, roles).into_iter().map(ablated))
+}
+
+/// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader besides.
+#[must_use]
+pub fn all_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize) -> UsesRow {
+    let whole = |(heads, name): (Vec<HeadName>, String)| {
+        let usage = usage(model, behaviour, &heads);
+        HeadsUse { heads, name, ablated: Some(left(&usage.ablated)), through: by_name(&usage.through) }
+    };
+    row(model, behaviour, step, groups(model, roles).into_iter().map(whole))
+}
+
+/// Each head with its role, and the heads of each role that several have.
+fn groups(model: &Decoder, roles: &[Role]) -> Vec<(Vec<HeadName>, String)> {
+    let heads = all_heads(model);
+    let mut groups: Vec<_> =
+        heads.iter().zip(roles).map(|(&head, role)| (vec![head], role.name().to_owned())).collect();
+    for role in roles.iter().filter(|role| **role != Role::Mixed) {
+        let same = heads.iter().zip(roles).filter(|(_, other)| *other == role).map(|(&head, _)| head);
+        let group = (same.collect::<Vec<_>>(), role.name().to_owned());
+        if group.0.len() > 1 && !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn row(model: &Decoder, behaviour: &Behaviour, step: usize, groups: impl Iterator<Item = HeadsUse>) -> UsesRow {
+    let layer = |layer| {
+        let heads: Vec<HeadName> = (0..model.n_heads()).map(|head| HeadName { layer, head }).collect();
+        let through = by_name(&readers(model, behaviour, &heads));
+        HeadsUse { heads, name: "layer".to_owned(), ablated: None, through }
+    };
+    UsesRow {
+        step,
+        sequences: behaviour.sequences(),
+        untouched: left(&ablate(model, behaviour, &[], Ablation::Mean)),
+        uses: groups.chain((0..model.blocks.len()).map(layer)).collect(),
+    }
+}
+
+fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<String, Left> {
+    through.iter().map(|(reader, performance)| (reader.name().to_owned(), left(performance))).collect()
+}
+
+/// As it stands in a row.
+#[must_use]
+pub fn left(performance: &Performance) -> Left {
+    let Performance { accuracy, low, high, loss, .. } = *performance;
+    Left { accuracy, low, high, loss }
+}

@@ -1,0 +1,42 @@
+// A real browser without a network, for the pages' tests. `scripts/test-browser` says where it and its driver are.
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+
+const { chromium } = createRequire(`${process.env.BROWSER_MODULES}/`)("playwright-core");
+
+/**
+ * Opens a file, or a page of an address on this machine, and hands it to `look`. Whatever the page asks for elsewhere is
+ * refused; a refused request, an error or a warning on the console fails the test.
+ */
+export async function visit(place, look, { width = 1280, dark = false } = {}) {
+  const browser = await chromium.launch({ executablePath: process.env.BROWSER, args: ["--no-sandbox"] });
+  try {
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+    const address = place.startsWith("http://") ? place : pathToFileURL(place).href;
+    const own = address.startsWith("http://") ? new URL(address).origin : address;
+    const wrong = [];
+    await context.route("**/*", (route) => {
+      if (route.request().url().startsWith(own)) return route.continue();
+      wrong.push(`asked for ${route.request().url()}`);
+      return route.abort();
+    });
+    const page = await context.newPage();
+    page.on("pageerror", (error) => wrong.push(String(error)));
+    page.on("console", (message) => ["error", "warning"].includes(message.type()) && wrong.push(message.text()));
+    await page.goto(address);
+    await look(page);
+    assert.deepEqual(wrong, []);
+  } finally {
+    await browser.close();
+  }
+}
+
+/** The number at the end of a text, with the page's own minus sign read. */
+export const numberIn = (text) => Number(text.trim().replaceAll("−", "-").split(/[\s=]+/).at(-1));
+
+/** No part of the page reaches beyond the window's side. */
+export async function fitsItsWidth(page) {
+  const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(content <= window, `the page is ${content} pixels wide in a window of ${window}`);
+}
