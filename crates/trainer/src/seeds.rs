@@ -64,8 +64,7 @@ pub fn train_seeds(
     std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
     let mut results = results.into_inner().unwrap_or_default();
     results.sort_by_key(|(index, _)| *index);
-    let ended: Vec<Ended> =
-        results.into_iter().map(|(_, ended)| ended).collect::<Result<_, _>>().map_err(Failure::Running)?;
+    let ended: Vec<Ended> = results.into_iter().map(|(_, ended)| ended).collect::<Result<_, Failure>>()?;
     let summary = summarise(seeds, &ended);
     let json = serde_json::to_vec_pretty(&summary).map_err(|error| InputError::new("seeds.json", error));
     json.and_then(|json| write_atomically(&out.join("seeds.json"), &json)).map_err(Failure::Running)?;
@@ -74,9 +73,10 @@ pub fn train_seeds(
     Ok(summary)
 }
 
-fn train_one(training: Training, run: &RunDirectory) -> Result<Ended, InputError> {
+fn train_one(training: Training, run: &RunDirectory) -> Result<Ended, Failure> {
     let summary = training.run(run)?;
-    Ok(Ended { summary, metrics: run.metrics()?, events: run.events()? })
+    let metrics = run.metrics().map_err(Failure::Running)?;
+    Ok(Ended { summary, metrics, events: run.events().map_err(Failure::Running)? })
 }
 
 fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {
