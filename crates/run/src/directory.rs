@@ -50,7 +50,7 @@ impl RunDirectory {
     pub fn create(path: &Path, config: &Config, overwrite: bool) -> Result<Self, InputError> {
         let toml =
             format!("# Written by Headlight {}: every key, defaults too.\n{}", crate::VERSION, config.to_toml()?);
-        let _replaced = Self::check_free(path, overwrite)?;
+        let _replaced = Self::lock_replaced(path, overwrite)?;
         let cannot = |error: io::Error| InputError::io(path, "create", &error);
         fs::create_dir_all(parent_of(path)).map_err(cannot)?;
         let new = temporary_directory_beside(path).map_err(cannot)?;
@@ -60,9 +60,16 @@ impl RunDirectory {
         Ok(Self { _lock: Some(Arc::new(lock)), ..Self::at(path) })
     }
 
-    /// Checks that [`create`](Self::create) may go ahead, without touching anything; gives the lock of what it
-    /// replaces.
-    fn check_free(path: &Path, overwrite: bool) -> Result<Option<Lock>, InputError> {
+    /// Checks that [`create`](Self::create) may go ahead, without touching anything.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn check_free(path: &Path, overwrite: bool) -> Result<(), InputError> {
+        Self::lock_replaced(path, overwrite).map(drop)
+    }
+
+    /// Checks that a run can be made at `path`; gives the lock of what it replaces.
+    fn lock_replaced(path: &Path, overwrite: bool) -> Result<Option<Lock>, InputError> {
         let place = path.display();
         match fs::symlink_metadata(path) {
             Err(_) => Ok(None),

@@ -28,6 +28,7 @@ mod watch;
 pub use dropout::Dropout;
 pub use evaluate::{Evaluation, evaluate, questions};
 pub use optimizer::Memory;
+pub use progress::View;
 pub use schedule::learning_rate;
 pub use seeds::{run_path, seeds_text, train_seeds};
 pub use step::{Gradient, Update, Updater};

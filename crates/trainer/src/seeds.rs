@@ -12,7 +12,7 @@ use headlight_run::{
     Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Spread, Summary, write_atomically,
 };
 
-use crate::{Training, command_line::Failure, inspect::report_after_training};
+use crate::{Training, View, command_line::Failure, inspect::report_after_training};
 
 /// One seed's run, after it has ended.
 struct Ended {
@@ -42,7 +42,8 @@ pub fn train_seeds(
 ) -> Result<SeedsSummary, Failure> {
     let prepare = |seed| {
         let config = Config { seed, ..config.clone() };
-        Ok((seed, Training::prepare(config.clone(), device)?, config))
+        let training = Training::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
+        Ok((seed, training, config))
     };
     let trainings: Vec<_> = seeds.iter().map(prepare).collect::<Result<_, _>>().map_err(Failure::Input)?;
     let make =

@@ -16,7 +16,7 @@ use crate::{
     Dropout, Stopped,
     evaluate::{Evaluation, evaluate, questions},
     model,
-    progress::Progress,
+    progress::{Progress, View},
     screen::State,
     step::Update,
     tasks::{self, Question, Sequence, Task, Use},
@@ -39,7 +39,7 @@ pub struct Training {
     model: Decoder,
     floor: Option<f64>,
     bayes: Option<f64>,
-    on_screen: bool,
+    view: View,
 }
 
 /// The measurements at one step.
@@ -84,22 +84,23 @@ impl Training {
             trained_on,
             watched,
             model,
-            on_screen: false,
+            view: View::default(),
         })
     }
 
-    /// Shows the run on the whole terminal while it trains.
+    /// Shows the run this way while it trains.
     #[must_use]
-    pub fn on_screen(self) -> Self {
-        Self { on_screen: true, ..self }
+    pub fn shown(self, view: View) -> Self {
+        Self { view, ..self }
     }
 
     fn progress(&self) -> Progress {
         let steps = self.config.train.steps;
-        if self.on_screen {
-            return Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor));
+        match &self.view {
+            View::Bar => Progress::new(steps),
+            View::Lines(name) => Progress::lines(steps, name),
+            View::Screen => Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor)),
         }
-        Progress::new(steps)
     }
 
     /// What was decided, line by line.

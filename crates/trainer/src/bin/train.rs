@@ -8,10 +8,10 @@ use std::{
 use clap::Parser;
 use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
-    Training,
+    Training, View,
     command_line::{self, Failure, print},
     inspect::{Inspection, breakdown_text, loss_text, report_after_training},
-    interrupt, seeds_text, train_seeds,
+    interrupt, run_path, seeds_text, train_seeds,
 };
 
 #[global_allocator]
@@ -23,6 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
 #[derive(Parser)]
 #[command(version)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 struct Arguments {
     /// The configuration, for example configs/induction.toml
     #[arg(required_unless_present_any = ["schema", "reference"])]
@@ -71,6 +72,10 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     if let Some(seeds) = &arguments.seeds {
+        if !arguments.resume {
+            let free = |seed| RunDirectory::check_free(&run_path(&out, seed), arguments.overwrite);
+            seeds.iter().try_for_each(free).map_err(Failure::Input)?;
+        }
         interrupt::listen().map_err(Failure::Running)?;
         let open = |path: &Path, config: &Config| open_run(path, config, arguments);
         let summary = train_seeds(&config, seeds, &out, &arguments.device, open)?;
@@ -83,7 +88,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("{line}");
     }
     if arguments.screen {
-        training = training.on_screen();
+        training = training.shown(View::Screen);
     }
     interrupt::listen().map_err(Failure::Running)?;
     let summary = training.run(&directory)?;
