@@ -48,10 +48,16 @@ impl Watched {
         Self::inputs_of(SequenceKind::Probe, &task, &sequences)
     }
 
-    /// Sequences of a task.
+    /// The first sequences of a task.
     #[must_use]
     pub fn task(task: &dyn Task, sequences: &[Sequence]) -> Self {
-        Self::inputs_of(SequenceKind::Task, task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
+        Self::all(task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
+    }
+
+    /// All of these sequences of a task.
+    #[must_use]
+    pub fn all(task: &dyn Task, sequences: &[Sequence]) -> Self {
+        Self::inputs_of(SequenceKind::Task, task, sequences)
     }
 
     fn inputs_of(kind: SequenceKind, task: &dyn Task, sequences: &[Sequence]) -> Self {

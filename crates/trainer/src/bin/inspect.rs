@@ -99,6 +99,8 @@ enum What {
     Offsets,
     /// When what formed: levels of the loss, half-way steps, the loss by position
     Phases,
+    /// Which head follows each gold relation of the task, and what the model answers without it
+    Relations,
     /// What the model writes, token by token
     Generate {
         /// Token names with spaces between them [default: the first half of a sequence of the run's task]
@@ -241,6 +243,9 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
         }
         (What::Offsets, json) => {
             inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
+        }
+        (What::Relations, json) => {
+            inspection.relations().and_then(|heads| if json { to_json(&heads) } else { Ok(heads.text()) })
         }
         (What::Phases, json) => {
             inspection.phases().and_then(|phases| if json { to_json(&phases) } else { Ok(phases.text()) })

@@ -2,7 +2,7 @@
 
 mod over_training;
 mod stream;
-mod walk;
+pub(super) mod walk;
 mod weights;
 
 use std::path::{Path, PathBuf};

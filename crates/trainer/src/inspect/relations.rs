@@ -1,0 +1,159 @@
+//! `inspect RUN relations`: which head follows each gold relation, and is it needed?
+
+use std::collections::BTreeMap;
+
+use headlight_lens::{LayerPattern, ShuffledContext, all_heads, best_head, score_relations};
+use headlight_report::plain_table;
+use headlight_residual::Decoder;
+use headlight_run::{Breakdown, HeadName, InputError, RelationScore, RelationScores};
+use serde::Serialize;
+
+use super::{Inspection, ModelParts};
+use crate::{
+    evaluate::{evaluate_without, questions},
+    tasks::{self, Sequence, Task},
+    watch::{Watched, carried_patterns, patterns},
+};
+
+/// The best head of a relation, chosen on one half of the validation sequences, measured on the other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RelationHead {
+    /// The relation.
+    pub relation: String,
+    /// The head with the largest score above both nulls on the first half.
+    pub head: HeadName,
+    /// Its score there.
+    pub chosen_by: RelationScore,
+    /// On the second half, like all that follows.
+    pub score: RelationScore,
+    /// What it gives to the same places when the tokens are shuffled; none where no place is left to score.
+    pub shuffled: Option<f64>,
+    /// The score of the pattern scaled by the norm of the values.
+    pub value_weighted: f64,
+}
+
+/// What `inspect RUN relations` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RelationHeads {
+    /// Sequences in each half.
+    pub sequences: usize,
+    /// For each relation its head.
+    pub best: Vec<RelationHead>,
+    /// Right answers on the second half, untouched.
+    pub untouched: Breakdown,
+    /// The same without each head, its mean in its place.
+    pub without: BTreeMap<HeadName, Breakdown>,
+}
+
+impl Inspection {
+    /// For each gold relation of the task its best head, and the answers of the model without each head.
+    ///
+    /// # Errors
+    /// If the run has no weights, or its task no gold relations.
+    pub fn relations(&self) -> Result<RelationHeads, InputError> {
+        let ModelParts { model, .. } = self.model()?;
+        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let sequences = tasks::validation(&*task, self.config.seed);
+        let (first, second) = sequences.split_at(sequences.len() / 2);
+        let chosen_by = self.relation_scores(&model, &*task, first).plain;
+        let measured = self.relation_scores(&model, &*task, second);
+        let names: Vec<String> =
+            chosen_by.first().map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
+        if names.is_empty() {
+            let message = format!("{} has no gold relations", self.config.task.name());
+            return Err(InputError::new(self.run.path().display(), message));
+        }
+        let best = |relation: String| {
+            let head = best_head(&chosen_by, &relation)?;
+            let of = |heads: &[(HeadName, RelationScores)]| {
+                heads.iter().find(|(name, _)| *name == head)?.1.get(&relation).copied()
+            };
+            Some(RelationHead {
+                head,
+                chosen_by: of(&chosen_by)?,
+                score: of(&measured.plain)?,
+                shuffled: of(&measured.shuffled).map(|score| score.score.value),
+                value_weighted: of(&measured.value_weighted)?.score.value,
+                relation,
+            })
+        };
+        let asked = questions(&*task, second);
+        let answers = |heads: &[HeadName]| evaluate_without(&model, heads, second, &asked, &self.device).breakdown;
+        Ok(RelationHeads {
+            sequences: second.len(),
+            best: names.into_iter().filter_map(best).collect(),
+            untouched: answers(&[]),
+            without: all_heads(&model).into_iter().map(|head| (head, answers(&[head]))).collect(),
+        })
+    }
+
+    fn relation_scores(&self, model: &Decoder, task: &dyn Task, sequences: &[Sequence]) -> HeadRelations {
+        let mut heads = HeadRelations::default();
+        let watched = Watched::all(task, sequences);
+        let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
+        let (layers, dims) = carried_patterns(model, &watched.tokens, &self.device);
+        let (on_shuffled, _) = patterns(model, shuffled.contexts(), &self.device);
+        for (layer, (carried, on_shuffled)) in layers.iter().zip(&on_shuffled).enumerate() {
+            let named = |scores: Vec<RelationScores>| {
+                scores.into_iter().enumerate().map(move |(head, scores)| (HeadName { layer, head }, scores))
+            };
+            let score = |weights| named(score_relations(LayerPattern::new(dims, weights), &watched.relations));
+            heads.plain.extend(score(&carried.weights));
+            heads.value_weighted.extend(score(&carried.weighted));
+            heads.shuffled.extend(named(shuffled.relation_scores(LayerPattern::new(dims, on_shuffled))));
+        }
+        heads
+    }
+}
+
+/// Every head's scores against the gold relations.
+#[derive(Default)]
+struct HeadRelations {
+    plain: Vec<(HeadName, RelationScores)>,
+    value_weighted: Vec<(HeadName, RelationScores)>,
+    shuffled: Vec<(HeadName, RelationScores)>,
+}
+
+impl RelationHeads {
+    /// As text.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let number = |value: f64| format!("{value:.2}");
+        let best = self.best.iter().map(|best| {
+            let RelationScore { score, distance_null, rows } = best.score;
+            let shuffled = best.shuffled.map_or_else(|| "–".to_owned(), number);
+            let interval = format!("{:.2}±{:.2}", score.value, (score.high - score.low) / 2.0);
+            let nulls = [number(score.null), number(distance_null), shuffled, number(best.value_weighted)];
+            let chosen_by = number(best.chosen_by.score.value);
+            [vec![best.relation.clone(), best.head.to_string(), chosen_by, interval, rows.to_string()], nulls.to_vec()]
+                .concat()
+        });
+        let heads: Vec<&HeadName> = self.without.keys().collect();
+        let answers = self.untouched.iter().map(|(kind, untouched)| {
+            let without = heads.iter().map(|head| {
+                self.without[head]
+                    .get(kind)
+                    .map_or_else(|| "–".to_owned(), |answers| format!("{:.3}", answers.accuracy))
+            });
+            [kind.clone(), untouched.count.to_string(), format!("{:.3}", untouched.accuracy)]
+                .into_iter()
+                .chain(without)
+                .collect()
+        });
+        let columns = ["right answers".to_owned(), "of".to_owned(), "untouched".to_owned()];
+        let columns: Vec<String> = columns.into_iter().chain(heads.iter().map(ToString::to_string)).collect();
+        format!(
+            "For each relation the head with the largest weight above both nulls on one half of the validation sequences,\n\
+             and its weight on the other half ({} sequences), where all nulls are counted:\n\n{}\n\n\
+             uniform: even attention; distance: the same head at the same distances to words that are no source; shuffled:\n\
+             the same head at the same places when the tokens are shuffled; values: weights scaled by the norms of the values.\n\n\
+             Right answers on the other half without each head alone, its mean in its place:\n\n{}",
+            self.sequences,
+            plain_table(
+                &["relation", "head", "chosen by", "weight", "pairs", "uniform", "distance", "shuffled", "values"],
+                best
+            ),
+            plain_table(&columns, answers)
+        )
+    }
+}
