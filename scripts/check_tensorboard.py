@@ -19,6 +19,7 @@ METRICS = {
     "accuracy": "accuracy/validation",
     "training_accuracy": "accuracy/training",
     "exact": "accuracy/whole sequences",
+    "in_context": "in-context score",
     "learning_rate": "update/learning rate",
     "gradient_norm": "update/gradient norm",
 }

@@ -61,7 +61,8 @@ impl<'a> ShuffledContext<'a> {
         &self.contexts
     }
 
-    /// Duplicate token and induction, for each head of a layer, over the queries that have lost all their matches.
+    /// Duplicate token and induction, for each head of a layer, over the queries that have lost all their matches; the
+    /// null of each is what uniform attention scores on these. Where tokens are few, they are the early ones.
     ///
     /// # Panics
     /// If the pattern is not that of [`contexts`](Self::contexts).

@@ -45,6 +45,13 @@ export function weightLegend(unit = "attention weight", masks = true) {
     element("span", {}, "0"),
     element("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})`, "aria-hidden": "true" }),
     element("span", {}, `1 ${unit}`),
-    masks ? element("span", { class: "masked" }, element("span", { class: "hatched", "aria-hidden": "true" }), "masked: may not attend") : null,
+    masks
+      ? element(
+          "span",
+          { class: "masked" },
+          element("span", { class: "hatched", "aria-hidden": "true" }),
+          "masked: may not attend",
+        )
+      : null,
   );
 }

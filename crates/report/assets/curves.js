@@ -23,10 +23,19 @@ export function curves(plot, onStep = null) {
     scale = scales(plot, steps, width);
     const svg = svgElement("svg", { width, height: HEIGHT, role: "img", "aria-label": plot.name });
     cursorLine = svgElement("line", { class: "cursor", y1: PLOT.top, y2: HEIGHT - PLOT.bottom, visibility: "hidden" });
-    svg.append(...axes(plot, scale, width), ...grounds(plot, scale, width), ...drawnLines(plot, scale), ...marks(plot, scale), cursorLine);
+    svg.append(
+      ...axes(plot, scale, width),
+      ...grounds(plot, scale, width),
+      ...drawnLines(plot, scale),
+      ...marks(plot, scale),
+      cursorLine,
+    );
     const nearest = (event) => {
       const x = event.clientX - svg.getBoundingClientRect().left;
-      return steps.reduce((best, step) => (Math.abs(scale.x(step) - x) < Math.abs(scale.x(best) - x) ? step : best), steps[0]);
+      return steps.reduce(
+        (best, step) => (Math.abs(scale.x(step) - x) < Math.abs(scale.x(best) - x) ? step : best),
+        steps[0],
+      );
     };
     svg.addEventListener("pointermove", (event) => tell(nearest(event)));
     svg.addEventListener("pointerleave", () => tell(at));
@@ -53,7 +62,10 @@ export function curves(plot, onStep = null) {
     tell(step);
   }
 
-  return { node: element("figure", { class: "curves" }, element("figcaption", {}, plot.name), place, key(plot), readout), cursor };
+  return {
+    node: element("figure", { class: "curves" }, element("figcaption", {}, plot.name), place, key(plot), readout),
+    cursor,
+  };
 }
 
 const lineClass = (line, index) => `line line-${(line.colour ?? index) % COLOURS}`;
@@ -77,16 +89,25 @@ function ticks(low, high, count) {
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
   const digits = Math.max(0, -Math.floor(Math.log10(step)));
   const first = Math.ceil(low / step - 1e-9);
-  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) => Number(((first + i) * step).toFixed(digits)));
+  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) =>
+    Number(((first + i) * step).toFixed(digits)),
+  );
 }
 
 function axes({ y }, scale, width) {
   const text = (attributes, content) => svgElement("text", { class: "tick", ...attributes }, content);
   const level = (value) => [
-    svgElement("line", { class: "rule", x1: PLOT.left, x2: width - PLOT.right, y1: scale.y(value), y2: scale.y(value) }),
+    svgElement("line", {
+      class: "rule",
+      x1: PLOT.left,
+      x2: width - PLOT.right,
+      y1: scale.y(value),
+      y2: scale.y(value),
+    }),
     text({ x: PLOT.left - 6, y: scale.y(value) + 4, "text-anchor": "end" }, String(value)),
   ];
-  const step = (value) => text({ x: scale.x(value), y: HEIGHT - PLOT.bottom + 16, "text-anchor": "middle" }, String(value));
+  const step = (value) =>
+    text({ x: scale.x(value), y: HEIGHT - PLOT.bottom + 16, "text-anchor": "middle" }, String(value));
   const middle = (PLOT.left + width - PLOT.right) / 2;
   return [
     ...ticks(y.low, y.high, 5).flatMap(level),
@@ -99,9 +120,20 @@ function axes({ y }, scale, width) {
 function grounds({ bands = [], levels = [] }, scale, width) {
   const across = { x: PLOT.left, width: Math.max(width - PLOT.left - PLOT.right, 0) };
   const band = ({ low, high }) =>
-    svgElement("rect", { class: "null-band", ...across, y: scale.y(high), height: Math.max(scale.y(low) - scale.y(high), 1) });
+    svgElement("rect", {
+      class: "null-band",
+      ...across,
+      y: scale.y(high),
+      height: Math.max(scale.y(low) - scale.y(high), 1),
+    });
   const level = ({ value }) =>
-    svgElement("line", { class: "level", x1: across.x, x2: across.x + across.width, y1: scale.y(value), y2: scale.y(value) });
+    svgElement("line", {
+      class: "level",
+      x1: across.x,
+      x2: across.x + across.width,
+      y1: scale.y(value),
+      y2: scale.y(value),
+    });
   return [...bands.map(band), ...levels.map(level)];
 }
 
@@ -121,14 +153,19 @@ function marks({ marks: happened = [] }, scale) {
   return happened.flatMap(({ step, name }) => {
     const x = scale.x(step);
     return [
-      svgElement("line", { class: "event", x1: x, x2: x, y1: PLOT.top, y2: HEIGHT - PLOT.bottom }, svgElement("title", {}, name)),
+      svgElement(
+        "line",
+        { class: "event", x1: x, x2: x, y1: PLOT.top, y2: HEIGHT - PLOT.bottom },
+        svgElement("title", {}, name),
+      ),
       svgElement("path", { class: "event", d: `M${x - 4} ${PLOT.top - 8} h8 l-4 8 z` }, svgElement("title", {}, name)),
     ];
   });
 }
 
 function key({ lines, bands = [], levels = [], marks: happened = [] }) {
-  const item = (className, text) => element("li", {}, element("span", { class: `swatch ${className}`, "aria-hidden": "true" }), text);
+  const item = (className, text) =>
+    element("li", {}, element("span", { class: `swatch ${className}`, "aria-hidden": "true" }), text);
   return element(
     "ul",
     { class: "key" },

@@ -13,7 +13,8 @@ export function svgElement(name, attributes = {}, ...children) {
 function filled(node, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(key, value === true ? "" : value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(key, value === true ? "" : value);
   }
   node.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return node;
@@ -78,7 +79,11 @@ export function drawnForWidth(node, draw) {
 /** A group of choices of which one holds: buttons that say whether they are pressed. */
 export function choice(name, options, chosen, onChoose) {
   const buttons = options.map(({ value, text, title }) =>
-    element("button", { type: "button", "aria-pressed": String(value === chosen), title, onclick: () => choose(value) }, text),
+    element(
+      "button",
+      { type: "button", "aria-pressed": String(value === chosen), title, onclick: () => choose(value) },
+      text,
+    ),
   );
   const node = element("div", { class: "choice", role: "group", "aria-label": name }, buttons);
   function choose(value) {

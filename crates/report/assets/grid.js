@@ -1,5 +1,5 @@
 // A grid of coloured cells on one canvas: quick enough for 512 × 512, reachable by mouse, finger and keyboard.
-import { css, inkOn, themeColour } from "./colour.js";
+import { inkOn, themeColour } from "./colour.js";
 import { drawnForWidth, element, fixed, short } from "./elements.js";
 
 /** Labels are as high as their cells, within these. */
@@ -109,12 +109,9 @@ export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
 
   return {
     node,
-    canvas,
     /** Draws anew: what `view` says has changed. */
     draw,
     pick,
-    /** The place that is locked. */
-    picked: () => picked,
     /** Marks rows and columns without asking anybody. */
     highlight(rows, columns = []) {
       highlight = { rows, columns };
@@ -132,9 +129,14 @@ function layoutFor(shown, width) {
   const room = (width - left - 1) / columns;
   const cell = Math.min(room, shown.largestCell ?? LARGEST_CELL);
   const cellWidth = Math.min(room, shown.widestCell ?? cell);
-  const cellHeight = shown.cellHeight ?? (rowLabels ? Math.max(cell, Math.min(LABEL_HEIGHTS[1], (cell * columns) / rows)) : cell);
+  const cellHeight =
+    shown.cellHeight ?? (rowLabels ? Math.max(cell, Math.min(LABEL_HEIGHTS[1], (cell * columns) / rows)) : cell);
   return {
-    shown, left, top, cellWidth, cellHeight,
+    shown,
+    left,
+    top,
+    cellWidth,
+    cellHeight,
     width: Math.ceil(left + columns * cellWidth + 1),
     height: Math.ceil(top + rows * cellHeight + 1),
   };
@@ -152,7 +154,9 @@ function paintGrid(context, layout, image, { pointed, picked, highlight }) {
   context.strokeRect(left + 0.5, top + 0.5, wide - 1, high - 1);
   if (shown.number && cellWidth >= 30) paintNumbers(context, layout);
 
-  const rows = new Set([pointed?.row, picked?.row, ...highlight.rows].filter((row) => row !== null && row !== undefined));
+  const rows = new Set(
+    [pointed?.row, picked?.row, ...highlight.rows].filter((row) => row !== null && row !== undefined),
+  );
   const columns = new Set(
     [pointed?.column, picked?.column, ...highlight.columns].filter((column) => column !== null && column !== undefined),
   );

@@ -44,6 +44,9 @@ export function heatmap(pattern, { onPick = () => {} } = {}) {
 
   function show(next) {
     shown = next;
+    const beyond = (at) => at !== null && at >= next.tokens.length;
+    if (picked && (beyond(picked.row) || beyond(picked.column))) cells.pick(null);
+    pointed = null;
     cells.draw();
     tell();
   }
@@ -53,8 +56,6 @@ export function heatmap(pattern, { onPick = () => {} } = {}) {
     node: element("div", { class: "heatmap" }, cells.node, weightLegend(), readout, strip),
     show,
     lock: cells.pick,
-    readout,
-    canvas: cells.canvas,
   };
 }
 
@@ -80,7 +81,9 @@ function describe({ tokens, weight, attends }, place) {
   const of = (at) => (query === null ? weight(at, key) : weight(query, at));
   const most = others.sort((a, b) => of(b) - of(a)).slice(0, 3);
   const listed = most.map((at) => `${name(query === null ? "query" : "key", at)} ${fixed(of(at), 3)}`).join(", ");
-  return query === null ? `${name("key", key)} is looked at most by ${listed}` : `${name("query", query)} looks most at ${listed}`;
+  return query === null
+    ? `${name("key", key)} is looked at most by ${listed}`
+    : `${name("query", query)} looks most at ${listed}`;
 }
 
 /** The tokens in a line, shaded by what the query looks at, or by how much each looks at the key. */
@@ -88,7 +91,11 @@ function paintStrip(strip, { tokens, weight, attends }, place, onChoose) {
   if (strip.childElementCount !== tokens.length || strip.tokens !== tokens) {
     strip.tokens = tokens;
     const token = (text, at) =>
-      element("button", { type: "button", title: `token ${at}`, tabindex: "-1", onclick: () => onChoose(at) }, short(text));
+      element(
+        "button",
+        { type: "button", title: `token ${at}`, tabindex: "-1", onclick: () => onChoose(at) },
+        short(text),
+      );
     strip.replaceChildren(...tokens.map(token));
   }
   const of = (at) => {

@@ -17,7 +17,11 @@ export function table(rows, columns, values) {
 
 /** The same numbers with rows for columns. */
 export function transposed({ rows, columns, at }) {
-  return table(columns, rows, Float32Array.from({ length: rows * columns }, (_, i) => at(i % rows, Math.floor(i / rows))));
+  return table(
+    columns,
+    rows,
+    Float32Array.from({ length: rows * columns }, (_, i) => at(i % rows, Math.floor(i / rows))),
+  );
 }
 
 /**
@@ -25,8 +29,14 @@ export function transposed({ rows, columns, at }) {
  * shows?(row, column): false for a cell that is masked}`; `onPick` hears `{row, column}` of the cell that was clicked.
  * `highlight(rows, columns)` marks some, `pick(row, column)` chooses one.
  */
-export function matrix({ name, table: numbers, rowLabels, columnLabels, weights = false, shows = () => true }, onPick = () => {}) {
-  const largest = numbers.values.reduce((most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most), 0);
+export function matrix(
+  { name, table: numbers, rowLabels, columnLabels, weights = false, shows = () => true },
+  onPick = () => {},
+) {
+  const largest = numbers.values.reduce(
+    (most, value) => (Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most),
+    0,
+  );
   const readout = element("span", { class: "readout", "aria-live": "polite" });
   const fits = numbers.columns <= 8;
   const cells = grid({
@@ -59,12 +69,26 @@ export function matrix({ name, table: numbers, rowLabels, columnLabels, weights 
     const value = shows(row, column) ? fixed(numbers.at(row, column), 4) : "masked";
     return `[${title(rowLabels, row)}, ${title(columnLabels, column)}] ${value}`;
   };
-  const caption = element("figcaption", {}, element("b", {}, name), ` ${numbers.rows} × ${numbers.columns}`, weights ? ". " : `, full colour at ±${fixed(largest, 2)}. `, readout);
+  const caption = element(
+    "figcaption",
+    {},
+    element("b", {}, name),
+    ` ${numbers.rows} × ${numbers.columns}`,
+    weights ? ". " : `, full colour at ±${fixed(largest, 2)}. `,
+    readout,
+  );
   return {
     // As wide as its columns, beside others; no narrower than it can be told apart.
-    node: element("figure", { class: "matrix", style: `flex: ${numbers.columns + 2} 1 0; min-width: min(100%, ${3 * numbers.columns + 48}px)` }, caption, cells.node),
+    node: element(
+      "figure",
+      {
+        class: "matrix",
+        style: `flex: ${numbers.columns + 2} 1 0; min-width: min(100%, ${3 * numbers.columns + 48}px)`,
+      },
+      caption,
+      cells.node,
+    ),
     highlight: cells.highlight,
     pick: cells.pick,
-    canvas: cells.canvas,
   };
 }

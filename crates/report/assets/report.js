@@ -11,7 +11,7 @@ const { steps } = pageData;
 
 /** What is on show; sections hear of a change through the lists. */
 const state = {
-  head: bestHead(),
+  head: bestHead,
   step: steps.at(-1) ?? patternSteps.at(-1) ?? 0,
   sequence: 0,
   onHead: [],
@@ -27,9 +27,15 @@ function change(name, value, listeners) {
   for (const listener of listeners) listener();
 }
 
-const links = [["run", "the run"], ["training", "over training"], ["head", "one head"], ["stream", "residual stream"], ["walk", "the walk"]];
+const links = [
+  ["training", "over training"],
+  ["head", "one head"],
+  ["walk", "the walk"],
+  ["stream", "residual stream"],
+  ["run", "the run"],
+];
 const sections = [
-  findingSection(state),
+  findingSection(),
   steps.length ? trainingSection(state) : null,
   headSection(state),
   walkSection(state),
@@ -37,7 +43,15 @@ const sections = [
   runSection(),
 ].filter(Boolean);
 const there = links.filter(([id]) => sections.some((section) => section.id === id));
-sections.splice(1, 0, element("nav", { "aria-label": "Parts of this page" }, there.map(([id, text]) => element("a", { href: `#${id}` }, text))));
+sections.splice(
+  1,
+  0,
+  element(
+    "nav",
+    { "aria-label": "Parts of this page" },
+    there.map(([id, text]) => element("a", { href: `#${id}` }, text)),
+  ),
+);
 document.getElementById("page").append(...sections);
 state.toStep(state.step);
 state.choose(state.head);

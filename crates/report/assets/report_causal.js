@@ -1,9 +1,13 @@
 // What heads are used as: what is lost without them, and who has to read what they wrote.
 import { curves } from "./curves.js";
+import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed, interval } from "./elements.js";
 import { headName, layerOf } from "./report_data.js";
 
-const isHead = (name) => ({ heads }) => heads.length === 1 && heads[0] === name;
+const isHead =
+  (name) =>
+  ({ heads }) =>
+    heads.length === 1 && heads[0] === name;
 
 /** Ablation and path tests of one head at the end of training, as bars, and over training as a curve. */
 export function usedAs(head) {
@@ -12,23 +16,36 @@ export function usedAs(head) {
   const name = headName(head);
   const alone = row.uses.find(isHead(name));
   const sets = row.uses.filter((uses) => uses.name !== "layer" && uses.heads.length > 1 && uses.heads.includes(name));
-  const before = row.uses.find((uses) => uses.name === "layer" && Number(uses.heads[0].slice(1).split("H")[0]) === layerOf(head) - 1);
+  const before = row.uses.find(
+    (uses) => uses.name === "layer" && Number(uses.heads[0].slice(1).split("H")[0]) === layerOf(head) - 1,
+  );
   const without = [
     ["nothing switched off", row.untouched],
     alone?.ablated && [`${name} switched off`, alone.ablated],
-    ...sets.filter(({ ablated }) => ablated).flatMap((set) => [
-      [`all ${set.name} heads off: ${set.heads.join(" ")}`, set.ablated],
-      ...pageData.controls.filter(({ role }) => role === set.name).map((control) => [`instead, drawn at random: ${control.heads.join(" ")}`, control.left]),
-    ]),
+    ...sets
+      .filter(({ ablated }) => ablated)
+      .flatMap((set) => [
+        [`all ${set.name} heads off: ${set.heads.join(" ")}`, set.ablated],
+        ...pageData.controls
+          .filter(({ role }) => role === set.name)
+          .map((control) => [`instead, drawn at random: ${control.heads.join(" ")}`, control.left]),
+      ]),
   ].filter(Boolean);
-  const through = (uses, who) => ["queries", "keys", "values", "logits"].filter((reader) => uses?.through?.[reader]).map((reader) => [`${who} hidden from ${readerName(reader)}`, uses.through[reader]]);
+  const through = (uses, who) =>
+    ["queries", "keys", "values", "logits"]
+      .filter((reader) => uses?.through?.[reader])
+      .map((reader) => [`${who} hidden from ${readerName(reader)}`, uses.through[reader]]);
   const own = through(alone, name);
   const fed = through(before, `layer ${layerOf(head) - 1}`);
   return element(
     "div",
     {},
     element("h3", {}, "Is used as"),
-    element("p", {}, `Accuracy on ${row.sequences} sequences of the task, after step ${row.step}, when the mean of what heads write stands in its place. Looking like something is not yet being used for it; a head that costs nothing alone may be one of several that do the same.`),
+    element(
+      "p",
+      {},
+      `Accuracy on ${row.sequences} sequences of the task, after step ${row.step}, when the mean of what heads write stands in its place. Looking like something is not yet being used for it; a head that costs nothing alone may be one of several that do the same.`,
+    ),
     outcomes(without),
     own.length ? element("p", {}, `What ${name} wrote, hidden from one kind of reader only:`) : null,
     own.length ? outcomes(own) : null,
@@ -48,16 +65,25 @@ function overTraining(name, sets) {
   if (rows.length < 2) return null;
   const line = (text, leftOf) => {
     const found = rows.map((row) => [row.step, leftOf(row)]).filter(([, left]) => left);
-    return { name: text, points: found.map(([step, left]) => [step, left.accuracy]), band: found.map(([step, { low, high }]) => [step, low, high]) };
+    return {
+      name: text,
+      points: found.map(([step, left]) => [step, left.accuracy]),
+      band: found.map(([step, { low, high }]) => [step, low, high]),
+    };
   };
-  const same = ({ heads }) => ({ uses }) => uses.find((other) => other.name !== "layer" && other.heads.join() === heads.join())?.ablated;
+  const same =
+    ({ heads }) =>
+    ({ uses }) =>
+      uses.find((other) => other.name !== "layer" && other.heads.join() === heads.join())?.ablated;
   return curves({
     name: `Accuracy with and without ${name} over training`,
     y: { name: "share right", low: 0, high: 1 },
     lines: [
       line("nothing switched off", ({ untouched }) => untouched),
       line(`${name} switched off`, ({ uses }) => uses.find(isHead(name)).ablated),
-      ...sets.map((set) => line(`${set.heads.join(" ")} switched off`, same(set))).filter(({ points }) => points.length),
+      ...sets
+        .map((set) => line(`${set.heads.join(" ")} switched off`, same(set)))
+        .filter(({ points }) => points.length),
     ],
   }).node;
 }
@@ -65,18 +91,15 @@ function overTraining(name, sets) {
 /** A bar for each accuracy, its interval as a line on it. */
 function outcomes(rows) {
   const percent = (share) => `${(100 * share).toFixed(1)}%`;
-  const row = ([name, { accuracy, low, high, loss }]) =>
-    element(
-      "tr",
-      {},
-      element("th", { scope: "row", class: "text" }, name),
-      element("td", { class: "share", title: `95 % interval ${interval(low, high)}` },
-        element("span", { class: "share-bar", style: `width: ${percent(accuracy)}` }),
-        element("span", { class: "interval", style: `left: ${percent(low)}; width: ${percent(high - low)}` })),
-      element("td", {}, fixed(accuracy, 3)),
-      element("td", {}, fixed(loss, 3)),
+  const row = ([name, { accuracy, low, high, loss }]) => {
+    const bar = element(
+      "td",
+      { class: "share", title: `95 % interval ${interval(low, high)}` },
+      element("span", { class: "share-bar", style: `width: ${percent(accuracy)}` }),
+      element("span", { class: "interval", style: `left: ${percent(low)}; width: ${percent(high - low)}` }),
     );
+    return tableRow(name, [bar, fixed(accuracy, 3), fixed(loss, 3)]);
+  };
   const columns = ["", "accuracy", "", "loss, nats"];
-  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Accuracy under intervention" },
-    element("table", { class: "outcomes" }, element("thead", {}, element("tr", {}, columns.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, rows.map(row))));
+  return dataTable("Accuracy under intervention", columns, rows.map(row), { class: "outcomes" });
 }

@@ -54,7 +54,8 @@ export function patternOf(sequence, stepIndex, head, ways = {}) {
   const attends = (query, key) => key <= query && (window === null || query - key < window);
   const raw = (query, key) => (attends(query, key) ? bytesHere[start + (query * (query + 1)) / 2 + key] / 255 : 0);
   const weighted = ways.valueWeighted && hasValueNorms(sequence, stepIndex);
-  const kept = (query, key) => (ways.hideFirst && key === 0 ? 0 : raw(query, key) * (weighted ? norms[head * n + key] : 1));
+  const kept = (query, key) =>
+    ways.hideFirst && key === 0 ? 0 : raw(query, key) * (weighted ? norms[head * n + key] : 1);
   // A weighted row has no scale of its own: it always sums to what the row without values sums to.
   const factors = Float64Array.from({ length: n }, (_, query) => {
     let [before, after] = [0, 0];
@@ -65,7 +66,9 @@ export function patternOf(sequence, stepIndex, head, ways = {}) {
     if (after === 0) return 0;
     return ways.renormalise ? 1 / after : before / after;
   });
-  const shown = !(ways.hideFirst || ways.renormalise || weighted) ? raw : (query, key) => kept(query, key) * factors[query];
+  const shown = !(ways.hideFirst || ways.renormalise || weighted)
+    ? raw
+    : (query, key) => kept(query, key) * factors[query];
   return { name: `${headName(head)} at step ${steps[stepIndex]}`, tokens, weight: shown, attends };
 }
 
@@ -82,7 +85,9 @@ export function patternIndexFor(step) {
 }
 
 /** The heads whose walk is on the page: indices into the list of heads. */
-export const walkedHeads = (pageData.walk?.layers ?? []).flatMap(({ layer, heads }) => heads.map(({ head }) => layer * headsInLayer + head));
+export const walkedHeads = (pageData.walk?.layers ?? []).flatMap(({ layer, heads }) =>
+  heads.map(({ head }) => layer * headsInLayer + head),
+);
 
 /** A head's numbers, in the form in which walk_stages.js takes them. */
 export function walkSource(head) {
@@ -103,7 +108,10 @@ export function walkSource(head) {
     tokens: data.tokens,
     layer: layer.layer,
     stream,
-    streamParts: data.replaces_stream && layer.layer > 0 ? null : data.written.slice(0, before).map(([name, numbers]) => ({ name, table: wide(numbers) })),
+    streamParts:
+      data.replaces_stream && layer.layer > 0
+        ? null
+        : data.written.slice(0, before).map(([name, numbers]) => ({ name, table: wide(numbers) })),
     norm: layer.norm && {
       kind: layer.norm.kind,
       gain: floats(layer.norm.gain),
@@ -111,7 +119,9 @@ export function walkSource(head) {
       epsilon: layer.norm.epsilon,
       output: wide(layer.norm.output),
     },
-    q, k, v,
+    q,
+    k,
+    v,
     weights: { q: wQ, k: wK, v: wV, o: table(data.d_head, data.d_model, floats(own.w_o)) },
     biases: { q: bQ, k: bK, v: bV, o: layer.bias === null ? null : floats(layer.bias) },
     rotated: own.rotated && { q: narrow(own.rotated[0]), k: narrow(own.rotated[1]) },
@@ -123,7 +133,11 @@ export function walkSource(head) {
     result: wide(own.result),
     added,
     // The sum of two 32-bit floats, as the model adds them.
-    after: table(n, data.d_model, stream.values.map((x, i) => x + added.values[i])),
+    after: table(
+      n,
+      data.d_model,
+      stream.values.map((x, i) => x + added.values[i]),
+    ),
     attends: (query, key) => key <= query && (window === null || query - key < window),
     replacesStream: data.replaces_stream,
   };

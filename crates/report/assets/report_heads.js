@@ -1,7 +1,18 @@
 // One head: its pattern, what it looks like, what it is used as.
 import { choice, element, fixed, interval, toggle } from "./elements.js";
 import { heatmap } from "./heatmap.js";
-import { hasValueNorms, headName, measureOf, patternIndexFor, patternOf, patternSteps, roleOf, scoreAt, scoreSeries, sequences } from "./report_data.js";
+import {
+  hasValueNorms,
+  headName,
+  measureOf,
+  patternIndexFor,
+  patternOf,
+  patternSteps,
+  roleOf,
+  scoreAt,
+  scoreSeries,
+  sequences,
+} from "./report_data.js";
 import { usedAs } from "./report_causal.js";
 import { weightPairs } from "./report_weights.js";
 
@@ -13,33 +24,64 @@ export function headSection(state) {
   const at = () => patternIndexFor(state.step);
   const map = patternSteps.length ? heatmap(patternOf(state.sequence, at(), state.head, ways)) : null;
   const beside = element("div", {});
-  state.map = map;
 
   function paint() {
     title.textContent = `${headName(state.head)}, at step ${state.step}`;
     if (map) {
       map.show(patternOf(state.sequence, at(), state.head, ways));
-      note.textContent = ways.valueWeighted && !hasValueNorms(state.sequence, at())
-        ? "Not weighted by values: their norms are kept of the last step only."
-        : `Weights to the nearest 1/255, of step ${patternSteps[at()]}.`;
+      note.textContent =
+        ways.valueWeighted && !hasValueNorms(state.sequence, at())
+          ? "Not weighted by values: their norms are kept of the last step only."
+          : `Weights to the nearest 1/255, of step ${patternSteps[at()]}.`;
     }
     beside.replaceChildren(looksLike(state), usedAs(state.head), weightPairs(state.head) ?? "");
   }
 
-  const way = (text, name) => toggle(text, false, (on) => { ways[name] = on; paint(); });
-  const picker = element("select", { "aria-label": "Head", onchange: () => state.choose(Number(picker.value)) },
-    pageData.heads.map(([name, role], head) => element("option", { value: head, selected: head === state.head }, `${name} ${role}`)));
-  state.onHead.push(() => { picker.value = state.head; paint(); });
+  const way = (text, name) =>
+    toggle(text, false, (on) => {
+      ways[name] = on;
+      paint();
+    });
+  const picker = element(
+    "select",
+    { "aria-label": "Head", onchange: () => state.choose(Number(picker.value)) },
+    pageData.heads.map(([name, role], head) =>
+      element("option", { value: head, selected: head === state.head }, `${name} ${role}`),
+    ),
+  );
+  state.onHead.push(() => {
+    picker.value = state.head;
+    paint();
+  });
   state.onStep.push(paint);
   state.onSequence.push(paint);
   return element(
     "section",
     { id: "head" },
     element("h2", {}, "One head"),
-    element("div", { class: "controls" }, element("label", {}, "head ", picker), sequences.length ? choice("Sequence", sequences, state.sequence, state.toSequence).node : null),
+    element(
+      "div",
+      { class: "controls" },
+      element("label", {}, "head ", picker),
+      sequences.length ? choice("Sequence", sequences, state.sequence, state.toSequence).node : null,
+    ),
     title,
-    element("div", { class: "two" },
-      element("div", {}, element("div", { class: "controls" }, way("hide the first token", "hideFirst"), way("make rows sum to 1 again", "renormalise"), way("weight by value norms", "valueWeighted")), map?.node ?? element("p", {}, "No patterns are on this page."), note),
+    element(
+      "div",
+      { class: "two" },
+      element(
+        "div",
+        {},
+        element(
+          "div",
+          { class: "controls" },
+          way("hide the first token", "hideFirst"),
+          way("make rows sum to 1 again", "renormalise"),
+          way("weight by value norms", "valueWeighted"),
+        ),
+        map?.node ?? element("p", {}, "No patterns are on this page."),
+        note,
+      ),
       beside,
     ),
   );
@@ -59,25 +101,60 @@ function looksLike({ head, step }) {
     const [score, before] = [scoreAt(series, index, head), scoreAt(series, 0, head)];
     if (!score) return null;
     const [value, low, high] = score;
-    const cells = [fixed(value, 3), interval(low, high), fixed(series.null, 3), before ? fixed(before[0], 3) : "–", shuffled(series, head, isLast), fixed(series.ceiling, 0)];
+    const cells = [
+      fixed(value, 3),
+      interval(low, high),
+      fixed(series.null, 3),
+      before ? fixed(before[0], 3) : "–",
+      shuffled(series, head, isLast),
+      fixed(series.ceiling, 0),
+    ];
     const role = measureOf(series.name)?.is_role && series.on === "probe" && isLast && series.name === roleOf(head);
-    return element("tr", { class: role ? "here" : null }, element("th", { scope: "row", title: measureOf(series.name)?.formula }, series.name), cells.map((text) => element("td", {}, text)));
+    return element(
+      "tr",
+      { class: role ? "here" : null },
+      element("th", { scope: "row", title: measureOf(series.name)?.formula }, series.name),
+      cells.map((text) => element("td", {}, text)),
+    );
   };
   const columns = ["value", "95 % interval", "uniform", "step 0", "shuffled", "ceiling"];
   const group = (on, text) => {
-    const rows = scoreSeries.filter((series) => series.on === on).map(row).filter(Boolean);
+    const rows = scoreSeries
+      .filter((series) => series.on === on)
+      .map(row)
+      .filter(Boolean);
     const header = [text, ...columns].map((name) => element("th", { scope: "col" }, name));
     return rows.length ? [element("thead", {}, element("tr", {}, header)), element("tbody", {}, rows)] : null;
   };
   const role = roleOf(head);
-  const meaning = role === "mixed" ? "no score is half of the way from evenly spread attention to its ceiling" : `it ${measureOf(role)?.does}`;
+  const meaning =
+    role === "mixed"
+      ? "no score is half of the way from evenly spread attention to its ceiling"
+      : `it ${measureOf(role)?.does}`;
   return element(
     "div",
     {},
     element("h3", {}, "Looks like"),
     element("p", {}, isLast ? `${role[0].toUpperCase()}${role.slice(1)}: ${meaning}.` : `At the end: ${role}.`),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" }, element("table", { class: "dense" }, group("probe", "on the probe"), group("task", `on the task, ${pageData.run.task}`))),
-    element("details", {}, element("summary", {}, "How the scores are computed"),
-      element("dl", {}, pageData.measures.flatMap(({ name, formula }) => [element("dt", {}, name), element("dd", {}, formula)]))),
+    element(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" },
+      element(
+        "table",
+        { class: "dense" },
+        group("probe", "on the probe"),
+        group("task", `on the task, ${pageData.run.task}`),
+      ),
+    ),
+    element(
+      "details",
+      {},
+      element("summary", {}, "How the scores are computed"),
+      element(
+        "dl",
+        {},
+        pageData.measures.flatMap(({ name, formula }) => [element("dt", {}, name), element("dd", {}, formula)]),
+      ),
+    ),
   );
 }

@@ -6,23 +6,32 @@ import { headName, measureOf, patternOf, patternSteps, roleOf, scoreAt, scoreSer
 import { themeButton } from "./theme.js";
 
 /** The sentences that the report begins with, beside the head they speak of. */
-export function findingSection(state) {
+export function findingSection() {
   const { run, finding, metrics, events } = pageData;
   const header = element(
     "header",
     {},
-    element("div", {}, element("h1", {}, `${run.name}: what its heads learned`), element("p", { class: "soft" }, `${run.task}. ${run.model}. Seed ${run.seed}.`)),
+    element(
+      "div",
+      {},
+      element("h1", {}, `${run.name}: what its heads learned`),
+      element("p", { class: "soft" }, `${run.task}. ${run.model}. Seed ${run.seed}.`),
+    ),
     themeButton(),
   );
   const [first, ...more] = finding.map((sentence, i) => element("p", { class: i === 0 ? "finding" : null }, sentence));
-  const best = bestHead();
+  const best = bestHead;
   const series = seriesOf("probe", roleOf(best));
   const role = roleOf(best);
   const words = element("div", {}, more);
   const picture = element("div", { class: "two" }, words);
   if (series && metrics.length) {
-    const points = pageData.steps.map((step, at) => [step, scoreAt(series, at, best)?.[0]]).filter(([, value]) => value !== undefined);
-    const band = pageData.steps.map((step, at) => [step, ...(scoreAt(series, at, best) ?? []).slice(1)]).filter((row) => row.length === 3);
+    const points = pageData.steps
+      .map((step, at) => [step, scoreAt(series, at, best)?.[0]])
+      .filter(([, value]) => value !== undefined);
+    const band = pageData.steps
+      .map((step, at) => [step, ...(scoreAt(series, at, best) ?? []).slice(1)])
+      .filter((row) => row.length === 3);
     const plot = curves({
       name: `${headName(best)}'s ${role} score, and the model's accuracy`,
       y: { name: "shares", low: 0, high: 1 },
@@ -31,29 +40,36 @@ export function findingSection(state) {
         { name: "accuracy", points: metrics.map(({ step, accuracy }) => [step, accuracy]) },
       ],
       levels: [{ name: `${role} score of evenly spread attention`, value: series.null }],
-      marks: events.filter(({ head, event }) => head === headName(best) && event === "role_emerged").map(({ step, head }) => ({ step, name: `${head} looks like ${role}` })),
+      marks: events
+        .filter(({ head, event }) => head === headName(best) && event === "role_emerged")
+        .map(({ step, head }) => ({ step, name: `${head} looks like ${role}` })),
     });
     words.append(plot.node, element("p", { class: "hint" }, `${role} score: ${measureOf(role)?.formula}`));
   }
   if (patternSteps.length) {
     const pattern = patternOf(0, patternSteps.length - 1, best);
     const map = heatmap({ ...pattern, name: `${pattern.name}, on a probe sequence` });
-    picture.append(element("figure", {}, element("figcaption", {}, `${headName(best)} at step ${patternSteps.at(-1)} on a probe sequence: a block of random tokens that comes again. Rows are queries, columns are keys.`), map.node));
-    state.finding = map;
+    picture.append(
+      element(
+        "figure",
+        {},
+        element(
+          "figcaption",
+          {},
+          `${headName(best)} at step ${patternSteps.at(-1)} on a probe sequence: a block of random tokens that comes again. Rows are queries, columns are keys.`,
+        ),
+        map.node,
+      ),
+    );
   }
   return element("section", {}, header, first, picture, leftOut());
 }
 
-/** The head that the finding speaks of: of the role named first there, the one with the largest score at the end. */
-export function bestHead() {
-  const role = ["induction", "duplicate token", "previous token", "current token", "first token"].find((name) => pageData.heads.some(([, other]) => other === name));
-  const series = seriesOf("probe", role);
-  const last = pageData.steps.length - 1;
-  const all = [...pageData.heads.keys()];
-  if (!series) return 0;
-  const value = (head) => (roleOf(head) === role ? (scoreAt(series, last, head)?.[0] ?? 0) : -1);
-  return all.reduce((best, head) => (value(head) > value(best) ? head : best), 0);
-}
+/** The head that the finding speaks of, or the first. */
+export const bestHead = Math.max(
+  pageData.heads.findIndex(([name]) => name === pageData.headline),
+  0,
+);
 
 function leftOut() {
   const { left_out: missing } = pageData;
@@ -66,15 +82,26 @@ export function runSection() {
   const facts = [
     ["task", run.task],
     ["model", run.model],
-    ["trained", `${run.steps} steps in ${fixed(run.seconds, 1)} s, ${Math.round(run.tokens_per_second).toLocaleString("en")} tokens/s, on ${run.device}`],
+    [
+      "trained",
+      `${run.steps} steps in ${fixed(run.seconds, 1)} s, ${Math.round(run.tokens_per_second).toLocaleString("en")} tokens/s, on ${run.device}`,
+    ],
     ["seed", run.seed],
     ["version", run.version],
-    ["loss", `${fixed(run.loss, 4)} nats on scored positions (best possible: ${run.floor === null ? "unknown" : `${fixed(run.floor, 4)} nats`})`],
+    [
+      "loss",
+      `${fixed(run.loss, 4)} nats on scored positions (best possible: ${run.floor === null ? "unknown" : `${fixed(run.floor, 4)} nats`})`,
+    ],
     ["accuracy", `${fixed(run.accuracy, 4)} on scored positions (guessing: ${fixed(run.chance, 4)})`],
     ...Object.entries(run.breakdown).map(([kind, { accuracy, count }]) => [kind, `${fixed(accuracy, 4)} of ${count}`]),
   ];
   const marks = firstOfRole(events);
-  const line = (name, value) => ({ name, points: metrics.filter((row) => value(row) !== null && value(row) !== undefined).map((row) => [row.step, value(row)]) });
+  const line = (name, value) => ({
+    name,
+    points: metrics
+      .filter((row) => value(row) !== null && value(row) !== undefined)
+      .map((row) => [row.step, value(row)]),
+  });
   const losses = metrics.flatMap(({ loss, validation }) => [loss, validation]).filter((loss) => loss !== null);
   const loss = curves({
     name: "Loss",
@@ -86,7 +113,9 @@ export function runSection() {
   const accuracy = curves({
     name: "Accuracy",
     y: { name: "share right", low: 0, high: 1 },
-    lines: [line("validation", (row) => row.accuracy), line("training set", (row) => row.training_accuracy)].filter(({ points }) => points.length),
+    lines: [line("validation", (row) => row.accuracy), line("training set", (row) => row.training_accuracy)].filter(
+      ({ points }) => points.length,
+    ),
     levels: [{ name: "guessing", value: run.chance }],
     marks,
   });
@@ -94,9 +123,28 @@ export function runSection() {
     "section",
     { id: "run" },
     element("h2", {}, "The run"),
-    element("div", { class: "scroll" }, element("table", {}, element("tbody", {}, facts.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "text" }, String(value))))))),
+    element(
+      "div",
+      { class: "scroll" },
+      element(
+        "table",
+        {},
+        element(
+          "tbody",
+          {},
+          facts.map(([name, value]) =>
+            element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "text" }, String(value))),
+          ),
+        ),
+      ),
+    ),
     metrics.length ? element("div", { class: "two" }, loss.node, accuracy.node) : null,
-    element("details", {}, element("summary", {}, "config.toml, every default filled in"), element("pre", {}, run.config)),
+    element(
+      "details",
+      {},
+      element("summary", {}, "config.toml, every default filled in"),
+      element("pre", {}, run.config),
+    ),
   );
 }
 

@@ -1,9 +1,22 @@
 // The heads over training: one slider for scores and patterns.
 import { curves } from "./curves.js";
+import { dataTable, tableRow } from "./data_table.js";
 import { choice, element, fixed } from "./elements.js";
 import { thumbnail } from "./heatmap.js";
-import { headName, headsInLayer, measureOf, patternIndexFor, patternOf, patternSteps, roleOf, scoreAt, scoreSeries, seriesOf } from "./report_data.js";
+import {
+  headName,
+  headsInLayer,
+  measureOf,
+  patternIndexFor,
+  patternOf,
+  patternSteps,
+  roleOf,
+  scoreAt,
+  scoreSeries,
+  seriesOf,
+} from "./report_data.js";
 import { scoreNames } from "./report_run.js";
+import { seedsTable } from "./report_seeds.js";
 
 const MILLISECONDS_A_STEP = 350;
 /** More lines than this are a tangle. */
@@ -13,8 +26,19 @@ const MOST_LINES = 16;
 export function trainingSection(state) {
   const { steps, events, heads } = pageData;
   const output = element("output", {});
-  const slider = element("input", { type: "range", min: 0, max: steps.length - 1, step: 1, value: steps.length - 1, "aria-label": "Logged step", oninput: () => state.toStep(steps[Number(slider.value)]) });
-  const small = element("div", { class: "head-grid", style: `grid-template-columns: repeat(${headsInLayer}, minmax(4.6rem, 10rem))` });
+  const slider = element("input", {
+    type: "range",
+    min: 0,
+    max: steps.length - 1,
+    step: 1,
+    value: steps.length - 1,
+    "aria-label": "Logged step",
+    oninput: () => state.toStep(steps[Number(slider.value)]),
+  });
+  const small = element("div", {
+    class: "head-grid",
+    style: `grid-template-columns: repeat(${headsInLayer}, minmax(4.6rem, 10rem))`,
+  });
   const place = element("div", {});
   const shown = { on: "probe", name: roleOf(state.head) === "mixed" ? "induction" : roleOf(state.head) };
   let plot = null;
@@ -30,21 +54,40 @@ export function trainingSection(state) {
     plot = curves(
       {
         name: `${series.name} on ${series.on === "probe" ? "the probe" : "the task"}`,
-        y: { name: series.name, low: 0, high: Math.max(series.ceiling, ...listed.map((head) => scoreAt(series, steps.length - 1, head)?.[0] ?? 0)) },
+        y: {
+          name: series.name,
+          low: 0,
+          high: Math.max(series.ceiling, ...listed.map((head) => scoreAt(series, steps.length - 1, head)?.[0] ?? 0)),
+        },
         lines: listed.map((head) => ({
           name: headName(head),
-          points: steps.map((step, at) => [step, scoreAt(series, at, head)?.[0]]).filter(([, value]) => value !== undefined),
-          band: steps.map((step, at) => [step, ...(scoreAt(series, at, head) ?? []).slice(1)]).filter((row) => row.length === 3),
+          points: steps
+            .map((step, at) => [step, scoreAt(series, at, head)?.[0]])
+            .filter(([, value]) => value !== undefined),
+          band: steps
+            .map((step, at) => [step, ...(scoreAt(series, at, head) ?? []).slice(1)])
+            .filter((row) => row.length === 3),
         })),
-        levels: [{ name: "evenly spread attention", value: series.null }, { name: "ceiling", value: series.ceiling }],
+        levels: [
+          { name: "evenly spread attention", value: series.null },
+          { name: "ceiling", value: series.ceiling },
+        ],
         bands: [untrained(series)],
-        marks: events.filter(({ role, event }) => role === series.name && event === "role_emerged").map(({ step, head }) => ({ step, name: `${head} emerged` })),
+        marks: events
+          .filter(({ role, event }) => role === series.name && event === "role_emerged")
+          .map(({ step, head }) => ({ step, name: `${head} emerged` })),
       },
       state.toStep,
     );
     const { formula, does } = measureOf(series.name) ?? {};
-    const more = heads.length > MOST_LINES ? ` The first ${MOST_LINES} of ${heads.length} heads are drawn; the table of heads has all.` : "";
-    place.replaceChildren(plot.node, element("p", { class: "hint" }, `${series.name}: ${formula}. A head with a high score ${does}.${more}`));
+    const more =
+      heads.length > MOST_LINES
+        ? ` The first ${MOST_LINES} of ${heads.length} heads are drawn; the table of heads has all.`
+        : "";
+    place.replaceChildren(
+      plot.node,
+      element("p", { class: "hint" }, `${series.name}: ${formula}. A head with a high score ${does}.${more}`),
+    );
     plot.cursor(state.step);
   }
 
@@ -59,8 +102,15 @@ export function trainingSection(state) {
         const text = score ? `${shown.name} ${fixed(score[0], 2)}` : "";
         return element(
           "button",
-          { type: "button", "aria-pressed": String(head === state.head), title: `Show ${headName(head)}`, onclick: () => state.choose(head) },
-          element("b", {}, headName(head)), element("small", {}, text), thumbnail(patternOf(state.sequence, at, head)),
+          {
+            type: "button",
+            "aria-pressed": String(head === state.head),
+            title: `Show ${headName(head)}`,
+            onclick: () => state.choose(head),
+          },
+          element("b", {}, headName(head)),
+          element("small", {}, text),
+          thumbnail(patternOf(state.sequence, at, head)),
         );
       }),
     );
@@ -78,7 +128,10 @@ export function trainingSection(state) {
   state.onHead.push(paintSmall);
 
   const names = scoreNames.map((name) => ({ value: name, text: name }));
-  const kinds = [...new Set(scoreSeries.map(({ on }) => on))].map((on) => ({ value: on, text: on === "probe" ? "probe" : `task ${pageData.run.task}` }));
+  const kinds = [...new Set(scoreSeries.map(({ on }) => on))].map((on) => ({
+    value: on,
+    text: on === "probe" ? "probe" : `task ${pageData.run.task}`,
+  }));
   const again = () => {
     paintCurves();
     paintSmall();
@@ -88,21 +141,36 @@ export function trainingSection(state) {
     "section",
     { id: "training" },
     element("h2", {}, "The heads over training"),
-    element("p", {}, "Scores are read on the probe: random tokens, then the same block again, of random length and start, so that no position gives the answer away. The same scores on the run's own task stand beside it: a task can make a head look like what it is not."),
-    choice("Score", names, shown.name, (name) => { shown.name = name; again(); }).node,
-    choice("Sequences", kinds, shown.on, (on) => { shown.on = on; again(); }).node,
+    element(
+      "p",
+      {},
+      "Scores are read on the probe: random tokens, then the same block again, of random length and start, so that no position gives the answer away. The same scores on the run's own task stand beside it: a task can make a head look like what it is not.",
+    ),
+    choice("Score", names, shown.name, (name) => {
+      shown.name = name;
+      again();
+    }).node,
+    choice("Sequences", kinds, shown.on, (on) => {
+      shown.on = on;
+      again();
+    }).node,
     place,
     element("div", { class: "slider" }, playButton(state), slider, output),
     element("p", { class: "hint" }, `Every head's pattern at this step, a row a layer; a click shows it below.`),
     small,
     emergence(),
+    seedsTable(),
   );
 }
 
 /** What all heads scored before training, from the lowest end of an interval to the highest. */
 function untrained(series) {
   const found = [...pageData.heads.keys()].map((head) => scoreAt(series, 0, head)).filter(Boolean);
-  return { name: "untrained heads", low: Math.min(...found.map(([, low]) => low)), high: Math.max(...found.map(([, , high]) => high)) };
+  return {
+    name: "untrained heads",
+    low: Math.min(...found.map(([, low]) => low)),
+    high: Math.max(...found.map(([, , high]) => high)),
+  };
 }
 
 /** Runs through the steps; not offered to readers who want no motion. */
@@ -114,7 +182,11 @@ function playButton(state) {
     timer = null;
     button.textContent = "play";
   };
-  const button = element("button", { type: "button", class: "moves", onclick: () => (timer ? stop() : play()) }, "play");
+  const button = element(
+    "button",
+    { type: "button", class: "moves", onclick: () => (timer ? stop() : play()) },
+    "play",
+  );
   function play() {
     button.textContent = "stop";
     let at = steps.indexOf(state.step);
@@ -132,11 +204,9 @@ function playButton(state) {
 function emergence() {
   const { events } = pageData;
   if (!events.length) return element("p", {}, "No head took on a role.");
-  const row = ({ step, head, event, role, value }) =>
-    element("tr", {}, element("td", {}, String(step)), element("td", {}, head), element("td", { class: "text" }, `${event === "role_lost" ? "no longer looks" : "looks"} like ${role}`), element("td", {}, fixed(value, 3)));
-  return element(
-    "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Emergence" },
-    element("table", {}, element("thead", {}, element("tr", {}, ["step", "head", "what happened", "score"].map((text) => element("th", { scope: "col", class: "text" }, text)))), element("tbody", {}, events.map(row))),
-  );
+  const row = ({ step, head, event, role, value }) => {
+    const what = `${event === "role_lost" ? "no longer looks" : "looks"} like ${role}`;
+    return tableRow(`step ${step}`, [head, what, fixed(value, 3)]);
+  };
+  return dataTable("Emergence", ["when", "head", "what happened", "score"], events.map(row));
 }

@@ -8,19 +8,27 @@ export function walkSection(state) {
   const first = walkedHeads.includes(state.head) ? state.head : walkedHeads[0];
   const source = walkSource(first);
   const walker = walk(source, lastRepeated(source.tokens));
-  const picker = element("select", { "aria-label": "Head to walk through", onchange: () => state.choose(Number(picker.value)) },
-    walkedHeads.map((head) => element("option", { value: head, selected: head === first }, `${headName(head)} ${roleOf(head)}`)));
+  const picker = element(
+    "select",
+    { "aria-label": "Head to walk through", onchange: () => state.choose(Number(picker.value)) },
+    walkedHeads.map((head) =>
+      element("option", { value: head, selected: head === first }, `${headName(head)} ${roleOf(head)}`),
+    ),
+  );
   state.onHead.push(() => {
     if (!walkedHeads.includes(state.head)) return;
     picker.value = state.head;
     walker.show(walkSource(state.head));
   });
-  state.walker = walker;
   return element(
     "section",
     { id: "walk" },
     element("h2", {}, "The walk: one head, step by step"),
-    element("p", {}, "The model's own numbers after training, on one probe sequence. A click on a cell shows the row times the column that made it; a click on a token marks its row in every matrix."),
+    element(
+      "p",
+      {},
+      "The model's own numbers after training, on one probe sequence. A click on a cell shows the row times the column that made it; a click on a token marks its row in every matrix.",
+    ),
     element("label", {}, "head ", picker),
     walker.node,
   );

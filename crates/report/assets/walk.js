@@ -37,12 +37,29 @@ export function walk(source, token = source.tokens.length - 1) {
     paintTokens();
     const last = state.stages.length - 1;
     const step = (text, by) =>
-      element("button", { type: "button", class: "step", disabled: state.at + by < 0 || state.at + by > last, onclick: () => go(state.at + by) }, text);
+      element(
+        "button",
+        {
+          type: "button",
+          class: "step",
+          disabled: state.at + by < 0 || state.at + by > last,
+          onclick: () => go(state.at + by),
+        },
+        text,
+      );
     const explained = element("div", { class: "explained" });
     drawn = stage.parts.map((part) => (typeof part === "string" ? null : drawPart(part, explained)));
-    const equation = stage.parts.map((part, i) => drawn[i]?.node ?? element("span", { class: "sign", "aria-hidden": "true" }, part));
+    const equation = stage.parts.map(
+      (part, i) => drawn[i]?.node ?? element("span", { class: "sign", "aria-hidden": "true" }, part),
+    );
     body.replaceChildren(
-      element("div", { class: "stage-title" }, step("← back", -1), element("h4", {}, `${state.at + 1} of ${last + 1}: ${stage.title}`), step("next →", 1)),
+      element(
+        "div",
+        { class: "stage-title" },
+        step("← back", -1),
+        element("h4", {}, `${state.at + 1} of ${last + 1}: ${stage.title}`),
+        step("next →", 1),
+      ),
       element("p", {}, stage.says),
       element("div", { class: "stage-body" }, element("div", { class: "equation-row" }, equation), explained),
     );
@@ -52,7 +69,11 @@ export function walk(source, token = source.tokens.length - 1) {
 
   function paintTokens() {
     const button = (text, at) =>
-      element("button", { type: "button", "aria-pressed": String(at === state.row), title: `token ${at}`, onclick: () => choose(at) }, short(text));
+      element(
+        "button",
+        { type: "button", "aria-pressed": String(at === state.row), title: `token ${at}`, onclick: () => choose(at) },
+        short(text),
+      );
     strip.replaceChildren(...state.source.tokens.map(button));
   }
 
@@ -98,12 +119,7 @@ export function walk(source, token = source.tokens.length - 1) {
     });
   }
 
-  node.append(
-    element("p", { class: "hint" }, "Query token:"),
-    strip,
-    tabs,
-    body,
-  );
+  node.append(element("p", { class: "hint" }, "Query token:"), strip, tabs, body);
   paint();
   return { node, show, choose, go: (id) => go(state.stages.findIndex((stage) => stage.id === id)) };
 }
@@ -112,7 +128,10 @@ export function walk(source, token = source.tokens.length - 1) {
 function mostTelling(stage, row) {
   const result = stage.parts.find((part) => part.role === "result");
   const size = (column) => (result.shows && !result.shows(row, column) ? -1 : Math.abs(result.table.at(row, column)));
-  return Array.from({ length: result.table.columns }, (_, column) => column).reduce((best, column) => (size(column) > size(best) ? column : best), 0);
+  return Array.from({ length: result.table.columns }, (_, column) => column).reduce(
+    (best, column) => (size(column) > size(best) ? column : best),
+    0,
+  );
 }
 
 /** Scrolls a list of terms to the one that matters most. */

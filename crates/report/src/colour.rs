@@ -6,11 +6,12 @@ pub(crate) const COLOURS: [[u8; 3]; 6] =
     [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
 
 /// Lines, told apart with any colour vision (Okabe & Ito 2008).
-pub(crate) const LINE_COLOURS: [[u8; 3]; 6] =
+pub const LINE_COLOURS: [[u8; 3]; 6] =
     [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [230, 159, 0]];
 
 /// The colour of a weight between 0 and 1.
-pub(crate) fn colour(weight: f32) -> [u8; 3] {
+#[must_use]
+pub fn colour(weight: f32) -> [u8; 3] {
     let at = weight.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f32;
     let below = (at as usize).min(COLOURS.len() - 2);
     let part = at - below as f32;

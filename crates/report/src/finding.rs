@@ -1,5 +1,7 @@
 //! What came out of a run, in sentences made from its numbers.
 
+use std::fmt::Write as _;
+
 use headlight_run::{EventRow, HeadName, HeadsUse, SequenceKind, UsesRow};
 
 use crate::{Control, ReportData, ScoreSeries};
@@ -10,8 +12,7 @@ const ORDER: [&str; 5] = ["induction", "duplicate token", "previous token", "cur
 /// When which head formed, that it is one, and what it is used as. Each sentence holds only what was measured.
 #[must_use]
 pub fn finding(data: &ReportData) -> Vec<String> {
-    let role = ORDER.into_iter().find(|role| data.heads.iter().any(|(_, looks_like)| looks_like == role));
-    let Some(role) = role else {
+    let Some((role, heads)) = subject(data) else {
         return vec![format!(
             "After {} steps no head looks like one of the roles that are measured here: {}. Accuracy is {:.3} (guessing {:.3}).",
             data.run.steps,
@@ -20,12 +21,25 @@ pub fn finding(data: &ReportData) -> Vec<String> {
             data.run.chance
         )];
     };
-    let heads: Vec<HeadName> =
-        data.heads.iter().filter(|(_, looks_like)| looks_like == role).map(|(head, _)| *head).collect();
-    [formed(data, role, &heads), looks_like(data, role, &heads), used_as(data, role, &heads), path(data, &heads)]
-        .into_iter()
-        .flatten()
-        .collect()
+    let sentences =
+        [formed(data, role, &heads), looks_like(data, role, &heads), used_as(data, role, &heads), path(data, &heads)];
+    sentences.into_iter().flatten().collect()
+}
+
+/// The head to show first: of those that the finding speaks of, the one with the largest score.
+#[must_use]
+pub fn headline(data: &ReportData) -> Option<HeadName> {
+    let (role, heads) = subject(data)?;
+    best(data, role, &heads).map(|(_, head, ..)| head).or_else(|| heads.first().copied())
+}
+
+/// The role that the finding speaks of, and the heads that have it.
+fn subject(data: &ReportData) -> Option<(&'static str, Vec<HeadName>)> {
+    ORDER.into_iter().find_map(|role| {
+        let heads: Vec<HeadName> =
+            data.heads.iter().filter(|(_, looks_like)| looks_like == role).map(|(head, _)| *head).collect();
+        (!heads.is_empty()).then_some((role, heads))
+    })
 }
 
 /// When the heads took on the role they have at the end.
@@ -44,11 +58,12 @@ fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
     let heads = if early.len() == 1 { "head" } else { "heads" };
     let mut sentence = format!("Between steps {before} and {first} the {role} {heads} {} formed", names(&early));
     if let Some(&(last, _)) = late.last() {
-        sentence += &format!("; by step {last} {} did too", names(&late));
+        let _ = write!(sentence, "; by step {last} {} did too", names(&late));
     }
     let accuracy = |step| data.metrics.iter().find(|row| row.step == step).map(|row| row.accuracy);
     if let (Some(then), Some(end)) = (accuracy(before), accuracy(data.run.steps)) {
-        sentence += &format!(
+        let _ = write!(
+            sentence,
             ". Accuracy was {then:.3} at step {before} and is {end:.3} at the end, step {} (guessing: {:.3})",
             data.run.steps, data.run.chance
         );
@@ -58,19 +73,23 @@ fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
 
 /// The best head's score against its ceiling and its nulls.
 fn looks_like(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
-    let series = data.scores.iter().find(|series| series.on == SequenceKind::Probe && series.name == role)?;
-    let (last, first) = (data.steps.len().checked_sub(1)?, 0);
-    let at = |step: usize, head: &HeadName| score(data, series, step, head);
-    let scored = heads.iter().filter_map(|head| Some((head, at(last, head)?)));
-    let (best, [value, low, high]) = scored.max_by(|(_, a), (_, b)| a[0].total_cmp(&b[0]))?;
-    let [before, ..] = at(first, best)?;
+    let (series, best, [value, low, high]) = best(data, role, heads)?;
+    let [before, ..] = score(data, series, 0, &best)?;
     let does = data.measures.iter().find(|measure| measure.name == role).map_or("", |measure| &measure.does);
     Some(format!(
-        "It looks like one: {best} {does}, with {value:.2} of its attention (95 % interval {low:.2} to {high:.2}; the most is \
-         {ceiling:.0}). Evenly spread attention would give {null:.2}, the untrained head gave {before:.2}.",
+        "It looks like one: {best} {does}, with {value:.2} of its attention (95 % interval {low:.2} to {high:.2}; the most \
+         is {ceiling:.0}). Evenly spread attention would give {null:.2}, the untrained head gave {before:.2}.",
         ceiling = series.ceiling,
         null = series.null,
     ))
+}
+
+/// The head with the largest score of a role at the end, with it.
+fn best<'a>(data: &'a ReportData, role: &str, heads: &[HeadName]) -> Option<(&'a ScoreSeries, HeadName, [f32; 3])> {
+    let series = data.scores.iter().find(|series| series.on == SequenceKind::Probe && series.name == role)?;
+    let last = data.steps.len().checked_sub(1)?;
+    let scored = heads.iter().filter_map(|head| Some((series, *head, score(data, series, last, head)?)));
+    scored.max_by(|(.., a), (.., b)| a[0].total_cmp(&b[0]))
 }
 
 /// Value, low and high of a head at the `step`-th step.
@@ -94,7 +113,8 @@ fn used_as(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> 
     let controls = data.controls.iter().filter(|control| control.role == role);
     match controls.min_by(|a, b| a.left.accuracy.total_cmp(&b.left.accuracy)) {
         Some(Control { heads, left, .. }) => {
-            sentence += &format!(
+            let _ = write!(
+                sentence,
                 "; as many other heads drawn at random leave {:.3} at worst (without {})",
                 left.accuracy,
                 list(heads.iter().map(ToString::to_string))

@@ -23,9 +23,10 @@ mod terminal_table;
 mod walk_data;
 
 pub use base64_numbers::{Bytes, Floats};
+pub use colour::{LINE_COLOURS, colour};
 pub use csv::csv;
 pub use curves::curves_svg;
-pub use finding::finding;
+pub use finding::{finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
 pub use learn_page::{
     Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening, ValueSize,

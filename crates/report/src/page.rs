@@ -1,5 +1,7 @@
 //! One HTML file that needs nothing else: styles, scripts and data are in it.
 
+use std::fmt::Write as _;
+
 use headlight_run::InputError;
 use serde::Serialize;
 
@@ -14,12 +16,13 @@ macro_rules! module {
 pub(crate) use module;
 
 /// Modules that any page may use, each after those it imports.
-const COMPONENTS: [(&str, &str); 10] = [
+const COMPONENTS: [(&str, &str); 11] = [
     module!("elements.js"),
     module!("colour.js"),
     module!("theme.js"),
     module!("grid.js"),
     module!("heatmap.js"),
+    module!("data_table.js"),
     module!("dot_product.js"),
     module!("matrix.js"),
     module!("curves.js"),
@@ -86,23 +89,27 @@ const pageData = JSON.parse(document.getElementById("data").textContent);
     }
 }
 
-/// A module as a part of one script, in a scope of its own. An import stands on one line, as does the head of whatever is
-/// exported; nothing is renamed on the way.
+/// A module as a part of one script, in a scope of its own. The head of whatever is exported stands on one line; nothing
+/// is renamed on the way.
 fn script_of(name: &str, text: &str) -> String {
     let mut script = String::from("{\n");
     let mut exported = Vec::new();
-    for line in text.lines() {
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let mut line = line.to_owned();
+        while line.starts_with("import ") && !line.contains(" from ") {
+            line.extend(lines.next());
+        }
         let imported = line.strip_prefix("import ").and_then(|rest| rest.split_once(" from "));
         if let Some((names, from)) = imported {
             let from = from.trim_end_matches(';').replace("./", "");
-            script += &format!("const {names} = modules[{from}];\n");
+            let _ = writeln!(script, "const {names} = modules[{from}];");
             continue;
         }
         let rest = line.strip_prefix("export ");
         // `function draw(…`, `const legend = …`
-        let export = rest.and_then(|rest| rest.split([' ', '(']).nth(1));
-        exported.extend(export);
-        script += rest.unwrap_or(line);
+        exported.extend(rest.and_then(|rest| rest.split([' ', '(']).nth(1)).map(str::to_owned));
+        script += rest.unwrap_or(&line);
         script += "\n";
     }
     script + &format!("modules[{name:?}] = {{ {} }};\n}}\n", exported.join(", "))
@@ -133,7 +140,7 @@ pub fn escaped_html(text: &str) -> String {
             '>' => html.push_str("&gt;"),
             '"' => html.push_str("&quot;"),
             '\'' => html.push_str("&#39;"),
-            c if c.is_control() || turns(c) => html.push_str(&format!("⟨U+{:04X}⟩", c as u32)),
+            c if c.is_control() || turns(c) => html.extend(format!("⟨U+{:04X}⟩", c as u32).chars()),
             c => html.push(c),
         }
         html
@@ -162,9 +169,8 @@ mod tests {
 
     #[test]
     fn a_module_keeps_its_own_scope() {
-        let text =
-            "import { element, fixed } from \"./elements.js\";\nexport function draw(a) {}\nexport const b = 1;\n";
-        let script = "{\nconst { element, fixed } = modules[\"elements.js\"];\nfunction draw(a) {}\nconst b = 1;\n\
+        let text = "import {\n  element,\n} from \"./elements.js\";\nexport function draw(a) {}\nexport const b = 1;\n";
+        let script = "{\nconst {  element,} = modules[\"elements.js\"];\nfunction draw(a) {}\nconst b = 1;\n\
                       modules[\"own.js\"] = { draw, b };\n}\n";
         assert_eq!(script_of("own.js", text), script);
     }
@@ -172,10 +178,10 @@ mod tests {
     #[test]
     fn every_import_is_there_before_it_is_used() {
         let mut known = Vec::new();
-        for (name, text) in COMPONENTS {
-            let imports = text.lines().filter_map(|line| line.strip_prefix("import ")?.split("\"./").nth(1));
+        for (name, text) in COMPONENTS.into_iter().chain(crate::report_page::MODULES) {
+            let imports = text.split(" from \"./").skip(1).filter_map(|rest| rest.split('"').next());
             for import in imports {
-                assert!(known.contains(&import.trim_end_matches("\";")), "{name} imports {import}");
+                assert!(known.contains(&import), "{name} imports {import}");
             }
             known.push(name);
         }

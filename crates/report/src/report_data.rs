@@ -1,6 +1,6 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
-use headlight_run::{Breakdown, EventRow, HeadName, Left, MetricsRow, Scores, SequenceKind, UsesRow};
+use headlight_run::{Breakdown, EventRow, HeadName, Left, MetricsRow, Scores, SeedsSummary, SequenceKind, UsesRow};
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Floats, WalkData};
@@ -10,6 +10,8 @@ use crate::{Bytes, Floats, WalkData};
 pub struct ReportData {
     /// What came out, in sentences; the page begins with them.
     pub finding: Vec<String>,
+    /// The head that they speak of first.
+    pub headline: Option<HeadName>,
     /// The run.
     pub run: RunFacts,
     /// What was measured while training.
@@ -34,6 +36,8 @@ pub struct ReportData {
     pub controls: Vec<Control>,
     /// `[head]`: what its weights say of tokens.
     pub circuits: Vec<HeadPairs>,
+    /// What runs that differ in the seed alone have in common, where this is one of several.
+    pub seeds: Option<SeedsSummary>,
     /// The residual stream.
     pub stream: Option<StreamData>,
     /// One sequence's numbers on their way through every head.

@@ -1,16 +1,17 @@
 //! `report.html`: the whole run as one page.
 
-use headlight_run::{InputError, SequenceKind};
+use headlight_run::{HeadName, InputError, SequenceKind};
 
-use crate::{Page, ReportData, escaped_html, finding, page::module};
+use crate::{Page, ReportData, ScoreSeries, escaped_html, finding, headline, page::module};
 
 /// The largest page that is written.
 const MOST_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-const MODULES: [(&str, &str); 9] = [
+pub(crate) const MODULES: [(&str, &str); 10] = [
     module!("report_data.js"),
     module!("report_run.js"),
+    module!("report_seeds.js"),
     module!("report_training.js"),
     module!("report_causal.js"),
     module!("report_weights.js"),
@@ -42,7 +43,7 @@ const LEAST_NEEDED: [Part; 7] = [
 /// # Errors
 /// If it is too large even without all that can be left out.
 pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
-    data.finding = finding(&data);
+    (data.finding, data.headline) = (finding(&data), headline(&data));
     let mut html = html(&data)?;
     for (name, leave_out) in LEAST_NEEDED {
         if html.len() <= MOST_BYTES {
@@ -66,38 +67,44 @@ fn html(data: &ReportData) -> Result<String, InputError> {
 
 /// The report for readers without JavaScript: what came out, and the heads at the end.
 fn tables(data: &ReportData) -> String {
-    let mut html = format!("<h1>{}</h1>\n", escaped_html(&data.run.name));
-    for sentence in &data.finding {
-        html += &format!("<p>{}</p>\n", escaped_html(sentence));
-    }
-    html += "<p>The pictures of this page need JavaScript; here are the heads at the end, on the probe.</p>\n<table>\n<tr>\
-             <th>head</th><th>looks like</th>";
-    let on_probe = || data.scores.iter().filter(|series| series.on == SequenceKind::Probe);
-    for series in on_probe() {
-        html += &format!("<th>{}</th>", escaped_html(&series.name));
-    }
-    html += "<th>accuracy without it</th></tr>\n";
-    for (index, (head, role)) in data.heads.iter().enumerate() {
-        html += &format!("<tr><td>{head}</td><td>{}</td>", escaped_html(role));
-        for series in on_probe() {
-            let last = 3 * ((data.steps.len() - 1) * data.heads.len() + index);
-            html += &series
-                .values
-                .0
-                .get(last)
-                .map_or_else(|| "<td>–</td>".to_owned(), |value| format!("<td>{value:.3}</td>"));
-        }
+    let paragraph = |text: &str| format!("<p>{}</p>\n", escaped_html(text));
+    let left_out = |what: &String| paragraph(&format!("Left out: {what}."));
+    format!(
+        "<h1>{}</h1>\n{}<p>The pictures of this page need JavaScript; here are the heads at the end, on the probe.</p>\n\
+         <div class=\"scroll\"><table>\n{}</table></div>\n{}",
+        escaped_html(&data.run.name),
+        data.finding.iter().map(|sentence| paragraph(sentence)).collect::<String>(),
+        heads_rows(data),
+        data.left_out.iter().map(left_out).collect::<String>(),
+    )
+}
+
+/// A row for each head, and what uniform attention scores.
+fn heads_rows(data: &ReportData) -> String {
+    let row = |tag: &str, cells: &[String]| {
+        let cell = |text: &String| format!("<{tag}>{}</{tag}>", escaped_html(text));
+        format!("<tr>{}</tr>\n", cells.iter().map(cell).collect::<String>())
+    };
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
+    let on_probe: Vec<_> = data.scores.iter().filter(|series| series.on == SequenceKind::Probe).collect();
+    let names = on_probe.iter().map(|series| series.name.clone());
+    let header =
+        ["head", "looks like"].map(str::to_owned).into_iter().chain(names).chain(["accuracy without it".to_owned()]);
+    let of_head = |(index, (head, role)): (usize, &(HeadName, String))| {
+        let last = data.steps.len().checked_sub(1).map(|last| 3 * (last * data.heads.len() + index));
+        let value = |series: &&ScoreSeries| number(last.and_then(|at| series.values.0.get(at)).map(|x| f64::from(*x)));
         let alone = data.uses.last().and_then(|row| row.uses.iter().find(|uses| uses.heads == [*head])?.ablated);
-        html += &alone.map_or_else(|| "<td>–</td>".to_owned(), |left| format!("<td>{:.3}</td>", left.accuracy));
-        html += "</tr>\n";
-    }
-    html += "<tr><td>uniform attention</td><td></td>";
-    for series in on_probe() {
-        html += &format!("<td>{:.3}</td>", series.null);
-    }
-    html += "<td></td></tr>\n</table>\n";
-    for left_out in &data.left_out {
-        html += &format!("<p>Left out: {}.</p>\n", escaped_html(left_out));
-    }
-    html
+        let first = [head.to_string(), role.clone()];
+        let cells =
+            first.into_iter().chain(on_probe.iter().map(value)).chain([number(alone.map(|left| left.accuracy))]);
+        row("td", &cells.collect::<Vec<_>>())
+    };
+    let nulls = on_probe.iter().map(|series| number(Some(series.null)));
+    let uniform = ["uniform attention".to_owned(), String::new()].into_iter().chain(nulls);
+    [
+        row("th", &header.collect::<Vec<_>>()),
+        data.heads.iter().enumerate().map(of_head).collect(),
+        row("td", &uniform.collect::<Vec<_>>()),
+    ]
+    .concat()
 }

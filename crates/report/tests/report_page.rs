@@ -53,6 +53,7 @@ fn data() -> ReportData {
     };
     ReportData {
         finding: Vec::new(),
+        headline: None,
         run: RunFacts {
             name: "run".to_owned(),
             task: "repeat".to_owned(),
@@ -108,6 +109,7 @@ fn data() -> ReportData {
         }],
         controls: vec![Control { role: "induction".to_owned(), heads: vec![head("L0H0")], left: left(0.3) }],
         circuits: vec![HeadPairs { qk: Vec::new(), ov: Vec::new() }; 2],
+        seeds: None,
         stream: None,
         walk: None,
         left_out: Vec::new(),
@@ -158,7 +160,7 @@ fn without_a_role_nothing_is_claimed() {
 fn the_page_holds_the_data_as_it_is() {
     let mut data = data();
     let html = report_page(data.clone()).unwrap();
-    data.finding = finding(&data);
+    (data.finding, data.headline) = (finding(&data), Some(head("L1H0")));
     assert_eq!(data_of(&html), data);
     for hostile in &HOSTILE[..2] {
         assert!(!html.contains(hostile), "{hostile} stands in the page as markup");

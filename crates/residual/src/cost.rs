@@ -73,6 +73,12 @@ impl DecoderConfig {
         costs.into_iter().filter(|cost| cost.parameters > 0 || cost.flops_per_token > 0.0).collect()
     }
 
+    /// All parameters; a tied unembedding counts once.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        self.costs().iter().map(|cost| cost.parameters).sum()
+    }
+
     /// How many keys a token of a full context sees on average.
     #[must_use]
     pub fn mean_keys(&self) -> f64 {

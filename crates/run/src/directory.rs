@@ -11,8 +11,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, Summary, TimingRow, UsesRow,
-    tensorboard::EventFile, write_atomically,
+    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, SeedsSummary, Summary, TimingRow, UsesRow,
+    capped::read_capped, tensorboard::EventFile, vocabulary::TokenNames, write_atomically,
 };
 
 /// The largest weights file that is read.
@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// A run on disk.
 ///
 /// ```text
-/// config.toml      vocabulary.json   summary.json
+/// config.toml      vocabulary.json   summary.json     report.html
 /// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
 /// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
@@ -122,7 +122,7 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
-        self.read_json("vocabulary.json")
+        self.read_json("vocabulary.json").map(|TokenNames(names)| names)
     }
 
     /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
@@ -183,20 +183,20 @@ impl RunDirectory {
         self.read_rows("metrics.jsonl")
     }
 
-    /// All rows of `events.jsonl`; none where nothing has happened.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
-        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
-    }
-
     /// All rows of `heads.jsonl`.
     ///
     /// # Errors
     /// Names the line that cannot be read.
     pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
         self.read_rows("heads.jsonl")
+    }
+
+    /// All rows of `events.jsonl`; none where nothing has happened.
+    ///
+    /// # Errors
+    /// Names the line that cannot be read.
+    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// Writes `summary.json`.
@@ -222,6 +222,15 @@ impl RunDirectory {
     pub fn write_patterns(&self, step: usize, name: &str, patterns: &PatternFile) -> Result<(), InputError> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
         write_atomically(&directory.join(format!("{name}.safetensors")), &patterns.to_bytes()?)
+    }
+
+    /// What runs that differ in the seed alone have in common, if this is one of several.
+    ///
+    /// # Errors
+    /// If the file beside the runs cannot be read.
+    pub fn seeds(&self) -> Result<Option<SeedsSummary>, InputError> {
+        let beside = self.path.join("../seeds.json");
+        if beside.exists() { self.read_json("../seeds.json").map(Some) } else { Ok(None) }
     }
 
     /// The steps whose patterns were written, in order.
@@ -320,15 +329,6 @@ impl Weights {
             Self::Last => "last".to_owned(),
         }
     }
-}
-
-fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
-    let unreadable = |error: &std::io::Error| InputError::io(path, "read", error);
-    let size = fs::metadata(path).map_err(|error| unreadable(&error))?.len();
-    if size > most {
-        return Err(InputError::new(path.display(), format_args!("has {size} bytes, more than {most}")));
-    }
-    fs::read(path).map_err(|error| unreadable(&error))
 }
 
 fn checksum(bytes: &[u8]) -> String {

@@ -3,6 +3,7 @@
 //! This crate knows files and rows, and nothing of tensors or models.
 
 mod atomic;
+mod capped;
 mod check;
 mod config;
 mod directory;
@@ -16,8 +17,10 @@ mod seeds;
 mod task_config;
 mod tensorboard;
 mod uses;
+mod vocabulary;
 
 pub use atomic::write_atomically;
+pub use capped::read_capped;
 pub use config::{CheckpointConfig, Config, LogConfig, ScheduleKind, TrainConfig};
 pub use directory::{RunDirectory, Weights};
 pub use error::InputError;

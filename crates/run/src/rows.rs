@@ -41,7 +41,8 @@ impl FromStr for HeadName {
             let (layer, head) = text.strip_prefix('L')?.split_once('H')?;
             Some(Self { layer: layer.parse().ok()?, head: head.parse().ok()? })
         };
-        parse().ok_or_else(|| NotAHead(text.to_owned()))
+        // One spelling for each head: no L0H01, no L+0H1.
+        parse().filter(|head| head.to_string() == text).ok_or_else(|| NotAHead(text.to_owned()))
     }
 }
 

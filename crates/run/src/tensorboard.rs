@@ -47,6 +47,7 @@ impl EventFile {
             ("accuracy/validation", Some(row.accuracy)),
             ("accuracy/training", row.training_accuracy),
             ("accuracy/whole sequences", Some(row.exact)),
+            ("in-context score", row.in_context),
             ("update/learning rate", row.learning_rate),
             ("update/gradient norm", row.gradient_norm),
         ];

@@ -12,6 +12,7 @@ pub mod model;
 mod optimizer;
 mod progress;
 mod schedule;
+mod screen;
 mod seeds;
 mod step;
 pub mod tasks;

@@ -11,12 +11,24 @@ use headlight_run::{
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
 const ROTARY_BASE: f64 = 10_000.0;
 
+/// The most parameters that are made room for: far above any mini-transformer.
+const MOST_PARAMETERS: usize = 1 << 30;
+/// So many parameters are made room for before weights are read: what is wrong with a small model's is then named.
+const ALWAYS_ROOM: usize = 1 << 20;
+
 /// The decoder a configuration describes, with its initial weights.
 ///
 /// # Errors
-/// If the sizes do not fit together.
+/// If the sizes do not fit together or are too large.
 pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Decoder, InputError> {
     let decoder = decoder_config(&config.model, vocabulary);
+    let parameters = decoder.parameters();
+    if parameters > MOST_PARAMETERS {
+        return Err(InputError::new(
+            "[model]",
+            format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}"),
+        ));
+    }
     decoder.try_init(config.seed, device).map_err(|error| InputError::new("[model]", error))
 }
 
@@ -76,6 +88,12 @@ fn decoder_config(model: &ModelConfig, vocabulary: usize) -> DecoderConfig {
 pub fn load(run: &RunDirectory, config: &Config, which: Weights, device: &Device) -> Result<Decoder, InputError> {
     let vocabulary = run.vocabulary()?.len();
     let bytes = run.weights(which)?;
+    // Room is made for what the weights can fill, not for whatever the configuration says.
+    let parameters = decoder_config(&config.model, vocabulary).parameters();
+    if parameters > (bytes.len() / size_of::<f32>()).max(ALWAYS_ROOM) {
+        let message = format!("its model has {parameters} parameters, its weights have {} bytes", bytes.len());
+        return Err(InputError::new(run.path().display(), message));
+    }
     weights_from_bytes(build(config, vocabulary, device)?, &bytes)
         .map_err(|error| InputError::new(run.path().display(), error))
 }
@@ -83,8 +101,7 @@ pub fn load(run: &RunDirectory, config: &Config, which: Weights, device: &Device
 /// What the model is made of and what that costs, line by line.
 #[must_use]
 pub fn describe(model: &DecoderConfig) -> Vec<String> {
-    let costs = model.costs();
-    let parameters: usize = costs.iter().map(|cost| cost.parameters).sum();
+    let (costs, parameters) = (model.costs(), model.parameters());
     let flops: f64 = costs.iter().map(|cost| cost.flops_per_token).sum();
     let (n_heads, d_head) = (model.n_heads, model.d_head());
     let line = |part: &str, parameters: usize, flops: f64| format!("  {part:22}{parameters:>12} {flops:>16.0}");

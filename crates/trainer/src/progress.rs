@@ -1,55 +1,108 @@
 //! What a person sees while training, on standard error.
 
-use std::io::IsTerminal;
+use std::{cell::RefCell, io::IsTerminal};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-/// A bar in a terminal, plain lines elsewhere.
+use crate::{
+    evaluate::Evaluation,
+    screen::{News, Screen, State},
+    watch::Observation,
+};
+
+/// A bar in a terminal, plain lines elsewhere; on request the whole terminal.
 pub struct Progress {
-    bar: Option<ProgressBar>,
+    /// Hidden where plain lines are printed; it knows the time that is left.
+    bar: ProgressBar,
     steps: usize,
+    screen: RefCell<Option<Screen>>,
 }
 
 impl Progress {
     /// For a run of `steps` updates.
     #[must_use]
     pub fn new(steps: usize) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = if std::io::stderr().is_terminal() {
             let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {eta} left")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(steps as u64).with_style(style)
-        });
-        Self { bar, steps }
+        } else {
+            Self::hidden_bar(steps)
+        };
+        Self { bar, steps, screen: RefCell::new(None) }
+    }
+
+    /// [`new`](Self::new), but on the whole terminal until it is closed there. Without a terminal, plain lines.
+    #[must_use]
+    pub fn on_screen(steps: usize, state: State) -> Self {
+        match Screen::open(state) {
+            Ok(screen) => Self { bar: Self::hidden_bar(steps), steps, screen: RefCell::new(Some(screen)) },
+            Err(error) => {
+                eprintln!("{error}; going on without it");
+                Self::new(steps)
+            }
+        }
+    }
+
+    fn hidden_bar(steps: usize) -> ProgressBar {
+        let bar = ProgressBar::hidden();
+        bar.set_length(steps as u64);
+        bar
     }
 
     /// An update is done.
     pub fn step(&self, step: usize) {
-        if let Some(bar) = &self.bar {
-            bar.set_position(step as u64);
-        }
+        self.bar.set_position(step as u64);
+        self.tell(|| News::Step(step, self.bar.eta()));
     }
 
-    /// New measurements.
-    pub fn measured(&self, step: usize, loss: f64, accuracy: f64, tokens_per_second: f64) {
+    /// New measurements, and what the heads do on the probe.
+    pub fn measured(
+        &self,
+        step: usize,
+        loss: f64,
+        evaluation: &Evaluation,
+        probe: &Observation,
+        tokens_per_second: f64,
+    ) {
+        self.bar.set_position(step as u64);
+        let accuracy = evaluation.accuracy;
         let text = format!("loss {loss:.4}  accuracy {accuracy:.3}  {:.0}k tokens/s", tokens_per_second / 1e3);
-        match &self.bar {
-            Some(bar) => bar.set_message(text),
-            None => eprintln!("step {step}/{}  {text}", self.steps),
+        if self.tell(|| News::Measured { step, loss, text: text.clone(), probe: Box::new(probe.clone()) }) {
+            return;
+        }
+        if self.bar.is_hidden() {
+            eprintln!("step {step}/{}  {text}  {:#} left", self.steps, HumanDuration(self.bar.eta()));
+        } else {
+            self.bar.set_message(text);
         }
     }
 
     /// A line that stays.
     pub fn say(&self, line: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(line),
-            None => eprintln!("{line}"),
+        if self.tell(|| News::Line(line.to_owned())) {
+            return;
+        }
+        if self.bar.is_hidden() {
+            eprintln!("{line}");
+        } else {
+            self.bar.println(line);
         }
     }
 
-    /// Takes the bar away.
+    /// Takes the bar or the screen away.
     pub fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+        self.bar.finish_and_clear();
+        self.screen.take();
+    }
+
+    /// Whether there is a screen to tell; one that was closed there is given up.
+    fn tell(&self, news: impl FnOnce() -> News) -> bool {
+        let mut screen = self.screen.borrow_mut();
+        let told = screen.as_ref().is_some_and(|screen| screen.tell(news()));
+        if !told {
+            *screen = None;
         }
+        told
     }
 }

@@ -57,7 +57,7 @@ pub fn train_seeds(
         // The lock is held only while the next run is taken.
         let next = || waiting.lock().ok()?.next();
         while let Some((index, (training, run))) = next() {
-            let ended = train_one(training, &run, device);
+            let ended = train_one(training, &run);
             results.lock().map(|mut results| results.push((index, ended))).unwrap_or_default();
         }
     };
@@ -69,12 +69,13 @@ pub fn train_seeds(
     let summary = summarise(seeds, &ended);
     let json = serde_json::to_vec_pretty(&summary).map_err(|error| InputError::new("seeds.json", error));
     json.and_then(|json| write_atomically(&out.join("seeds.json"), &json)).map_err(Failure::Running)?;
+    // Only now, so that each run's report shows the spread over all.
+    seeds.iter().for_each(|seed| report_after_training(&run_path(out, seed), device));
     Ok(summary)
 }
 
-fn train_one(training: Training, run: &RunDirectory, device: &str) -> Result<Ended, InputError> {
+fn train_one(training: Training, run: &RunDirectory) -> Result<Ended, InputError> {
     let summary = training.run(run)?;
-    report_after_training(run.path(), device);
     Ok(Ended { summary, metrics: run.metrics()?, events: run.events()? })
 }
 

@@ -14,6 +14,7 @@ use crate::{
     evaluate::{Evaluation, evaluate, questions},
     learning_rate, model,
     progress::Progress,
+    screen::State,
     step::{Update, Updater},
     tasks::{self, Question, Sequence, Task, Use},
     uses,
@@ -35,6 +36,7 @@ pub struct Training {
     model: Decoder,
     floor: Option<f64>,
     bayes: Option<f64>,
+    on_screen: bool,
 }
 
 /// The measurements at one step.
@@ -76,7 +78,22 @@ impl Training {
             trained_on,
             watched,
             model,
+            on_screen: false,
         })
+    }
+
+    /// Shows the run on the whole terminal while it trains.
+    #[must_use]
+    pub fn on_screen(self) -> Self {
+        Self { on_screen: true, ..self }
+    }
+
+    fn progress(&self) -> Progress {
+        let steps = self.config.train.steps;
+        if self.on_screen {
+            return Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor));
+        }
+        Progress::new(steps)
     }
 
     /// What was decided, line by line.
@@ -136,7 +153,7 @@ impl Training {
         tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
         let mut updater = Updater::new(&train, self.device.clone().autodiff())
             .map_err(|error| InputError::new("train.shards", error))?;
-        let progress = Progress::new(train.steps);
+        let progress = self.progress();
         let tokens_per_step = (train.batch_size * self.config.model.n_ctx) as f64;
         let mut roles = HashMap::new();
         let mut model = self.model.clone();
@@ -172,7 +189,8 @@ impl Training {
                 let tokens_per_second = (step - last_row.1) as f64 * tokens_per_step / elapsed;
                 last_row = (Instant::now(), step);
                 run.append_timing(&TimingRow { step, seconds: started.elapsed().as_secs_f64(), tokens_per_second })?;
-                progress.measured(step, update.loss, measured.evaluation.accuracy, tokens_per_second);
+                let Measured { evaluation, observations, .. } = &measured;
+                progress.measured(step, update.loss, evaluation, &observations[0], tokens_per_second);
                 for event in role_events(&mut roles, step, &measured.observations[0]) {
                     let what = if event.event == "role_lost" { "no longer looks like" } else { "looks like" };
                     progress

@@ -171,8 +171,7 @@ pub fn carried_patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -
 }
 
 /// `[batch, heads, keys]`: the norm of the value each query head reads at each key.
-#[must_use]
-pub fn value_norms(values: Tensor<4>, n_heads: usize) -> Vec<f32> {
+pub(crate) fn value_norms(values: Tensor<4>, n_heads: usize) -> Vec<f32> {
     let [batch, keys, kv_heads, _] = values.dims();
     let norms = values.square().sum_dim(3).sqrt().swap_dims(1, 2).reshape([batch, kv_heads, 1, keys]);
     norms.expand([batch, kv_heads, n_heads / kv_heads, keys]).into_data().iter::<f32>().collect()

@@ -436,3 +436,30 @@ fn inspect_refuses_what_is_not_there() {
     fs::write(&weights, bytes).unwrap();
     assert_one_line(&pattern("L0H0", "a"), 2, &["weights.safetensors", "damaged"]);
 }
+
+#[test]
+fn without_a_terminal_the_screen_gives_way_to_lines_that_say_what_is_left() {
+    let workshop = Workshop::new();
+    let config = workshop.write("small.toml", SMALL);
+    let output = workshop.train(&config, &["--out", "run", "--screen"]);
+    assert_ok(&output);
+    let lines = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(lines.contains("--screen: standard error is no terminal; going on without it"), "{lines}");
+    let progress = lines.lines().find(|line| line.starts_with("step 10/25  loss ")).expect("a line every 10 steps");
+    for part in ["accuracy ", "k tokens/s", " left"] {
+        assert!(progress.contains(part), "{progress}");
+    }
+    assert!(!lines.contains('\u{1b}'), "nothing is drawn: {lines}");
+}
+
+#[test]
+fn every_run_has_one_tensorboard_file_for_each_process() {
+    let workshop = Workshop::trained("run");
+    let files: Vec<_> = fs::read_dir(workshop.path("run/tensorboard")).unwrap().map(|file| file.unwrap()).collect();
+    assert_eq!(files.len(), 1);
+    assert!(files[0].file_name().to_string_lossy().starts_with("events.out.tfevents."));
+    let bytes = fs::read(files[0].path()).unwrap();
+    for tag in [&b"loss/validation"[..], b"update/gradient norm", b"previous token/L1H1", b"induction/uniform"] {
+        assert!(bytes.windows(tag.len()).any(|window| window == tag));
+    }
+}

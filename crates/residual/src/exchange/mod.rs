@@ -29,6 +29,8 @@ use correspondence::Correspondence;
 
 /// The most parameters that are made room for: far above any mini-transformer.
 const MOST_PARAMETERS: usize = 1 << 30;
+/// So many parameters are made room for in any case: what is wrong with a small model is then named by its tensor.
+const ALWAYS_ROOM: usize = 1 << 20;
 
 /// Why a model could not be taken from or to another tool.
 #[derive(Debug, thiserror::Error)]
@@ -165,12 +167,10 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
             });
         }
     };
-    let parameters: usize = decoder.costs().iter().map(|cost| cost.parameters).sum();
+    let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
-        let reason = format!("describes {parameters} parameters, more than {MOST_PARAMETERS}");
-        return Err(ExchangeError::File { file: "config.json".to_owned(), reason });
+        return Err(too_large(format!("describes {parameters} parameters, more than {MOST_PARAMETERS}")));
     }
-    let model = decoder.try_init(0, device)?;
     let mut tensors = folder::read_tensors(folder)?;
     if decoder.tied_embedding {
         // It says what the embedding says.
@@ -179,5 +179,27 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
     if kind == "gpt2" {
         gpt2::complete_names(&mut tensors);
     }
+    check_backed(&decoder, parameters, &tensors)?;
+    let model = decoder.try_init(0, device)?;
     correspondence::import(model, &entries(&decoder), tensors)
+}
+
+/// Room is made for what the tensors can fill, not for whatever the configuration says.
+fn check_backed(
+    decoder: &DecoderConfig,
+    parameters: usize,
+    tensors: &BTreeMap<String, TensorData>,
+) -> Result<(), ExchangeError> {
+    if decoder.n_layers > tensors.len() {
+        return Err(too_large(format!("describes {} layers, there are {} tensors", decoder.n_layers, tensors.len())));
+    }
+    let stored: usize = tensors.values().map(TensorData::num_elements).sum();
+    if parameters > stored.max(ALWAYS_ROOM) {
+        return Err(too_large(format!("describes {parameters} parameters, the tensors hold {stored}")));
+    }
+    Ok(())
+}
+
+fn too_large(reason: String) -> ExchangeError {
+    ExchangeError::File { file: "config.json".to_owned(), reason }
 }

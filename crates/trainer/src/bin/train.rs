@@ -35,6 +35,9 @@ struct Arguments {
     /// One run for each seed, side by side, each in a folder of its own: --seeds 0..4
     #[arg(long, value_name = "FROM..TO")]
     seeds: Option<Seeds>,
+    /// Show the run on the whole terminal while it trains: the loss, the heads, their patterns
+    #[arg(long, conflicts_with = "seeds")]
+    screen: bool,
     /// Replace a run that is already there
     #[arg(long)]
     overwrite: bool,
@@ -59,10 +62,13 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         return print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display()));
     }
     // Everything is checked and built before anything is written.
-    let training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
+    let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
     let directory = RunDirectory::create(&out, &config, arguments.overwrite).map_err(Failure::Input)?;
     for line in training.decisions() {
         eprintln!("{line}");
+    }
+    if arguments.screen {
+        training = training.on_screen();
     }
     let summary = training.run(&directory).map_err(Failure::Running)?;
     report_after_training(&out, &arguments.device);

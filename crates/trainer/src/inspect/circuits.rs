@@ -159,9 +159,9 @@ impl TokenTable {
     }
 
     fn text(&self, from: &str, to: &str) -> String {
-        let pairs = self.pairs.iter().map(|(row, column, value)| vec![row.clone(), column.clone(), two(*value)]);
+        let pairs = self.pairs.iter().map(|(row, column, value)| vec![row.clone(), column.clone(), three(*value)]);
         let of_direction = |direction: &NamedDirection| {
-            let size = [two(direction.value), two(direction.share)];
+            let size = [three(direction.value), two(direction.share)];
             let sizes = [size, Default::default()];
             let line = |([rows, columns], size): (&[Vec<String>; 2], [String; 2])| {
                 [rows.join(" "), columns.join(" ")].into_iter().chain(size).collect::<Vec<_>>()
@@ -258,6 +258,12 @@ fn one(value: f64) -> String {
 
 fn two(value: f64) -> String {
     format!("{value:.2}")
+}
+
+/// Three digits that count, whatever the size: entries hold up to a factor.
+fn three(value: f64) -> String {
+    let decimals = (2.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{value:.decimals$}")
 }
 
 fn none() -> (String, String) {

@@ -138,9 +138,9 @@ impl Inspection {
              length and start, comes back.\n\n{}\n\n\
              The same heads on the run's own task, {}. A task can make a head look like what it is not.\n\n{}\n\n\
              value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: the\n\
-             highest of all heads at the same places when the tokens are shuffled, so that no match is there; step 0: the\n\
-             highest of all heads before training. A role is the score furthest on the way from uniform to ceiling, if past\n\
-             half.\n\n\
+             highest of all heads at the same places when the tokens are shuffled, so that no match is there (with few tokens\n\
+             some stay; those are left out); step 0: the highest of all heads before training. A role is the score furthest\n\
+             on the way from uniform to ceiling, if past half.\n\n\
              {}\n\n\
              Mean attention distance by layer in tokens, on the probe {}, on the task {}.{}",
             table(SequenceKind::Probe),

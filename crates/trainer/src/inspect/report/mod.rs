@@ -7,13 +7,17 @@ mod weights;
 
 use std::path::{Path, PathBuf};
 
-use headlight_lens::{Ablation, Behaviour, ablate, matched_sets};
+use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
 use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
-use headlight_run::{HeadName, InputError, SequenceKind, Summary, UsesRow, write_atomically};
+use headlight_run::{HeadName, HeadsUse, InputError, SequenceKind, Summary, UsesRow, write_atomically};
 
 use super::{Inspection, ModelParts};
-use crate::{model::describe, uses::left};
+use crate::{
+    model::describe,
+    tasks,
+    uses::{self, left},
+};
 
 /// The scores: name, formula, what a head with a high score does, whether it can be a role.
 const MEASURES: [(&str, &str, &str, bool); 7] = [
@@ -43,6 +47,8 @@ const MEASURES: [(&str, &str, &str, bool); 7] = [
 
 /// Random sets beside the heads of each role.
 const CONTROLS: usize = 3;
+/// Weights of patterns, of all heads on all sequences, that are held at once.
+const MOST_WEIGHTS: usize = 1 << 26;
 
 impl Inspection {
     /// Collects what the report shows.
@@ -51,12 +57,16 @@ impl Inspection {
     /// If the run has not ended, or a file of it is damaged.
     pub fn report(&self) -> Result<ReportData, InputError> {
         let summary = self.run.summary()?;
-        let ModelParts { vocabulary, .. } = self.model()?;
-        let (model, behaviour) = self.behaviour()?;
-        let uses = self.run.uses()?;
+        let ModelParts { model, vocabulary } = self.model()?;
+        if !summary.heads.iter().map(|head| head.head).eq(all_heads(&model)) {
+            let place = format!("{}/summary.json", self.run.path().display());
+            return Err(InputError::new(place, "has other heads than the model"));
+        }
+        let behaviour = self.bounded_behaviour(&model)?;
+        let used_as = self.run.uses()?;
+        let is_one_of_several = self.run.path().ends_with(format!("seed-{}", self.config.seed));
         let mut left_out = Vec::new();
-        let mut over = over_training::Scores::of(self, &summary, &mut left_out)?;
-        over.name_relations();
+        let over = over_training::Scores::of(self, &summary, &mut left_out)?;
         let heads: Vec<(HeadName, String)> = summary.heads.iter().map(|head| (head.head, head.role.clone())).collect();
         let measure = |(name, formula, does, is_role): &(&str, &str, &str, bool)| MeasureText {
             name: (*name).to_owned(),
@@ -66,14 +76,16 @@ impl Inspection {
         };
         Ok(ReportData {
             finding: Vec::new(),
+            headline: None,
             run: self.facts(&summary, &model)?,
             metrics: self.run.metrics()?,
-            measures: MEASURES.iter().map(measure).chain(over.relations).collect(),
+            measures: MEASURES.iter().map(measure).chain(over.relations()).collect(),
             events: self.run.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
             shuffled: self.shuffled_heads().probe.into_iter().map(|(_, scores)| scores).collect(),
-            controls: uses.last().map(|row| self.controls(&model, &behaviour, row)).unwrap_or_default(),
-            uses,
+            controls: used_as.last().map(|row| self.controls(&model, &behaviour, row)).unwrap_or_default(),
+            uses: used_as,
+            seeds: if is_one_of_several { self.run.seeds()? } else { None },
             circuits: weights::pairs(&model, &vocabulary, &mut left_out),
             stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
             walk: self.walk(&model, &vocabulary, &mut left_out),
@@ -95,6 +107,14 @@ impl Inspection {
         Ok(path)
     }
 
+    /// The run's task on as many sequences as [`uses::SEQUENCES`], or on as few as keep their patterns within bounds.
+    fn bounded_behaviour(&self, model: &Decoder) -> Result<Behaviour, InputError> {
+        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let of_sequence = model.blocks.len() * model.n_heads() * model.n_ctx() * model.n_ctx();
+        let sequences = (MOST_WEIGHTS / of_sequence).clamp(1, uses::SEQUENCES);
+        Ok(uses::behaviour(&tasks::validation(&*task, self.config.seed), sequences, &self.device))
+    }
+
     /// For the heads of each role that were switched off together, as many others drawn at random.
     fn controls(&self, model: &Decoder, behaviour: &Behaviour, row: &UsesRow) -> Vec<Control> {
         let roles =
@@ -103,7 +123,7 @@ impl Inspection {
         let sets = roles.filter(|uses| {
             row.uses.iter().all(|other| other.name != uses.name || other.heads.len() <= uses.heads.len())
         });
-        let of_set = |uses: &headlight_run::HeadsUse| {
+        let of_set = |uses: &HeadsUse| {
             let drawn = matched_sets(model, &uses.heads, CONTROLS, self.config.seed);
             let role = uses.name.clone();
             drawn.into_iter().map(move |heads| Control {

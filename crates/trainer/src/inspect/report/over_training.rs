@@ -6,7 +6,7 @@ use headlight_report::{Bytes, Floats, MeasureText, PatternSet, ScoreSeries};
 use headlight_residual::{AttentionSite, Capture, Decoder, Site};
 use headlight_run::{HeadName, HeadRow, InputError, PatternFile, Score, SequenceKind, Summary};
 
-use super::{Inspection, file_name};
+use super::{Inspection, MEASURES, file_name};
 use crate::watch::{ids, value_norms};
 
 /// Bytes of scores and of patterns; base64 makes a third more of them.
@@ -20,7 +20,6 @@ const FEWEST_TOKENS: usize = 16;
 pub(super) struct Scores {
     pub(super) steps: Vec<usize>,
     pub(super) series: Vec<ScoreSeries>,
-    pub(super) relations: Vec<MeasureText>,
 }
 
 impl Scores {
@@ -50,22 +49,18 @@ impl Scores {
             let Score { null, ceiling, .. } = reference;
             ScoreSeries { on, name: name.clone(), null, ceiling, values: Floats(values) }
         });
-        Ok(Self { series: series.collect(), steps, relations: Vec::new() })
+        Ok(Self { series: series.collect(), steps })
     }
 
     /// What the scores against gold relations mean.
-    pub(super) fn name_relations(&mut self) {
-        let known = |name: &str| super::MEASURES.iter().any(|(known, ..)| *known == name);
-        let relation = |series: &ScoreSeries| MeasureText {
+    pub(super) fn relations(&self) -> impl Iterator<Item = MeasureText> {
+        let known = |name: &str| MEASURES.iter().any(|(known, ..)| *known == name);
+        self.series.iter().filter(move |series| !known(&series.name)).map(|series| MeasureText {
             name: series.name.clone(),
-            formula: format!(
-                "mean of A[dependent, source] over the pairs of words that stand in the relation {}",
-                series.name
-            ),
+            formula: format!("mean of A[dependent, source] over the pairs of words of the relation {}", series.name),
             does: "looks from a word at the word it depends on".to_owned(),
             is_role: false,
-        };
-        self.relations = self.series.iter().filter(|series| !known(&series.name)).map(relation).collect();
+        })
     }
 }
 

@@ -2,15 +2,18 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
 };
 
-use headlight_run::{InputError, TextTokens};
+use headlight_run::{InputError, TextTokens, read_capped};
 
 use super::names::{byte_name, character_name, named_character, named_word, word_name};
 
 /// What the largest vocabulary may hold.
 const MOST_TOKENS: usize = 65_536;
+/// The largest `tokenizer.json` that is read: that of 65536 tokens with their merges has some 5 MB.
+const MOST_TOKENIZER_BYTES: u64 = 64 << 20;
 
 /// Cuts text into tokens of a fixed vocabulary.
 pub enum Tokens {
@@ -108,8 +111,9 @@ impl Tokens {
         if !path.is_file() {
             return Err(wrong("there is no such tokenizer file"));
         }
+        let bytes = read_capped(path, MOST_TOKENIZER_BYTES)?;
         let mut tokenizer =
-            tokenizers::Tokenizer::from_file(path).map_err(|error| wrong(&format!("is no tokenizer.json: {error}")))?;
+            parse_tokenizer(&bytes).map_err(|error| wrong(&format!("is no tokenizer.json: {error}")))?;
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| wrong(&error.to_string()))?;
         // Special tokens come from the tokenizer alone: what looks like one in the text is read as text.
@@ -172,6 +176,15 @@ impl Tokens {
             Self::Words { .. } | Self::Pieces { .. } => next.is_ascii_whitespace() && !before.is_ascii_whitespace(),
         }
     }
+}
+
+/// The library panics where some parts of a tokenizer are not what they must be, decoders above all.
+fn parse_tokenizer(bytes: &[u8]) -> Result<tokenizers::Tokenizer, String> {
+    let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    // Nothing is decoded here.
+    json.as_object_mut().map(|parts| parts.remove("decoder"));
+    let parse = || serde_json::from_value(json).map_err(|error| error.to_string());
+    catch_unwind(AssertUnwindSafe(parse)).unwrap_or_else(|_| Err("one of its parts cannot be read".to_owned()))
 }
 
 /// Words and single marks; white space parts them and is dropped.

@@ -1,0 +1,208 @@
+//! What the screen knows.
+
+use std::time::Duration;
+
+use headlight_lens::{Measure, Role};
+use headlight_run::{HeadName, PatternFile};
+
+use crate::watch::Observation;
+
+/// Something new about a run.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// So many updates are done, and it takes about so long still.
+    Step(usize, Duration),
+    /// The model was measured.
+    Measured {
+        /// Updates done.
+        step: usize,
+        /// On the batch of this step, nats.
+        loss: f64,
+        /// This and the rest in words.
+        text: String,
+        /// What the heads do.
+        probe: Box<Observation>,
+    },
+    /// Something worth a line happened.
+    Line(String),
+}
+
+/// A head and what it looks like.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Head {
+    /// The head.
+    pub name: HeadName,
+    /// Its role on the probe.
+    pub role: Role,
+    /// The score of its role; of a mixed head there is none.
+    pub score: Option<f64>,
+}
+
+/// A run as far as it is known.
+#[derive(Debug, Clone)]
+pub struct State {
+    /// The task's name.
+    pub task: String,
+    /// Updates in all.
+    pub steps: usize,
+    /// Updates done.
+    pub step: usize,
+    /// About how long it takes still.
+    pub left: Duration,
+    /// What the best predictor pays, nats, where it is known.
+    pub floor: Option<f64>,
+    /// `(step, loss)`, nats.
+    pub losses: Vec<(f64, f64)>,
+    /// The newest measurements in words.
+    pub text: String,
+    /// Every head, first layer first.
+    pub heads: Vec<Head>,
+    /// The heads' patterns on some sequences of the probe.
+    pub patterns: Option<PatternFile>,
+    /// Whose pattern is shown: an index into `heads`.
+    pub chosen: usize,
+    /// What was said.
+    pub lines: Vec<String>,
+}
+
+impl State {
+    /// Before the first update.
+    #[must_use]
+    pub fn new(task: &str, steps: usize, floor: Option<f64>) -> Self {
+        Self {
+            task: task.to_owned(),
+            steps,
+            step: 0,
+            left: Duration::ZERO,
+            floor,
+            losses: Vec::new(),
+            text: String::new(),
+            heads: Vec::new(),
+            patterns: None,
+            chosen: 0,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Takes in something new.
+    pub fn learn(&mut self, news: News) {
+        match news {
+            News::Step(step, left) => (self.step, self.left) = (step, left),
+            News::Measured { step, loss, text, probe } => {
+                self.step = step;
+                self.losses.push((step as f64, loss));
+                self.text = text;
+                let Observation { heads, patterns, .. } = *probe;
+                self.heads = heads
+                    .into_iter()
+                    .map(|(name, scores)| {
+                        let role = Role::of(&scores);
+                        Head { name, role, score: scores.get(role.name()).map(|score| score.value) }
+                    })
+                    .collect();
+                self.patterns = Some(patterns);
+            }
+            News::Line(line) => self.lines.push(line),
+        }
+    }
+
+    /// Shows the head so many layers down and so many heads to the right, if there is one.
+    pub fn choose(&mut self, down: isize, right: isize) {
+        let Some(head) = self.chosen_head() else { return };
+        let wanted = HeadName {
+            layer: head.name.layer.saturating_add_signed(down),
+            head: head.name.head.saturating_add_signed(right),
+        };
+        if let Some(index) = self.heads.iter().position(|head| head.name == wanted) {
+            self.chosen = index;
+        }
+    }
+
+    /// The head whose pattern is shown.
+    #[must_use]
+    pub fn chosen_head(&self) -> Option<&Head> {
+        self.heads.get(self.chosen)
+    }
+}
+
+impl Head {
+    /// The first letter of its role, for eyes and terminals that see no colours.
+    #[must_use]
+    pub fn letter(&self) -> char {
+        self.role.name().chars().next().unwrap_or(' ').to_ascii_uppercase()
+    }
+
+    /// Which of the colours of roles is its own; a mixed head has none.
+    #[must_use]
+    pub fn colour_index(&self) -> Option<usize> {
+        match self.role {
+            Role::Of(measure) => Measure::ALL.iter().position(|known| *known == measure),
+            Role::Mixed => None,
+        }
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use headlight_run::{Score, Scores, SequenceKind};
+
+    use super::*;
+
+    /// Two layers of two heads over four tokens: L0H1 attends to the token before and L1H0 looks for induction, all
+    /// others see everything alike.
+    pub fn measured(step: usize) -> News {
+        let score = |value| Score { value, null: 0.1, ceiling: 1.0, low: value, high: value };
+        let of = |name: &str, value| Scores::from([(name.to_owned(), score(value))]);
+        let head = |layer, head| HeadName { layer, head };
+        let heads = vec![
+            (head(0, 0), of("previous token", 0.2)),
+            (head(0, 1), of("previous token", 0.98)),
+            (head(1, 0), of("induction", 0.9)),
+            (head(1, 1), of("induction", 0.3)),
+        ];
+        let mut weights = Vec::new();
+        for (_, scores) in &heads {
+            for query in 0..4 {
+                let previous = scores.get("previous token").is_some_and(|score| score.value > 0.9);
+                let weight = |key: usize| match () {
+                    () if key > query => 0.0,
+                    () if previous => f32::from(u8::from(key == usize::max(query, 1) - 1)),
+                    () => 1.0 / (query + 1) as f32,
+                };
+                weights.extend((0..4).map(weight));
+            }
+        }
+        let patterns = PatternFile::quantise([2, 1, 2, 4], &weights, vec![vec![0, 1, 2, 0]]);
+        let probe = Observation { kind: SequenceKind::Probe, heads, relations: Vec::new(), patterns };
+        News::Measured { step, loss: 2.0, text: "loss 2.0000".to_owned(), probe: Box::new(probe) }
+    }
+
+    #[test]
+    fn arrows_move_between_heads_and_stop_at_the_edges() {
+        let mut state = State::new("repeat", 100, None);
+        state.choose(1, 0);
+        assert_eq!(state.chosen_head(), None);
+        state.learn(measured(50));
+        let mut walk = |down, right| {
+            state.choose(down, right);
+            state.chosen_head().map(|head| head.name.to_string()).unwrap()
+        };
+        assert_eq!(walk(0, 1), "L0H1");
+        assert_eq!(walk(0, 1), "L0H1");
+        assert_eq!(walk(1, 0), "L1H1");
+        assert_eq!(walk(1, 0), "L1H1");
+        assert_eq!(walk(0, -1), "L1H0");
+        assert_eq!(walk(0, -1), "L1H0");
+        assert_eq!(walk(-1, 0), "L0H0");
+    }
+
+    #[test]
+    fn heads_bear_their_roles() {
+        let mut state = State::new("repeat", 100, None);
+        state.learn(measured(50));
+        state.learn(News::Step(51, Duration::from_secs(3)));
+        let seen: Vec<_> = state.heads.iter().map(|head| (head.letter(), head.colour_index(), head.score)).collect();
+        assert_eq!(seen, [('M', None, None), ('P', Some(0), Some(0.98)), ('I', Some(4), Some(0.9)), ('M', None, None)]);
+        assert_eq!((state.step, state.losses), (51, vec![(50.0, 2.0)]));
+    }
+}

@@ -1,0 +1,41 @@
+//! Putting inputs to a parser.
+
+use std::cell::Cell;
+
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngSeed, TestRunner},
+};
+
+use crate::memory::most_held_during;
+
+/// Parsers of text of a few bytes.
+pub const CHEAP: u32 = 512;
+/// Parsers of whole documents.
+pub const MIDDLING: u32 = 64;
+/// Parsers of files, which have to be written first.
+pub const SLOW: u32 = 8;
+
+/// How much memory a parser may take, whatever the input.
+pub const ALLOWANCE: usize = 16 << 20;
+
+/// Puts `share · PROPTEST_CASES` of the inputs to `parser`, whose panics are failures, and watches its memory.
+pub fn fuzz(name: &str, share: u32, inputs: impl Strategy<Value = Vec<u8>>, parser: impl Fn(&[u8])) {
+    let mut config = Config { failure_persistence: None, ..Config::default() };
+    config.cases = config.cases.saturating_mul(share);
+    if let RngSeed::Random = config.rng_seed {
+        config.rng_seed = RngSeed::Fixed(0);
+    }
+    let (count, most) = (Cell::new(0_usize), Cell::new(0));
+    let outcome = TestRunner::new(config).run(&inputs, |input| {
+        let held = most_held_during(|| parser(&input));
+        count.set(count.get() + 1);
+        most.set(most.get().max(held));
+        prop_assert!(held <= ALLOWANCE + 4 * input.len(), "{held} bytes for an input of {}", input.len());
+        Ok(())
+    });
+    println!("{name}: {} inputs, at most {} KiB held", count.get(), most.get().div_ceil(1024));
+    if let Err(failure) = outcome {
+        panic!("{name}: {failure}");
+    }
+}

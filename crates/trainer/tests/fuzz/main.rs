@@ -1,0 +1,18 @@
+//! Whatever the bytes, a parser answers: it does not panic, and takes at most 16 MiB and four times its input.
+//!
+//! Inputs are arbitrary bytes, and valid ones with a few changes. The same inputs come every time; more, or others:
+//!
+//! ```sh
+//! PROPTEST_CASES=6000 PROPTEST_RNG_SEED=1 cargo test --workspace --test fuzz -- --nocapture --test-threads 1
+//! ```
+//!
+//! Every parser gets a multiple of `PROPTEST_CASES`, which is 256 without the variable: the cheaper, the more.
+
+mod arrays;
+mod configuration;
+mod harness;
+mod memory;
+mod mutation;
+mod names;
+mod run_files;
+mod text;

@@ -1,0 +1,128 @@
+//! The files of a run directory.
+
+use std::{fs, path::Path};
+
+use headlight_run::{Config, HeadName, HeadRow, HeadSummary, MetricsRow, RunDirectory, Score, SequenceKind, Summary};
+use serde::Serialize;
+use tempfile::TempDir;
+
+use crate::{
+    harness::{ALLOWANCE, SLOW, fuzz},
+    memory::most_held_during,
+    mutation::changed,
+};
+
+const CONFIG: &str = "
+    task = { name = 'repeat' }
+    model = { n_layers = 1, n_heads = 1, d_model = 8, n_ctx = 64 }
+    train = { steps = 1, batch_size = 1, learning_rate = 1e-3 }
+";
+
+/// A run whose file `name` changes, and what reads it.
+fn run_file(name: &str, valid: Vec<Vec<u8>>, read: impl Fn(&RunDirectory)) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run");
+    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    fuzz(name, SLOW * 4, changed(valid), |bytes| {
+        fs::write(path.join(Path::new(name)), bytes).unwrap();
+        read(&run);
+    });
+}
+
+fn line(row: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(row).unwrap();
+    line.push(b'\n');
+    line
+}
+
+fn score() -> Score {
+    Score { value: 0.5, null: 0.1, ceiling: 1.0, low: 0.4, high: 0.6 }
+}
+
+#[test]
+fn metrics() {
+    let row = MetricsRow {
+        step: 50,
+        loss: Some(1.5),
+        validation: 1.25,
+        accuracy: 0.5,
+        exact: 0.25,
+        in_context: Some(-0.1),
+        training_accuracy: Some(1.0),
+        breakdown: [("agreement".to_owned(), headlight_run::Answers { accuracy: 0.5, count: 8 })].into(),
+        learning_rate: Some(1e-3),
+        gradient_norm: None,
+    };
+    let valid = line(&row);
+    run_file("metrics.jsonl", vec![valid.repeat(2), valid], |run| drop(run.metrics()));
+}
+
+#[test]
+fn heads() {
+    let row = HeadRow {
+        step: 50,
+        on: SequenceKind::Probe,
+        head: HeadName { layer: 0, head: 1 },
+        role: Some("mixed".to_owned()),
+        scores: [("induction".to_owned(), score())].into(),
+        relations: headlight_run::RelationScores::new(),
+    };
+    let valid = line(&row);
+    run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| drop(run.heads()));
+}
+
+#[test]
+fn summaries() {
+    let summary = Summary {
+        task: "repeat".to_owned(),
+        device: "flex".to_owned(),
+        steps: 1,
+        seconds: 0.5,
+        tokens_per_second: 128.0,
+        loss: 4.0,
+        accuracy: 0.1,
+        exact: 0.0,
+        floor: None,
+        bayes: Some(1.0),
+        chance: 0.1,
+        breakdown: headlight_run::Breakdown::new(),
+        heads: vec![HeadSummary {
+            head: HeadName { layer: 0, head: 1 },
+            role: "mixed".to_owned(),
+            scores: [("induction".to_owned(), score())].into(),
+        }],
+    };
+    run_file("summary.json", vec![line(&summary)], |run| drop(run.summary()));
+}
+
+#[test]
+fn vocabularies() {
+    run_file("vocabulary.json", vec![b"[\"a\", \"\\n\", \"\\u00e9\"]".to_vec()], |run| drop(run.vocabulary()));
+}
+
+#[test]
+fn configurations_of_runs() {
+    run_file("config.toml", vec![CONFIG.as_bytes().to_vec()], |run| drop(run.config()));
+}
+
+/// Small inputs do not show what a parser makes of large ones.
+#[test]
+fn documents_that_swell_stay_within_bounds() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run");
+    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    let check = |name: &str, document: &str| {
+        fs::write(path.join(name), document).unwrap();
+        let held = most_held_during(|| {
+            drop(run.config());
+            drop(run.vocabulary());
+        });
+        assert!(held <= ALLOWANCE + 4 * document.len(), "{held} bytes for {name} of {}", document.len());
+    };
+    for value in ["0,", "[],", "{},", "'',"] {
+        check("config.toml", &format!("x = [{}]", value.repeat((127 << 10) / value.len())));
+        check("config.toml", &format!("x = [{}]", value.repeat((8 << 20) / value.len())));
+    }
+    check("config.toml", CONFIG);
+    check("vocabulary.json", &format!("[{}\"\"]", "\"\",".repeat(4 << 20)));
+}
