@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 /// The matrices under their names, and the tokens.
 fn json(steps: &WorkedExample) -> Value {
     let matrices = steps.matrices().into_iter().map(|(name, rows)| (name.to_owned(), Value::from(rows.clone())));
-    Value::Object(Map::from_iter(matrices.chain([("tokens".to_owned(), Value::from(TOKENS.to_vec()))])))
+    Value::Object(matrices.chain([("tokens".to_owned(), Value::from(TOKENS.to_vec()))]).collect::<Map<_, _>>())
 }
 
 /// A matrix to print: title, column names, rows.

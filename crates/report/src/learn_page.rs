@@ -156,7 +156,7 @@ fn without_script(lesson: &Lesson) -> String {
         let names = if rows.len() == lesson.tokens.len() { &lesson.tokens } else { &lesson.features };
         let _ = write!(html, "<table><caption>{}</caption>", escaped_html(name));
         for (row, name) in rows.iter().zip(names) {
-            let cells: String = row.iter().map(|value| format!("<td>{value:.2}</td>")).collect();
+            let cells = row.iter().map(|value| format!("<td>{value:.2}</td>")).collect::<Vec<_>>().concat();
             let _ = write!(html, "<tr><th scope=\"row\">{}</th>{cells}</tr>", escaped_html(name));
         }
         html.push_str("</table>\n");

@@ -29,7 +29,7 @@ const MARKS: [char; 6] = ['*', 'o', '+', 'x', '#', '@'];
 #[must_use]
 pub fn curves_text(curves: &[Curve], ink: Ink) -> String {
     let steps = step_range(curves.iter());
-    let mut places = [[None; COLUMNS]; ROWS];
+    let mut places = vec![[None; COLUMNS]; ROWS];
     for (index, curve) in curves.iter().enumerate() {
         for point in curve.points.iter().filter(|point| point.step > 0) {
             let column = (along(point.step as f64, steps) * (COLUMNS - 1) as f64).round() as usize;

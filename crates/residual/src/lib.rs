@@ -61,12 +61,13 @@ pub use initialize::Initialization;
 pub use kept_tensor::KeptTensor;
 pub use leaves::Leaves;
 pub use norm::{LayerNorm, Norm, NormKind, RmsNorm};
+pub use parameters::ParameterPath;
 pub use positions::{Positions, sinusoids};
 pub use probe::{Capture, Interest, NoProbe, Probe};
 pub use process::ProcessError;
 pub use sampling::{Sampling, SamplingError};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
-pub use weights::{WeightsError, weights_from_bytes, weights_to_bytes};
+pub use weights::{WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes};
 
 /// The README's program compiles and does what it says.
 #[cfg(doctest)]

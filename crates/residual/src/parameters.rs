@@ -9,22 +9,39 @@ use burn::{
 
 /// Where a parameter is, `blocks.0.mlp.w_in.weight`. Which variant a swappable part is does not show: a norm's gain is
 /// at `ln1.gain` whatever norm it is.
+///
+/// For visitors and mappers of Burn's modules, which call it in `enter_module` and `exit_module`; it prints as the
+/// path.
+///
+/// ```
+/// use headlight_residual::ParameterPath;
+///
+/// let mut path = ParameterPath::default();
+/// path.enter("ln1", "Block");
+/// path.enter("LayerNorm", "Enum:Norm");
+/// path.enter("gain", "LayerNorm");
+/// assert_eq!(path.to_string(), "ln1.gain");
+/// ```
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ParameterPath(Vec<String>);
+pub struct ParameterPath(Vec<String>);
 
 impl ParameterPath {
+    /// Goes into the part `name` of a module; `container` is what Burn calls the module.
     pub fn enter(&mut self, name: &str, container: &str) {
         if !is_enum(container) {
             self.0.push(name.to_owned());
         }
     }
 
+    /// Goes out again.
     pub fn exit(&mut self, container: &str) {
         if !is_enum(container) {
             self.0.pop();
         }
     }
 
+    /// The innermost name.
+    #[must_use]
     pub fn last(&self) -> Option<&str> {
         self.0.last().map(String::as_str)
     }
@@ -117,7 +134,7 @@ impl ModuleMapper for Writer {
             self.mismatch.get_or_insert(Mismatch::Shape { name, found, expected });
             return param;
         }
-        // The id stays: optimizer states are kept by it.
-        param.map(|_| Tensor::from_data(data, &device))
+        // The id stays: gradients are kept by it.
+        param.map(|values| Tensor::from_data(data, &device).set_require_grad(values.is_require_grad()))
     }
 }

@@ -1,5 +1,7 @@
 //! Weights as safetensors bytes.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::TensorData;
 use safetensors::SafeTensors;
 
@@ -28,7 +30,7 @@ pub enum WeightsError {
 /// # Errors
 /// If a parameter has no safetensors form.
 pub fn weights_to_bytes(model: &Decoder) -> Result<Vec<u8>, WeightsError> {
-    serialize(&parameters(model), None).map_err(WeightsError::Unreadable)
+    tensors_to_bytes(&parameters(model))
 }
 
 /// Puts the parameters of a safetensors file into `model`. All of them must be there, and nothing else.
@@ -36,15 +38,30 @@ pub fn weights_to_bytes(model: &Decoder) -> Result<Vec<u8>, WeightsError> {
 /// # Errors
 /// Names the parameter that is missing, left over or of the wrong shape.
 pub fn weights_from_bytes(model: Decoder, bytes: &[u8]) -> Result<Decoder, WeightsError> {
-    let file = SafeTensors::deserialize(bytes).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
-    let values = file
-        .iter()
-        .map(|(name, view)| Ok((name.to_owned(), data_of(name, &view)?)))
-        .collect::<Result<std::collections::BTreeMap<String, TensorData>, String>>()
-        .map_err(WeightsError::Unreadable)?;
+    let values = tensors_from_bytes(bytes)?;
     with_parameters(model, values).map_err(|mismatch| match mismatch {
         Mismatch::Missing(name) => WeightsError::Missing(name),
         Mismatch::LeftOver(name) => WeightsError::Unexpected(name),
         Mismatch::Shape { .. } => WeightsError::Unreadable(mismatch.to_string()),
     })
+}
+
+/// Tensors by name as a safetensors file in f32; the same tensors give the same bytes.
+///
+/// # Errors
+/// If a tensor has no safetensors form.
+pub fn tensors_to_bytes(tensors: &BTreeMap<String, TensorData>) -> Result<Vec<u8>, WeightsError> {
+    serialize(tensors, None).map_err(WeightsError::Unreadable)
+}
+
+/// The tensors of a safetensors file by name.
+///
+/// # Errors
+/// If the bytes are no such file, or hold anything but floating-point numbers.
+pub fn tensors_from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, TensorData>, WeightsError> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
+    file.iter()
+        .map(|(name, view)| Ok((name.to_owned(), data_of(name, &view)?)))
+        .collect::<Result<_, String>>()
+        .map_err(WeightsError::Unreadable)
 }

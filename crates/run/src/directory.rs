@@ -1,80 +1,119 @@
 //! The directory of a run.
 
 use std::{
-    fmt::Write as _,
-    fs::{self, OpenOptions},
-    io::Write,
+    fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use serde::{Serialize, de::DeserializeOwned};
-use sha2::{Digest, Sha256};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, MetricsRow, PatternFile, SeedsSummary, Summary, TimingRow, UsesRow,
-    capped::read_capped, tensorboard::EventFile, vocabulary::TokenNames, write_atomically,
+    Config, EventRow, HeadRow, InputError, LogLengths, MetricsRow, PatternFile, SeedsSummary, Summary, TimingRow,
+    UsesRow,
+    atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
+    capped::read_capped,
+    lock::Lock,
+    logs,
+    tensorboard::EventFile,
+    vocabulary::TokenNames,
+    write_atomically,
 };
 
-/// The largest weights file that is read.
-const MOST_WEIGHT_BYTES: u64 = 4 << 30;
-/// The largest of the other files that is read.
+/// The largest file of rows that is read.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// A run on disk.
 ///
 /// ```text
-/// config.toml      vocabulary.json   summary.json     report.html
+/// config.toml      vocabulary.json   summary.json     report.html      lock
 /// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
 /// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
-/// checkpoints/step-N/weights.safetensors              last/weights.safetensors, beside each its SHA-256
+/// checkpoints/step-N/{weights.safetensors, optimizer.safetensors, state.json, SHA256SUMS}
+/// last/            the same, as training ended
+/// best/            {weights.safetensors, SHA256SUMS}
 /// ```
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
     path: PathBuf,
     events: EventFile,
-}
-
-/// Which weights of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weights {
-    /// As kept after this many updates.
-    Step(usize),
-    /// As training ended.
-    Last,
+    /// Held by who writes.
+    _lock: Option<Arc<Lock>>,
 }
 
 impl RunDirectory {
-    /// Makes a new run directory and writes the configuration into it.
+    /// Makes a new run directory with the configuration in it, for this process to write.
     ///
     /// # Errors
-    /// If the directory exists and `overwrite` is false, or it is not a run.
+    /// If the directory exists and `overwrite` is false, it is not a run, or another process writes it.
     pub fn create(path: &Path, config: &Config, overwrite: bool) -> Result<Self, InputError> {
-        let run = Self::at(path);
-        let toml = config.to_toml()?;
-        run.check_free(overwrite)?;
-        if path.exists() {
-            fs::remove_dir_all(path).map_err(|error| InputError::io(path, "remove", &error))?;
-        }
-        fs::create_dir_all(path).map_err(|error| InputError::io(path, "create", &error))?;
-        write_atomically(&run.path.join("config.toml"), toml.as_bytes())?;
-        Ok(run)
+        let toml =
+            format!("# Written by Headlight {}: every key, defaults too.\n{}", crate::VERSION, config.to_toml()?);
+        let _replaced = Self::lock_replaced(path, overwrite)?;
+        let cannot = |error: io::Error| InputError::io(path, "create", &error);
+        fs::create_dir_all(parent_of(path)).map_err(cannot)?;
+        let new = temporary_directory_beside(path).map_err(cannot)?;
+        write_atomically(&new.path().join("config.toml"), toml.as_bytes()).map_err(|error| error.at(path.display()))?;
+        let lock = Lock::take(new.path())?;
+        put_in_place(new, path).map_err(cannot)?;
+        Ok(Self { _lock: Some(Arc::new(lock)), ..Self::at(path) })
     }
 
-    /// Checks that [`create`](Self::create) would go ahead, without touching anything.
+    /// Checks that [`create`](Self::create) may go ahead, without touching anything.
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    fn check_free(&self, overwrite: bool) -> Result<(), InputError> {
-        let place = self.path.display();
-        match fs::symlink_metadata(&self.path) {
-            Err(_) => Ok(()),
-            Ok(_) if !overwrite => {
-                Err(InputError::new(place, "exists already; choose another --out, or --overwrite to replace it"))
-            }
-            Ok(found) if found.is_dir() && self.path.join("config.toml").is_file() => Ok(()),
+    pub fn check_free(path: &Path, overwrite: bool) -> Result<(), InputError> {
+        Self::lock_replaced(path, overwrite).map(drop)
+    }
+
+    /// Checks that a run can be made at `path`; gives the lock of what it replaces.
+    fn lock_replaced(path: &Path, overwrite: bool) -> Result<Option<Lock>, InputError> {
+        let place = path.display();
+        match fs::symlink_metadata(path) {
+            Err(_) => Ok(None),
+            Ok(_) if !overwrite => Err(InputError::new(
+                place,
+                "exists already; choose another --out, --resume to go on with it, or --overwrite to replace it",
+            )),
+            Ok(found) if found.is_dir() && path.join("config.toml").is_file() => Lock::take(path).map(Some),
             Ok(_) => Err(InputError::new(place, "is not a run of this program and is left alone")),
         }
+    }
+
+    /// Opens a run that was begun, for this process to go on with.
+    ///
+    /// # Errors
+    /// If it is not a run, is one of another configuration, or another process writes it.
+    pub fn resume(path: &Path, config: &Config) -> Result<Self, InputError> {
+        let run = Self::open(path)?;
+        run.config()?.check_same(config).map_err(|error| error.at(path.display()))?;
+        let lock = Lock::take(path)?;
+        remove_temporary(path).map_err(|error| InputError::io(path, "clean", &error))?;
+        Ok(Self { _lock: Some(Arc::new(lock)), ..run })
+    }
+
+    /// Whether training has ended.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.path.join("summary.json").is_file()
+    }
+
+    /// Cuts every log back to the length it had at a checkpoint.
+    ///
+    /// # Errors
+    /// If a log cannot be written.
+    pub fn cut_logs(&self, lengths: &LogLengths) -> Result<(), InputError> {
+        logs::cut_back(&self.path, lengths)
+    }
+
+    /// Flushes every log to disk and gives their lengths.
+    ///
+    /// # Errors
+    /// If a log cannot be flushed.
+    pub fn flush_logs(&self) -> Result<LogLengths, InputError> {
+        logs::flush(&self.path)
     }
 
     /// Opens a run.
@@ -92,7 +131,7 @@ impl RunDirectory {
     }
 
     fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), events: EventFile::new(path) }
+        Self { path: path.to_owned(), events: EventFile::new(path), _lock: None }
     }
 
     /// Where it is.
@@ -255,30 +294,6 @@ impl RunDirectory {
         PatternFile::from_bytes(&read_capped(&path, MOST_BYTES)?).map_err(|error| error.at(path.display()))
     }
 
-    /// Writes weights and, beside them, their SHA-256.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub fn write_weights(&self, which: Weights, bytes: &[u8]) -> Result<(), InputError> {
-        let directory = self.subdirectory(&which.directory())?;
-        write_atomically(&directory.join("weights.safetensors"), bytes)?;
-        write_atomically(&directory.join("weights.sha256"), checksum(bytes).as_bytes())
-    }
-
-    /// Reads weights and checks them against their SHA-256.
-    ///
-    /// # Errors
-    /// If a file cannot be read or the weights were changed.
-    pub fn weights(&self, which: Weights) -> Result<Vec<u8>, InputError> {
-        let path = self.path.join(which.directory()).join("weights.safetensors");
-        let bytes = read_capped(&path, MOST_WEIGHT_BYTES)?;
-        let expected = read_capped(&path.with_extension("sha256"), MOST_BYTES)?;
-        if checksum(&bytes).as_bytes() != expected.trim_ascii() {
-            return Err(InputError::new(path.display(), "is damaged: its SHA-256 is not the one written beside it"));
-        }
-        Ok(bytes)
-    }
-
     fn subdirectory(&self, name: &str) -> Result<PathBuf, InputError> {
         let path = self.path.join(name);
         fs::create_dir_all(&path).map_err(|error| InputError::io(&path, "create", &error))?;
@@ -292,8 +307,7 @@ impl RunDirectory {
             serde_json::to_writer(&mut lines, row).map_err(|error| InputError::new(path.display(), error))?;
             lines.push(b'\n');
         }
-        let write = || OpenOptions::new().create(true).append(true).open(&path)?.write_all(&lines);
-        write().map_err(|error| InputError::io(&path, "append", &error))
+        logs::append(&path, &lines)
     }
 
     fn read_rows<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, InputError> {
@@ -320,20 +334,4 @@ impl RunDirectory {
         let path = self.path.join(name);
         serde_json::from_slice(&read_capped(&path, MOST_BYTES)?).map_err(|error| InputError::new(path.display(), error))
     }
-}
-
-impl Weights {
-    fn directory(self) -> String {
-        match self {
-            Self::Step(step) => format!("checkpoints/step-{step}"),
-            Self::Last => "last".to_owned(),
-        }
-    }
-}
-
-fn checksum(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -1,5 +1,6 @@
 //! `[model]`: sizes and parts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -8,7 +9,7 @@ use crate::{
 };
 
 /// `[model]`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
     /// The number of blocks.
@@ -78,7 +79,7 @@ fn default_init_std() -> f64 {
 }
 
 /// `model.feed_forward`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FeedForwardKind {
     /// Attention only.
@@ -96,7 +97,7 @@ pub enum FeedForwardKind {
 }
 
 /// `model.norm`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NormKind {
     /// Layer norm.
@@ -109,7 +110,7 @@ pub enum NormKind {
 }
 
 /// `model.norm_placement`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NormPlacement {
     /// Each part reads the stream through a norm.
@@ -120,7 +121,7 @@ pub enum NormPlacement {
 }
 
 /// `model.positions`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PositionKind {
     /// A learned vector is added to the embedding.
@@ -137,7 +138,7 @@ pub enum PositionKind {
 }
 
 /// `model.initialization`
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum InitializationKind {
     /// One deviation, less for what writes to the stream the more parts write.
@@ -199,6 +200,13 @@ impl ModelConfig {
             "model.n_kv_heads",
             self.n_kv_heads.unwrap_or_default(),
             format_args!("does not divide model.n_heads = {}", self.n_heads),
+        )?;
+        let window = self.window.unwrap_or(1);
+        require(
+            window <= self.n_ctx,
+            "model.window",
+            window,
+            format_args!("is wider than model.n_ctx = {}", self.n_ctx),
         )?;
         let no_feed_forward = "there is no feed-forward; set model.feed_forward";
         let has_feed_forward = self.feed_forward != FeedForwardKind::None;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::{Config, InputError, TaskConfig, capped::read_capped, preset};
+use crate::{Config, InputError, TaskConfig, capped::read_capped, preset, token_budget};
 
 /// The largest configuration file that is read. TOML of many small values takes 100 times its bytes in memory.
 const MOST_BYTES: u64 = 128 << 10;
@@ -62,6 +62,9 @@ impl Config {
         if let Some(Value::Table(model)) = table.get_mut("model") {
             preset::expand(model)?;
         }
+        if let Some(Value::Table(train)) = table.get_mut("train") {
+            token_budget::allow_without_steps(train);
+        }
         let task = match table.remove("task") {
             Some(Value::Table(task)) => Some(parse_task(task)?),
             Some(other) => return Err(wrong("task", Some(&other), "must be a table with the key name")),
@@ -71,7 +74,8 @@ impl Config {
         if let Some(value) = task.and_then(|task| Value::try_from(task).ok()) {
             table.insert("task".to_owned(), value);
         }
-        let config: Self = parse_strictly("", table)?;
+        let mut config: Self = parse_strictly("", table)?;
+        config.resolve_steps();
         config.validate().map_err(|error| {
             let key = error.key_name().unwrap_or_default().to_owned();
             (error, key)

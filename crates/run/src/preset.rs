@@ -29,6 +29,11 @@ const PRESETS: [(&str, &str); 4] = [
     ),
 ];
 
+/// Every preset's name.
+pub fn names() -> [&'static str; PRESETS.len()] {
+    PRESETS.map(|(name, _)| name)
+}
+
 /// Puts the preset's keys where `[model]` has none of its own, and takes the preset's name out.
 ///
 /// # Errors
@@ -36,7 +41,7 @@ const PRESETS: [(&str, &str); 4] = [
 pub fn expand(model: &mut Table) -> Result<(), KeyError> {
     let Some(name) = model.remove("preset") else { return Ok(()) };
     let Some((_, keys)) = PRESETS.iter().find(|(known, _)| name.as_str() == Some(known)) else {
-        return Err(unknown_value("model.preset", &name, &PRESETS.map(|(known, _)| known)));
+        return Err(unknown_value("model.preset", &name, &names()));
     };
     for (key, value) in keys.parse::<Table>().into_iter().flatten() {
         model.entry(key).or_insert(value);

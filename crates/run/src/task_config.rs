@@ -10,6 +10,7 @@ mod recall;
 mod repeat;
 mod text;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -37,7 +38,7 @@ trait CheckTask {
 macro_rules! tasks {
     ($($(#[doc = $doc:literal])+ $name:literal: $Task:ident($Config:ident),)+) => {
         /// `[task]`: the key `name` and the task's own keys.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "name")]
         pub enum TaskConfig {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $Task($Config),)+

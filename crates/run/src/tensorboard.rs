@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
     }
 
     #[test]

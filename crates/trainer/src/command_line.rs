@@ -6,6 +6,8 @@ use clap::Parser;
 use headlight_run::InputError;
 use tracing_subscriber::EnvFilter;
 
+use crate::interrupt;
+
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
 pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
     // Pictures warn of every letter that the first font lacks and the second has.
@@ -26,15 +28,20 @@ pub enum Failure {
     /// It failed while running: exit code 1.
     #[error("{0}")]
     Running(InputError),
+    /// A signal stopped it: exit code 130.
+    #[error("{0}")]
+    Interrupted(InputError),
 }
 
 impl Failure {
     /// Prints the one line and gives the exit code.
     fn report(&self) -> ExitCode {
-        eprintln!("error: {self}");
+        let kind = if matches!(self, Self::Interrupted(_)) { "stopped" } else { "error" };
+        eprintln!("{kind}: {self}");
         ExitCode::from(match self {
             Self::Input(_) => 2,
             Self::Running(_) => 1,
+            Self::Interrupted(_) => interrupt::EXIT_CODE,
         })
     }
 }

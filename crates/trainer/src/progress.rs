@@ -10,11 +10,25 @@ use crate::{
     watch::Observation,
 };
 
+/// How a run is shown while it trains.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum View {
+    /// A bar in a terminal, plain lines elsewhere.
+    #[default]
+    Bar,
+    /// Plain lines that begin with a name: for runs side by side.
+    Lines(String),
+    /// The whole terminal.
+    Screen,
+}
+
 /// A bar in a terminal, plain lines elsewhere; on request the whole terminal.
 pub struct Progress {
     /// Hidden where plain lines are printed; it knows the time that is left.
     bar: ProgressBar,
     steps: usize,
+    /// What each plain line begins with.
+    name: String,
     screen: RefCell<Option<Screen>>,
 }
 
@@ -29,14 +43,21 @@ impl Progress {
         } else {
             Self::hidden_bar(steps)
         };
-        Self { bar, steps, screen: RefCell::new(None) }
+        Self { bar, steps, name: String::new(), screen: RefCell::new(None) }
+    }
+
+    /// Plain lines, each beginning with `name`.
+    #[must_use]
+    pub fn lines(steps: usize, name: &str) -> Self {
+        let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
+        Self { bar: Self::hidden_bar(steps), steps, name, screen: RefCell::new(None) }
     }
 
     /// [`new`](Self::new), but on the whole terminal until it is closed there. Without a terminal, plain lines.
     #[must_use]
     pub fn on_screen(steps: usize, state: State) -> Self {
         match Screen::open(state) {
-            Ok(screen) => Self { bar: Self::hidden_bar(steps), steps, screen: RefCell::new(Some(screen)) },
+            Ok(screen) => Self { screen: RefCell::new(Some(screen)), ..Self::lines(steps, "") },
             Err(error) => {
                 eprintln!("{error}; going on without it");
                 Self::new(steps)
@@ -72,7 +93,7 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("step {step}/{}  {text}  {:#} left", self.steps, HumanDuration(self.bar.eta()));
+            eprintln!("{}step {step}/{}  {text}  {:#} left", self.name, self.steps, HumanDuration(self.bar.eta()));
         } else {
             self.bar.set_message(text);
         }
@@ -84,7 +105,7 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("{line}");
+            eprintln!("{}{line}", self.name);
         } else {
             self.bar.println(line);
         }

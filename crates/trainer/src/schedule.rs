@@ -17,6 +17,10 @@ use headlight_run::{ScheduleKind, TrainConfig};
 /// assert_eq!(learning_rate(&train, 5), 0.05); // half of the warm-up
 /// assert_eq!(learning_rate(&train, 10), 0.1);
 /// assert!((learning_rate(&train, 15) - 0.05).abs() < 1e-12); // half of the cosine
+/// train.schedule = ScheduleKind::Linear;
+/// assert!((learning_rate(&train, 18) - 0.02).abs() < 1e-12); // a fifth of the line is left
+/// train.schedule = ScheduleKind::WarmupStableDecay; // cools down over the last fifth: 4 steps
+/// assert_eq!((learning_rate(&train, 16), learning_rate(&train, 19)), (0.1, 0.025));
 /// train.schedule = ScheduleKind::Constant;
 /// assert_eq!(learning_rate(&train, 15), 0.1);
 /// # Ok::<(), headlight_run::InputError>(())
@@ -26,11 +30,11 @@ pub fn learning_rate(train: &TrainConfig, step: usize) -> f64 {
     if step < train.warmup {
         return train.learning_rate * step as f64 / train.warmup as f64;
     }
+    let done = |from: usize| step.saturating_sub(from) as f64 / (train.steps - from).max(1) as f64;
     match train.schedule {
         ScheduleKind::Constant => train.learning_rate,
-        ScheduleKind::Cosine => {
-            let done = (step - train.warmup) as f64 / (train.steps - train.warmup).max(1) as f64;
-            train.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
-        }
+        ScheduleKind::Cosine => train.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * done(train.warmup)).cos()),
+        ScheduleKind::Linear => train.learning_rate * (1.0 - done(train.warmup)),
+        ScheduleKind::WarmupStableDecay => train.learning_rate * (1.0 - done(train.steps - train.cooldown())),
     }
 }

@@ -12,7 +12,7 @@ use headlight_run::{
     Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Spread, Summary, write_atomically,
 };
 
-use crate::{Training, command_line::Failure, inspect::report_after_training};
+use crate::{Training, View, command_line::Failure, inspect::report_after_training};
 
 /// One seed's run, after it has ended.
 struct Ended {
@@ -42,7 +42,8 @@ pub fn train_seeds(
 ) -> Result<SeedsSummary, Failure> {
     let prepare = |seed| {
         let config = Config { seed, ..config.clone() };
-        Ok((seed, Training::prepare(config.clone(), device)?, config))
+        let training = Training::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
+        Ok((seed, training, config))
     };
     let trainings: Vec<_> = seeds.iter().map(prepare).collect::<Result<_, _>>().map_err(Failure::Input)?;
     let make =
@@ -64,8 +65,7 @@ pub fn train_seeds(
     std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
     let mut results = results.into_inner().unwrap_or_default();
     results.sort_by_key(|(index, _)| *index);
-    let ended: Vec<Ended> =
-        results.into_iter().map(|(_, ended)| ended).collect::<Result<_, _>>().map_err(Failure::Running)?;
+    let ended: Vec<Ended> = results.into_iter().map(|(_, ended)| ended).collect::<Result<_, Failure>>()?;
     let summary = summarise(seeds, &ended);
     let json = serde_json::to_vec_pretty(&summary).map_err(|error| InputError::new("seeds.json", error));
     json.and_then(|json| write_atomically(&out.join("seeds.json"), &json)).map_err(Failure::Running)?;
@@ -74,9 +74,10 @@ pub fn train_seeds(
     Ok(summary)
 }
 
-fn train_one(training: Training, run: &RunDirectory) -> Result<Ended, InputError> {
+fn train_one(training: Training, run: &RunDirectory) -> Result<Ended, Failure> {
     let summary = training.run(run)?;
-    Ok(Ended { summary, metrics: run.metrics()?, events: run.events()? })
+    let metrics = run.metrics().map_err(Failure::Running)?;
+    Ok(Ended { summary, metrics, events: run.events().map_err(Failure::Running)? })
 }
 
 fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {

@@ -1,24 +1,21 @@
 //! One update: the batch in shards, each with its own copy of the graph and its own thread.
 
-use burn::{
-    module::Module,
-    optim::{GradientsParams, ModuleOptimizer},
-    tensor::Device,
-};
+use burn::{module::Module, optim::GradientsParams, tensor::Device};
 use headlight_residual::Decoder;
 use headlight_run::TrainConfig;
 
 use crate::{
     batch::{Batch, count_scored, summed_loss},
+    dropout::Dropout,
     gradients,
-    optimizer::AdamW,
+    optimizer::{Memory, Optimizer},
     tasks::Sequence,
 };
 
 /// Updates a model batch by batch.
 pub struct Updater {
     device: Device,
-    optimizer: ModuleOptimizer,
+    optimizer: Optimizer,
     clip: f64,
     accumulate: usize,
     pools: Vec<rayon::ThreadPool>,
@@ -33,13 +30,29 @@ pub struct Update {
     pub gradient_norm: f64,
 }
 
+/// The gradient of the mean loss over the scored positions of a batch.
+pub struct Gradient {
+    /// The loss and the gradient's norm.
+    pub update: Update,
+    /// By parameter, not clipped.
+    pub gradients: GradientsParams,
+}
+
+impl Gradient {
+    /// Whether loss and gradient are numbers.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        self.update.loss.is_finite() && self.update.gradient_norm.is_finite()
+    }
+}
+
 impl Updater {
     /// `AdamW` as configured, on an autodiff `device`.
     ///
     /// # Errors
     /// If threads cannot be started.
     pub fn new(train: &TrainConfig, device: Device) -> Result<Self, rayon::ThreadPoolBuildError> {
-        let optimizer = ModuleOptimizer::from(AdamW::new(train));
+        let optimizer = Optimizer::new(train);
         // Burn's operations use the pool they are called from. With a pool of one thread each, shards do not wait
         // for each other's pieces.
         let pool = |_| rayon::ThreadPoolBuilder::new().num_threads(1).build();
@@ -52,28 +65,69 @@ impl Updater {
     /// # Panics
     /// If a shard's thread panics.
     pub fn update(&mut self, model: Decoder, sequences: &[Sequence], learning_rate: f64) -> (Decoder, Update) {
+        let gradient = self.gradient(&model, sequences, None);
+        let update = gradient.update;
+        (self.apply(model, gradient, learning_rate), update)
+    }
+
+    /// The gradient at `model`, with dropout if some is given.
+    ///
+    /// # Panics
+    /// If a shard's thread panics.
+    #[must_use]
+    pub fn gradient(&self, model: &Decoder, sequences: &[Sequence], dropout: Option<Dropout>) -> Gradient {
         let scored = count_scored(sequences).max(1) as f64;
-        let (losses, shards) = self.shards(&model, sequences, scored);
-        let gradients = gradients::sum(&model, shards);
-        let gradient_norm = gradients::norm(&model, &gradients);
-        let gradients = gradients::clip(&model, gradients, gradient_norm, self.clip);
-        let model = self.optimizer.step(learning_rate, model, gradients);
-        (model, Update { loss: losses.iter().sum(), gradient_norm })
+        let (losses, shards) = self.shards(model, sequences, scored, dropout);
+        let gradients = gradients::sum(model, shards);
+        let gradient_norm = gradients::norm(model, &gradients);
+        Gradient { update: Update { loss: losses.iter().sum(), gradient_norm }, gradients }
+    }
+
+    /// Moves `model` down its gradient, clipped.
+    #[must_use]
+    pub fn apply(&mut self, model: Decoder, gradient: Gradient, learning_rate: f64) -> Decoder {
+        let gradients = gradients::clip(&model, gradient.gradients, gradient.update.gradient_norm, self.clip);
+        self.optimizer.step(learning_rate, model, gradients)
+    }
+
+    /// Everything the optimizer remembers.
+    #[must_use]
+    pub fn memory(&self) -> Memory {
+        self.optimizer.memory()
+    }
+
+    /// Gives the optimizer what it remembered of `model`.
+    ///
+    /// # Errors
+    /// If that is not everything and nothing else.
+    pub fn remember(&mut self, model: &Decoder, memory: Memory) -> Result<(), String> {
+        self.optimizer.remember(model, memory, &self.device.clone().inner())
     }
 
     /// Each shard's part of the loss and of the gradient; parts are divided by the whole batch's count, so that they
     /// add up to the mean.
-    fn shards(&self, model: &Decoder, sequences: &[Sequence], scored: f64) -> (Vec<f64>, Vec<GradientsParams>) {
+    fn shards(
+        &self,
+        model: &Decoder,
+        sequences: &[Sequence],
+        scored: f64,
+        dropout: Option<Dropout>,
+    ) -> (Vec<f64>, Vec<GradientsParams>) {
         let rows_at_once = sequences.len().div_ceil(self.pools.len() * self.accumulate);
-        let work = |model: &Decoder, rows: &[Sequence]| {
+        let work = |model: &Decoder, first_row: usize, rows: &[Sequence]| {
             let batch = Batch::new(rows, &self.device);
-            let loss = summed_loss(model.forward(batch.inputs.clone()), &batch).div_scalar(scored);
+            let logits = match dropout {
+                Some(dropout) => model.forward_probed(batch.inputs.clone(), &mut Dropout { first_row, ..dropout }),
+                None => model.forward(batch.inputs.clone()),
+            };
+            let loss = summed_loss(logits, &batch).div_scalar(scored);
             let gradients = GradientsParams::from_grads(loss.backward(), model);
             (f64::from(loss.into_scalar::<f32>()), gradients)
         };
         // One part after the other: only the sum of their gradients is kept.
-        let shard = |model: Decoder, rows: &[Sequence]| {
-            let parts = rows.chunks(rows_at_once).map(|rows| work(&model, rows));
+        let shard = |model: Decoder, first_row: usize, rows: &[Sequence]| {
+            let first_rows = (first_row..).step_by(rows_at_once);
+            let parts = first_rows.zip(rows.chunks(rows_at_once)).map(|(first, rows)| work(&model, first, rows));
             let add = |(loss, gradients), (more_loss, more)| {
                 (loss + more_loss, gradients::sum(&model, vec![gradients, more]))
             };
@@ -84,12 +138,12 @@ impl Updater {
             let shards: Vec<_> = self
                 .pools
                 .iter()
-                .zip(sequences.chunks(rows_each))
-                .map(|(pool, rows)| {
+                .zip((0..).step_by(rows_each).zip(sequences.chunks(rows_each)))
+                .map(|(pool, (first_row, rows))| {
                     // Parameters shared between graphs would tie the shards together under one lock.
                     let own = model.clone().fork(&self.device);
                     let shard = &shard;
-                    scope.spawn(move || pool.install(|| shard(own, rows)))
+                    scope.spawn(move || pool.install(|| shard(own, first_row, rows)))
                 })
                 .collect();
             shards.into_iter().map(|shard| shard.join().expect("a shard panicked")).unzip()
@@ -125,7 +179,7 @@ mod tests {
     }
 
     /// The gradient of the mean loss of 8 sequences, worked on in `shards` times `accumulate` parts.
-    fn gradient(shards: usize, accumulate: usize) -> Vec<f64> {
+    fn gradient(shards: usize, accumulate: usize, dropout: Option<Dropout>) -> Vec<f64> {
         let text = r#"
             task = { name = "repeat" }
             model = { n_layers = 2, n_heads = 4, d_model = 64, n_ctx = 64, feed_forward = "gelu" }
@@ -138,9 +192,8 @@ mod tests {
         let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
         let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
         let updater = Updater::new(&config.train, device).unwrap();
-        let (_, shards) = updater.shards(&model, &sequences, count_scored(&sequences) as f64);
-        let sum = gradients::sum(&model, shards);
-        let mut numbers = Numbers { gradients: &sum, numbers: Vec::new() };
+        let gradients = updater.gradient(&model, &sequences, dropout).gradients;
+        let mut numbers = Numbers { gradients: &gradients, numbers: Vec::new() };
         model.visit(&mut numbers);
         numbers.numbers
     }
@@ -148,12 +201,18 @@ mod tests {
     #[test]
     fn a_batch_in_parts_has_the_gradient_of_the_whole() {
         let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
-        let whole = gradient(1, 1);
-        for (shards, accumulate) in [(2, 1), (4, 1), (1, 2), (1, 8), (2, 4)] {
-            let parts = gradient(shards, accumulate);
-            let difference: Vec<f64> = whole.iter().zip(&parts).map(|(a, b)| a - b).collect();
-            let relative = norm(&difference) / norm(&whole);
-            assert!(relative < 1e-6, "{shards} shards, {accumulate} parts each: {relative:e}");
+        let distance = |a: &[f64], b: &[f64]| {
+            let difference: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
+            norm(&difference) / norm(a)
+        };
+        let half = Some(Dropout { probability: 0.5, seed: 0, step: 1, first_row: 0 });
+        for dropout in [None, half] {
+            let whole = gradient(1, 1, dropout);
+            for (shards, accumulate) in [(2, 1), (4, 1), (1, 2), (1, 8), (2, 4)] {
+                let relative = distance(&whole, &gradient(shards, accumulate, dropout));
+                assert!(relative < 1e-6, "{shards} shards, {accumulate} parts each: {relative:e}");
+            }
         }
+        assert!(distance(&gradient(1, 1, None), &gradient(1, 1, half)) > 0.1);
     }
 }

@@ -1,21 +1,24 @@
-//! The training loop.
+//! Training: what a run is made of, and what is measured on the way.
 
-use std::{collections::HashMap, time::Instant};
+mod course;
+mod events;
 
 use burn::{module::Module, tensor::Device};
-use headlight_lens::{Measure, Role};
-use headlight_residual::{Decoder, weights_to_bytes};
+use headlight_lens::Role;
+use headlight_residual::Decoder;
 use headlight_run::{
-    Config, EventRow, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, TimingRow,
-    UsesRow, Weights,
+    Config, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, UsesRow,
 };
 
+use course::Course;
+
 use crate::{
+    Dropout, Stopped,
     evaluate::{Evaluation, evaluate, questions},
-    learning_rate, model,
-    progress::Progress,
+    model,
+    progress::{Progress, View},
     screen::State,
-    step::{Update, Updater},
+    step::Update,
     tasks::{self, Question, Sequence, Task, Use},
     uses,
     watch::{Observation, Watched},
@@ -36,7 +39,7 @@ pub struct Training {
     model: Decoder,
     floor: Option<f64>,
     bayes: Option<f64>,
-    on_screen: bool,
+    view: View,
 }
 
 /// The measurements at one step.
@@ -63,6 +66,9 @@ impl Training {
                     format!("must be {rows}: {} trains on its whole training set at once", config.task.name());
                 return Err(InputError::new("config", message).key("train.batch_size").value(config.train.batch_size));
             }
+            None if config.train.overfit_one_batch => {
+                Some(tasks::batch(&*task, config.seed, Use::Training, 1, config.train.batch_size))
+            }
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
         let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&*task, &validation)];
@@ -78,22 +84,23 @@ impl Training {
             trained_on,
             watched,
             model,
-            on_screen: false,
+            view: View::default(),
         })
     }
 
-    /// Shows the run on the whole terminal while it trains.
+    /// Shows the run this way while it trains.
     #[must_use]
-    pub fn on_screen(self) -> Self {
-        Self { on_screen: true, ..self }
+    pub fn shown(self, view: View) -> Self {
+        Self { view, ..self }
     }
 
     fn progress(&self) -> Progress {
         let steps = self.config.train.steps;
-        if self.on_screen {
-            return Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor));
+        match &self.view {
+            View::Bar => Progress::new(steps),
+            View::Lines(name) => Progress::lines(steps, name),
+            View::Screen => Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor)),
         }
-        Progress::new(steps)
     }
 
     /// What was decided, line by line.
@@ -143,78 +150,35 @@ impl Training {
         lines
     }
 
-    /// Trains to the end and writes everything into `run`.
+    /// Trains to the end and writes everything into `run`, from its newest checkpoint on if it has any.
     ///
     /// # Errors
-    /// If the run cannot be written, or the loss is no longer finite.
-    pub fn run(self, run: &RunDirectory) -> Result<Summary, InputError> {
-        let Config { train, log, checkpoint, seed, .. } = self.config.clone();
-        run.write_vocabulary(&self.task.vocabulary())?;
-        tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
-        let mut updater = Updater::new(&train, self.device.clone().autodiff())
-            .map_err(|error| InputError::new("train.shards", error))?;
-        let progress = self.progress();
-        let tokens_per_step = (train.batch_size * self.config.model.n_ctx) as f64;
-        let mut roles = HashMap::new();
-        let mut model = self.model.clone();
-        let mut measured = self.measure(&model);
-        write_measured(run, 0, &measured, None)?;
-        write_patterns(run, 0, &measured)?;
-        run.append_uses(&self.uses(&model, &measured, 0))?;
-
-        let started = Instant::now();
-        let mut last_row = (started, 0);
-        for step in 1..=train.steps {
-            let sequences = tasks::batch(&*self.task, seed, Use::Training, step, train.batch_size);
-            let rate = learning_rate(&train, step);
-            let update;
-            (model, update) = updater.update(model, &sequences, rate);
-            if !(update.loss.is_finite() && update.gradient_norm.is_finite()) {
-                progress.finish();
-                return Err(InputError::new(
-                    run.path().display(),
-                    format_args!(
-                        "step {step}: loss {} and gradient norm {} are not finite",
-                        update.loss, update.gradient_norm
-                    ),
-                ));
-            }
-            tracing::debug!(step, loss = update.loss, gradient_norm = update.gradient_norm, learning_rate = rate);
-            let is_last = step == train.steps;
-            let keep_patterns = is_last || step.is_multiple_of(log.patterns_every);
-            if is_last || keep_patterns || step.is_multiple_of(log.every) {
-                measured = self.measure(&model);
-                write_measured(run, step, &measured, Some((update, rate)))?;
-                let elapsed = last_row.0.elapsed().as_secs_f64();
-                let tokens_per_second = (step - last_row.1) as f64 * tokens_per_step / elapsed;
-                last_row = (Instant::now(), step);
-                run.append_timing(&TimingRow { step, seconds: started.elapsed().as_secs_f64(), tokens_per_second })?;
-                let Measured { evaluation, observations, .. } = &measured;
-                progress.measured(step, update.loss, evaluation, &observations[0], tokens_per_second);
-                for event in role_events(&mut roles, step, &measured.observations[0]) {
-                    let what = if event.event == "role_lost" { "no longer looks like" } else { "looks like" };
-                    progress
-                        .say(&format!("step {step}: {} {what}: {} (score {:.2})", event.head, event.role, event.value));
-                    run.append_event(&event)?;
-                }
-                if keep_patterns {
-                    write_patterns(run, step, &measured)?;
-                    run.append_uses(&self.uses(&model, &measured, step))?;
-                }
-            }
-            if step.is_multiple_of(checkpoint.every) && !is_last {
-                write_weights(run, Weights::Step(step), &model)?;
-                tracing::info!(step, "checkpoint written");
-            }
-            progress.step(step);
+    /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks to stop.
+    pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
+        if run.is_finished() {
+            eprintln!("{} is finished, there is nothing to resume", run.path().display());
+            return Ok(run.summary()?);
         }
-        let seconds = started.elapsed().as_secs_f64();
-        write_weights(run, Weights::Last, &model)?;
-        progress.finish();
+        tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
+        let (course, model) = Course::begin(&self, run)?;
+        course.run(model)
+    }
 
-        let summary = self.summary(&measured, seconds, tokens_per_step * train.steps as f64 / seconds);
-        run.write_summary(&summary)?;
-        Ok(summary)
+    /// What step `step` learns from.
+    fn batch_of(&self, step: usize) -> Vec<Sequence> {
+        let Config { train, seed, .. } = &self.config;
+        let step = if train.overfit_one_batch { 1 } else { step };
+        tasks::batch(&*self.task, *seed, Use::Training, step, train.batch_size)
+    }
+
+    /// What falls in step `step`.
+    fn dropout_of(&self, step: usize) -> Option<Dropout> {
+        let Config { train, seed, .. } = &self.config;
+        (train.dropout > 0.0).then_some(Dropout { probability: train.dropout, seed: *seed, step, first_row: 0 })
+    }
+
+    fn tokens_per_step(&self) -> f64 {
+        (self.config.train.batch_size * self.config.model.n_ctx) as f64
     }
 
     fn measure(&self, model: &Decoder) -> Measured {
@@ -231,9 +195,9 @@ impl Training {
     }
 
     /// What heads are used as; everything at the end, before that what is cheap.
-    fn uses(&self, model: &Decoder, measured: &Measured, step: usize) -> UsesRow {
+    fn uses(&self, model: &Decoder, measured: &Measured, step: usize, at_the_end: bool) -> UsesRow {
         let (model, roles) = (model.valid(), measured.observations[0].roles());
-        if step == self.config.train.steps {
+        if at_the_end {
             let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
             return uses::all_uses(&model, &behaviour, &roles, step);
         }
@@ -294,35 +258,4 @@ fn write_patterns(run: &RunDirectory, step: usize, measured: &Measured) -> Resul
         };
         run.write_patterns(step, name, &observation.patterns)
     })
-}
-
-fn write_weights(run: &RunDirectory, which: Weights, model: &Decoder) -> Result<(), InputError> {
-    let bytes = weights_to_bytes(&model.valid()).map_err(|error| InputError::new(run.path().display(), error))?;
-    run.write_weights(which, &bytes)
-}
-
-/// What changed in the heads' roles on the probe: a role that was not there before, or one that is gone.
-fn role_events(known: &mut HashMap<HeadName, Measure>, step: usize, probe: &Observation) -> Vec<EventRow> {
-    let mut events = Vec::new();
-    for (head, scores) in &probe.heads {
-        let (event, measure) = match (Role::of(scores), known.get(head).copied()) {
-            (Role::Of(now), before) if before != Some(now) => {
-                known.insert(*head, now);
-                ("role_emerged", now)
-            }
-            (Role::Mixed, Some(before)) => {
-                known.remove(head);
-                ("role_lost", before)
-            }
-            _ => continue,
-        };
-        events.push(EventRow {
-            step,
-            event: event.to_owned(),
-            head: *head,
-            role: measure.name().to_owned(),
-            value: scores.get(measure.name()).map_or(f64::NAN, |score| score.value),
-        });
-    }
-    events
 }

@@ -167,6 +167,7 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
             });
         }
     };
+    decoder.validate()?;
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
         return Err(too_large(format!("describes {parameters} parameters, more than {MOST_PARAMETERS}")));

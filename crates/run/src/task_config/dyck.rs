@@ -1,12 +1,13 @@
 //! `[task]` of `dyck`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{InputError, ModelConfig, check::require};
 
 /// `task.name = "dyck"`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DyckConfig {
     /// The kinds of brackets: `()`, `[]`, `{}`, `<>`, the first so many of them.

@@ -1,12 +1,13 @@
 //! `[task]` of `grammar`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{InputError, ModelConfig, check::require};
 
 /// `task.name = "grammar"`; it has no keys of its own.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GrammarConfig {}
 

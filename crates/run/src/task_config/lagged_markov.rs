@@ -1,5 +1,6 @@
 //! `[task]` of `lagged_markov`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// `task.name = "lagged_markov"`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LaggedMarkovConfig {
     /// The number of states, one token each.

@@ -1,12 +1,13 @@
 //! `[task]` of `modular_addition`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{InputError, ModelConfig, check::require};
 
 /// `task.name = "modular_addition"`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ModularAdditionConfig {
     /// p: sums are taken modulo this number.

@@ -1,5 +1,6 @@
 //! `[task]` of `sort` and `reverse`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// `task.name = "sort"` and `task.name = "reverse"`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RearrangeConfig {
     /// The number of different symbols, one token each.

@@ -1,5 +1,6 @@
 //! `[task]` of `recall`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
@@ -9,7 +10,7 @@ use crate::{
 };
 
 /// `task.name = "recall"`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RecallConfig {
     /// The number of different keys, one token each.

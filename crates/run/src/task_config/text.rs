@@ -2,13 +2,14 @@
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{InputError, ModelConfig, check::require};
 
 /// `task.name = "text"`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextConfig {
     /// A UTF-8 file, or a folder of such files. A relative path starts at the working directory.
@@ -19,8 +20,9 @@ pub struct TextConfig {
 }
 
 /// `task.tokens`: what a text is cut into.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub enum TextTokens {
     /// Unicode scalar values.
     #[default]

@@ -6,23 +6,28 @@ use std::{
 };
 
 use clap::Parser;
-use headlight_run::{Config, InputError, RunDirectory, Seeds};
+use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
-    Training,
+    Training, View,
     command_line::{self, Failure, print},
     inspect::{Inspection, breakdown_text, loss_text, report_after_training},
-    seeds_text, train_seeds,
+    interrupt, run_path, seeds_text, train_seeds,
 };
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Train a mini-transformer and watch its attention heads form.
+///
+/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal at once. Exit codes: 0 done,
+/// 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
 #[derive(Parser)]
 #[command(version)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 struct Arguments {
     /// The configuration, for example configs/induction.toml
-    config: PathBuf,
+    #[arg(required_unless_present_any = ["schema", "reference"])]
+    config: Option<PathBuf>,
     /// Change a key of the configuration: --set train.steps=500
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -41,6 +46,15 @@ struct Arguments {
     /// Replace a run that is already there
     #[arg(long)]
     overwrite: bool,
+    /// Go on with a run that was stopped, from its newest checkpoint; without a run, begin one
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+    /// Print the JSON schema of configurations
+    #[arg(long)]
+    schema: bool,
+    /// Print the reference of configurations, docs/configuration.md
+    #[arg(long, conflicts_with = "schema")]
+    reference: bool,
 }
 
 fn main() -> ExitCode {
@@ -48,29 +62,36 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let config = Config::load(&arguments.config, &arguments.set).map_err(Failure::Input)?;
-    let out = match (&arguments.out, arguments.config.file_stem()) {
+    let Some(path) = &arguments.config else { return describe_configurations(arguments) };
+    let config = Config::load(path, &arguments.set).map_err(Failure::Input)?;
+    let out = match (&arguments.out, path.file_stem()) {
         (Some(out), _) => out.clone(),
         (None, Some(name)) => PathBuf::from("runs").join(name),
         (None, None) => {
-            return Err(Failure::Input(InputError::new(arguments.config.display(), "has no name; give --out")));
+            return Err(Failure::Input(InputError::new(path.display(), "has no name; give --out")));
         }
     };
     if let Some(seeds) = &arguments.seeds {
-        let create = |path: &Path, config: &Config| RunDirectory::create(path, config, arguments.overwrite);
-        let summary = train_seeds(&config, seeds, &out, &arguments.device, create)?;
+        if !arguments.resume {
+            let free = |seed| RunDirectory::check_free(&run_path(&out, seed), arguments.overwrite);
+            seeds.iter().try_for_each(free).map_err(Failure::Input)?;
+        }
+        interrupt::listen().map_err(Failure::Running)?;
+        let open = |path: &Path, config: &Config| open_run(path, config, arguments);
+        let summary = train_seeds(&config, seeds, &out, &arguments.device, open)?;
         return print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display()));
     }
     // Everything is checked and built before anything is written.
     let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
-    let directory = RunDirectory::create(&out, &config, arguments.overwrite).map_err(Failure::Input)?;
+    let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
     for line in training.decisions() {
         eprintln!("{line}");
     }
     if arguments.screen {
-        training = training.on_screen();
+        training = training.shown(View::Screen);
     }
-    let summary = training.run(&directory).map_err(Failure::Running)?;
+    interrupt::listen().map_err(Failure::Running)?;
+    let summary = training.run(&directory)?;
     report_after_training(&out, &arguments.device);
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
     print(&format!(
@@ -87,4 +108,17 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         out.display(),
         out.display(),
     ))
+}
+
+/// The run at `path`, made or gone on with.
+fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDirectory, InputError> {
+    if arguments.resume && path.exists() {
+        return RunDirectory::resume(path, config);
+    }
+    RunDirectory::create(path, config, arguments.overwrite)
+}
+
+/// What a configuration can say.
+fn describe_configurations(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.schema { print(&format!("{:#}", schema())) } else { print(reference().trim_end()) }
 }

@@ -51,7 +51,7 @@ impl Inspection {
         };
         let curves = |head: HeadName| HeadCurves {
             head,
-            role: of(head).last().and_then(|row| row.role.clone()).unwrap_or_default(),
+            role: of(head).next_back().and_then(|row| row.role.clone()).unwrap_or_default(),
             curves: Measure::ALL.iter().map(|measure| curve(head, measure.name())).collect(),
         };
         Ok(heads.into_iter().map(curves).collect())

@@ -1,14 +1,14 @@
-//! `inspect RUN heads`: what the heads score where the tokens are shuffled, beside what they score.
+//! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and what they are used as.
 
-use headlight_lens::{LayerPattern, ShuffledContext};
-use headlight_report::HeadLine;
-use headlight_run::{HeadName, HeadSummary, InputError, RelationScores, Scores, SequenceKind};
+use headlight_lens::{LayerPattern, MEAN_DISTANCE, Measure, ShuffledContext};
+use headlight_report::{HeadLine, heads_table, relations_table};
+use headlight_run::{HeadName, HeadRow, HeadSummary, InputError, RelationScores, Scores, SequenceKind};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{Inspection, ModelParts, uses::uses_text};
 use crate::{
     tasks,
-    watch::{Watched, patterns},
+    watch::{WATCHED_SEQUENCES, Watched, patterns},
 };
 
 /// A head as `inspect heads --json` prints it: as in `summary.json`, with one more null.
@@ -53,6 +53,53 @@ impl ShuffledHeads {
 }
 
 impl Inspection {
+    /// The heads as text: on the probe with their roles, and on the run's own task.
+    ///
+    /// # Errors
+    /// If the run has no head scores.
+    pub fn heads_text(&self) -> Result<String, InputError> {
+        let rows = self.run.heads()?;
+        let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
+        let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
+        let lines = |step, kind| {
+            let of = |row: &&HeadRow| row.step == step && row.on == kind;
+            let line = |row: &HeadRow| HeadLine {
+                head: row.head,
+                role: row.role.clone(),
+                used_as: uses
+                    .as_ref()
+                    .filter(|uses| row.role.is_some() && uses.step == step)
+                    .map(|uses| uses.used_as(row.head)),
+                scores: row.scores.clone(),
+            };
+            rows.iter().filter(of).map(line).collect::<Vec<_>>()
+        };
+        let shuffled = self.shuffled_heads();
+        let table = |kind| {
+            let before = if last > 0 { lines(0, kind) } else { Vec::new() };
+            let references = [("shuffled", shuffled.lines(kind)), ("step 0", before)];
+            heads_table(&score_names(), &lines(last, kind), &references)
+        };
+        Ok(format!(
+            "Heads after {last} steps, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random tokens, of random\n\
+             length and start, comes back.\n\n{}\n\n\
+             The same heads on the run's own task, {}. A task can make a head look like what it is not.\n\n{}\n\n\
+             value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: the\n\
+             highest of all heads at the same places when the tokens are shuffled, so that no match is there (with few tokens\n\
+             some stay; those are left out); step 0: the highest of all heads before training. A role is the score furthest\n\
+             on the way from uniform to ceiling, if past half.\n\n\
+             {}\n\n\
+             Mean attention distance by layer in tokens, on the probe {}, on the task {}.{}",
+            table(SequenceKind::Probe),
+            self.config.task.name(),
+            table(SequenceKind::Task),
+            uses.as_ref().map_or_else(String::new, |uses| format!("{}\n\n", uses_text(uses))),
+            distances_text(&lines(last, SequenceKind::Probe)),
+            distances_text(&lines(last, SequenceKind::Task)),
+            relations_text(&rows, last, &shuffled.relations),
+        ))
+    }
+
     /// The heads of the summary, with what they score on shuffled tokens.
     ///
     /// # Errors
@@ -97,4 +144,36 @@ impl Inspection {
         let (task, relations) = observe(&task);
         Ok(ShuffledHeads { probe, task, relations })
     }
+}
+
+/// `11.2 8.6 12.9 (uniform 15.8)`
+fn distances_text(lines: &[HeadLine]) -> String {
+    let distances = |layer| -> Vec<f64> {
+        let of_layer = lines.iter().filter(|line| line.head.layer == layer);
+        of_layer.filter_map(|line| line.scores.get(MEAN_DISTANCE)).map(|score| score.value).collect()
+    };
+    let layers = (0..).map(distances).take_while(|distances| !distances.is_empty());
+    let means: Vec<String> =
+        layers.map(|distances| format!("{:.1}", distances.iter().sum::<f64>() / distances.len() as f64)).collect();
+    let uniform = lines.iter().find_map(|line| line.scores.get(MEAN_DISTANCE)).map_or(f64::NAN, |score| score.null);
+    format!("{} (uniform {uniform:.1})", means.join(" "))
+}
+
+/// The heads' scores against the task's gold relations, or nothing.
+fn relations_text(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]) -> String {
+    let here = rows.iter().filter(|row| row.step == step && row.on == SequenceKind::Task);
+    let heads: Vec<_> = here.map(|row| (row.head, &row.relations)).collect();
+    match relations_table(&heads, shuffled) {
+        table if table.is_empty() => table,
+        table => format!(
+            "\n\nThe weight from a word, and from the word before it (next …), to the word it depends on:\n\n{table}\n\n\
+             distance: the most that any head gives at the same distances to words that are no source; shuffled: the most\n\
+             that any head gives to the same places when other words stand there."
+        ),
+    }
+}
+
+/// The scores of tables, in their order.
+pub(super) fn score_names() -> [&'static str; 5] {
+    Measure::ALL.map(Measure::name)
 }

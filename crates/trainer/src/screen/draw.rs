@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn text(buffer: &Buffer) -> String {
-        let symbols: Vec<&str> = buffer.content().iter().map(|cell| cell.symbol()).collect();
+        let symbols: Vec<&str> = buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect();
         symbols.chunks(usize::from(buffer.area.width)).map(|line| line.concat() + "\n").collect()
     }
 

@@ -10,11 +10,11 @@ use proptest::{
 use crate::memory::most_held_during;
 
 /// Parsers of text of a few bytes.
-pub const CHEAP: u32 = 512;
+pub const CHEAP: u32 = 256;
 /// Parsers of whole documents.
-pub const MIDDLING: u32 = 64;
+pub const MIDDLING: u32 = 32;
 /// Parsers of files, which have to be written first.
-pub const SLOW: u32 = 8;
+pub const SLOW: u32 = 4;
 
 /// How much memory a parser may take, whatever the input.
 pub const ALLOWANCE: usize = 16 << 20;

@@ -1,0 +1,81 @@
+//! The logs of a run: files of rows that only grow, and their lengths at a checkpoint.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::Path,
+};
+
+use crate::InputError;
+
+/// Every log's length in bytes, by the name of its file.
+pub type LogLengths = BTreeMap<String, u64>;
+
+/// Appends lines, or leaves the file as it was.
+pub fn append(path: &Path, lines: &[u8]) -> Result<(), InputError> {
+    let append = || -> io::Result<()> {
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        let length = file.metadata()?.len();
+        file.write_all(lines).inspect_err(|_| {
+            // The disk may be full: half a line would make the whole file unreadable.
+            let _ = file.set_len(length);
+        })
+    };
+    append().map_err(|error| InputError::io(path, "append", &error))
+}
+
+/// Flushes every log of `run` to disk and gives their lengths.
+pub fn flush(run: &Path) -> Result<LogLengths, InputError> {
+    let flush = |name: &String| -> io::Result<u64> {
+        let file = File::open(run.join(name))?;
+        file.sync_all()?;
+        Ok(file.metadata()?.len())
+    };
+    let with_length = |name: String| {
+        flush(&name).map(|length| (name.clone(), length)).map_err(|e| InputError::io(&run.join(name), "flush", &e))
+    };
+    names(run)?.into_iter().map(with_length).collect()
+}
+
+/// Checks that every log is at least as long as it was.
+pub fn check(run: &Path, lengths: &LogLengths) -> Result<(), InputError> {
+    for (name, &length) in lengths {
+        // A name from a file: it must not lead out of the run.
+        if !is_log(name) {
+            return Err(InputError::new(run.display(), format_args!("{name} is not the name of a log")));
+        }
+        let found = fs::metadata(run.join(name)).map_or(0, |file| file.len());
+        if found < length {
+            let message = format!("has {found} bytes, at the checkpoint it had {length}");
+            return Err(InputError::new(run.join(name).display(), message));
+        }
+    }
+    Ok(())
+}
+
+/// Cuts every log back to the length it had; a log that was not there then is emptied.
+pub fn cut_back(run: &Path, lengths: &LogLengths) -> Result<(), InputError> {
+    for name in names(run)? {
+        let path = run.join(&name);
+        let cut = || OpenOptions::new().write(true).open(&path)?.set_len(lengths.get(&name).copied().unwrap_or(0));
+        cut().map_err(|error| InputError::io(&path, "cut", &error))?;
+    }
+    Ok(())
+}
+
+fn names(run: &Path) -> Result<Vec<String>, InputError> {
+    let read = || -> io::Result<Vec<String>> {
+        let entries = fs::read_dir(run)?.collect::<io::Result<Vec<_>>>()?;
+        let mut names: Vec<String> =
+            entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        names.retain(|name| is_log(name));
+        names.sort();
+        Ok(names)
+    };
+    read().map_err(|error| InputError::io(run, "read", &error))
+}
+
+fn is_log(name: &str) -> bool {
+    name.strip_suffix(".jsonl").is_some_and(|stem| !stem.contains(['/', '\\']))
+}

@@ -1,0 +1,289 @@
+//! The course of training: step by step from the beginning, or from a checkpoint, to the end.
+//!
+//! A checkpoint holds everything that the steps after it depend on; sequences follow from (seed, step, row) alone. So a
+//! run that was stopped, by whatever, goes on to the same bits.
+
+use std::{collections::BTreeMap, time::Instant};
+
+use burn::module::Module;
+use headlight_residual::{Decoder, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes};
+use headlight_run::{
+    Best, Checkpoint, CheckpointState, InputError, Quantity, RunDirectory, Summary, TimingRow, TrainConfig, VERSION,
+    Weights,
+};
+
+use super::{Measured, Training, events, write_measured, write_patterns};
+use crate::{
+    Stopped, interrupt, learning_rate, non_finite,
+    optimizer::Memory,
+    progress::Progress,
+    step::{Gradient, Update, Updater},
+    tasks::Sequence,
+};
+
+/// Training under way.
+pub(super) struct Course<'a> {
+    training: &'a Training,
+    run: &'a RunDirectory,
+    progress: Progress,
+    updater: Updater,
+    state: CheckpointState,
+    /// The model of the lowest validation loss, while `best/` holds an older one.
+    unwritten_best: Option<Decoder>,
+    /// What was measured last.
+    measured: Option<Measured>,
+    started: Instant,
+    /// Wall time of the processes before this one.
+    seconds_before: f64,
+    /// When and at which step `timing.jsonl` got its last row.
+    last_row: (Instant, usize),
+}
+
+impl<'a> Course<'a> {
+    /// At the newest checkpoint that is whole, or at step 0; and the model there.
+    pub fn begin(training: &'a Training, run: &'a RunDirectory) -> Result<(Self, Decoder), InputError> {
+        let train = &training.config.train;
+        let updater = Updater::new(train, training.device.clone().autodiff())
+            .map_err(|error| InputError::new("train.shards", error))?;
+        let mut course = Self {
+            training,
+            run,
+            progress: training.progress(),
+            updater,
+            state: CheckpointState {
+                version: VERSION.to_owned(),
+                device: training.device_name.clone(),
+                step: 0,
+                ended: false,
+                seconds: 0.0,
+                best: None,
+                measured_since_best: 0,
+                roles: BTreeMap::new(),
+                counts: BTreeMap::new(),
+                logs: BTreeMap::new(),
+            },
+            unwritten_best: None,
+            measured: None,
+            started: Instant::now(),
+            seconds_before: 0.0,
+            last_row: (Instant::now(), 0),
+        };
+        let mut found = None;
+        for which in run.checkpoints() {
+            match run.checkpoint(which).and_then(|checkpoint| course.restore(checkpoint)) {
+                Ok(model) => {
+                    found = Some(model);
+                    break;
+                }
+                Err(error) => course.progress.say(&format!("warning: a checkpoint cannot be used: {error}")),
+            }
+        }
+        course.check_origin()?;
+        run.cut_logs(&course.state.logs)?;
+        run.write_vocabulary(&training.task.vocabulary())?;
+        let model = if let Some(model) = found {
+            course.progress.say(&format!("going on after step {}", course.state.step));
+            model
+        } else {
+            course.measure(&training.model, None)?;
+            course.write_patterns_and_uses(&training.model)?;
+            training.model.clone()
+        };
+        // The clock of training starts after the first measurement.
+        (course.started, course.last_row) = (Instant::now(), (Instant::now(), course.state.step));
+        Ok((course, model))
+    }
+
+    /// Takes the place of a checkpoint and gives its model, or changes nothing.
+    fn restore(&mut self, checkpoint: Checkpoint) -> Result<Decoder, InputError> {
+        let Checkpoint { state, weights, optimizer } = checkpoint;
+        let (place, step, steps) = (self.run.path(), state.step, self.training.config.train.steps);
+        let unusable =
+            |reason: String| InputError::new(place.display(), format_args!("checkpoint of step {step}: {reason}"));
+        if step > steps {
+            return Err(unusable(format!("the run has {steps} steps")));
+        }
+        let model =
+            weights_from_bytes(self.training.model.clone(), &weights).map_err(|error| unusable(error.to_string()))?;
+        let tensors = tensors_from_bytes(&optimizer).map_err(|error| unusable(format!("optimizer: {error}")))?;
+        let memory = Memory { tensors, counts: state.counts.clone() };
+        self.updater.remember(&model, memory).map_err(unusable)?;
+        self.seconds_before = state.seconds;
+        self.state = state;
+        Ok(model)
+    }
+
+    /// Other programs and other devices compute other bits: they must not go on with this run, nor begin it again.
+    fn check_origin(&self) -> Result<(), InputError> {
+        let CheckpointState { version, device, .. } = &self.state;
+        for (what, then, now) in [("version", version, VERSION), ("device", device, &self.training.device_name)] {
+            if then != now {
+                let message = format!("was begun with {what} {then} and can only be resumed with that, not with {now}");
+                return Err(InputError::new(self.run.path().display(), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Trains to the end.
+    pub fn run(mut self, mut model: Decoder) -> Result<Summary, Stopped> {
+        while !self.state.ended {
+            model = self.step(model)?;
+            if interrupt::requested() && !self.state.ended {
+                self.write_checkpoint(Weights::Step(self.state.step), &model)?;
+                self.progress.finish();
+                let message = format!("by a signal after step {}; --resume goes on from there", self.state.step);
+                return Err(Stopped::Interrupted(InputError::new(self.run.path().display(), message)));
+            }
+        }
+        self.write_checkpoint(Weights::Last, &model)?;
+        self.progress.finish();
+        let measured = self.measured.take().unwrap_or_else(|| self.training.measure(&model));
+        let seconds = self.state.seconds;
+        let tokens_per_second = self.training.tokens_per_step() * self.state.step as f64 / seconds;
+        let mut summary = self.training.summary(&measured, seconds, tokens_per_second);
+        // Training may have ended before the last step that was allowed.
+        summary.steps = self.state.step;
+        self.run.write_summary(&summary)?;
+        Ok(summary)
+    }
+
+    /// One update, and what is due after it.
+    fn step(&mut self, mut model: Decoder) -> Result<Decoder, InputError> {
+        let config = &self.training.config;
+        let step = self.state.step + 1;
+        let sequences = self.training.batch_of(step);
+        let rate = learning_rate(&config.train, step);
+        let gradient = self.updater.gradient(&model, &sequences, self.training.dropout_of(step));
+        if !gradient.is_finite() {
+            self.progress.finish();
+            return Err(self.not_finite(&model, step, &gradient, &sequences));
+        }
+        let update = gradient.update;
+        model = self.updater.apply(model, gradient, rate);
+        self.state.step = step;
+        tracing::debug!(step, loss = update.loss, gradient_norm = update.gradient_norm, learning_rate = rate);
+
+        let is_last = step == config.train.steps;
+        let patterns_due = is_last || step.is_multiple_of(config.log.patterns_every);
+        self.state.ended = is_last;
+        if patterns_due || step.is_multiple_of(config.log.every) {
+            self.measure(&model, Some((update, rate)))?;
+            if let Some(reason) = self.reason_to_end() {
+                self.progress.say(&format!("step {step}: training ends: {reason}"));
+                self.state.ended = true;
+            }
+        }
+        if patterns_due || self.state.ended {
+            self.write_patterns_and_uses(&model)?;
+        }
+        if step.is_multiple_of(config.checkpoint.every) && !self.state.ended {
+            self.write_checkpoint(Weights::Step(step), &model)?;
+            tracing::info!(step, "checkpoint written");
+        }
+        self.progress.step(step);
+        Ok(model)
+    }
+
+    /// Measures the model and writes what it is like now.
+    fn measure(&mut self, model: &Decoder, update: Option<(Update, f64)>) -> Result<(), InputError> {
+        let step = self.state.step;
+        let measured = self.training.measure(model);
+        write_measured(self.run, step, &measured, update)?;
+        self.compare_with_best(model, measured.evaluation.loss);
+        if let Some((update, _)) = update {
+            let tokens = self.training.tokens_per_step() * (step - self.last_row.1) as f64;
+            let tokens_per_second = tokens / self.last_row.0.elapsed().as_secs_f64();
+            self.last_row = (Instant::now(), step);
+            self.run.append_timing(&TimingRow { step, seconds: self.seconds(), tokens_per_second })?;
+            let Measured { evaluation, observations, .. } = &measured;
+            self.progress.measured(step, update.loss, evaluation, &observations[0], tokens_per_second);
+            for event in events::role_events(&mut self.state.roles, step, &measured.observations[0]) {
+                self.progress.say(&events::in_words(&event));
+                self.run.append_event(&event)?;
+            }
+        }
+        self.measured = Some(measured);
+        Ok(())
+    }
+
+    fn compare_with_best(&mut self, model: &Decoder, validation: f64) {
+        if self.state.best.is_none_or(|best| validation < best.validation) {
+            self.state.best = Some(Best { step: self.state.step, validation });
+            self.state.measured_since_best = 0;
+            self.unwritten_best = Some(model.clone());
+        } else {
+            self.state.measured_since_best += 1;
+        }
+    }
+
+    /// Why what was just measured is the end of training, if it is.
+    fn reason_to_end(&self) -> Option<String> {
+        let TrainConfig { stop_when, patience, .. } = &self.training.config.train;
+        let evaluation = &self.measured.as_ref()?.evaluation;
+        let value_of = |quantity| match quantity {
+            Quantity::Accuracy => evaluation.accuracy,
+            Quantity::Exact => evaluation.exact,
+            Quantity::Validation => evaluation.loss,
+        };
+        let target = stop_when.filter(|target| target.is_reached(value_of)).map(|target| target.to_string());
+        let waited = patience.filter(|&patience| self.state.measured_since_best >= patience);
+        let waited = waited.map(|waited| format!("no lower validation loss in {waited} measurements"));
+        target.or(waited)
+    }
+
+    fn write_patterns_and_uses(&self, model: &Decoder) -> Result<(), InputError> {
+        let Some(measured) = &self.measured else { return Ok(()) };
+        write_patterns(self.run, self.state.step, measured)?;
+        self.run.append_uses(&self.training.uses(model, measured, self.state.step, self.state.ended))
+    }
+
+    /// The best first: whoever is killed between the two goes on from an older checkpoint and writes it again.
+    fn write_checkpoint(&mut self, which: Weights, model: &Decoder) -> Result<(), InputError> {
+        let wrong = |error| InputError::new(self.run.path().display(), error);
+        let bytes = |model: &Decoder| weights_to_bytes(&model.valid()).map_err(wrong);
+        if let Some(best) = &self.unwritten_best {
+            self.run.write_best(&bytes(best)?)?;
+        }
+        self.unwritten_best = None;
+        let Memory { tensors, counts } = self.updater.memory();
+        let optimizer = tensors_to_bytes(&tensors).map_err(wrong)?;
+        self.state.counts = counts;
+        self.state.seconds = self.seconds();
+        self.state.logs = self.run.flush_logs()?;
+        let checkpoint = Checkpoint { state: self.state.clone(), weights: bytes(model)?, optimizer };
+        self.run.write_checkpoint(which, &checkpoint)?;
+        match self.training.config.checkpoint.keep {
+            Some(keep) => self.run.forget_checkpoints(self.state.step, keep),
+            None => Ok(()),
+        }
+    }
+
+    /// Wall time of training so far.
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Which numbers went wrong, and where.
+    fn not_finite(&self, model: &Decoder, step: usize, gradient: &Gradient, sequences: &[Sequence]) -> InputError {
+        let Update { loss, gradient_norm } = gradient.update;
+        let seed = self.training.config.seed;
+        let place = self.run.path().display();
+        let activation = non_finite::first_activation(model, sequences, &self.training.device);
+        let (row, tensor) = if let Some((row, tensor)) = activation {
+            (Some(row), tensor)
+        } else {
+            let alone = |row: &[Sequence]| !self.updater.gradient(model, row, None).is_finite();
+            let tensor = non_finite::first_gradient(model, &gradient.gradients);
+            (sequences.chunks(1).position(alone), tensor.unwrap_or_else(|| "the norm of the gradient".to_owned()))
+        };
+        let row = row.map_or_else(|| "no row alone".to_owned(), |row| format!("row {row}"));
+        InputError::new(
+            place,
+            format_args!(
+                "step {step}: loss {loss} and gradient norm {gradient_norm} are not finite; the first tensor that is not \
+                 is {tensor}, in the batch of seed {seed}, step {step}, {row}; checkpoints before it stay"
+            ),
+        )
+    }
+}
