@@ -93,7 +93,9 @@ impl Explorer for RunExplorer {
         let tokens = self.tokens("prompt", &question.prompt)?;
         let mut seen = Capture::new(&self.model.sites(), usize::MAX);
         let edits = self.edits(question, tokens.len())?;
-        let _ = self.model.forward_probed(ids(&[tokens.clone()], &self.inspection.device), &mut (edits, &mut seen));
+        let _ = self
+            .model
+            .forward_probed(ids(std::slice::from_ref(&tokens), &self.inspection.device), &mut (edits, &mut seen));
         let heads = |layer| if layer == head.layer { head.head..head.head + 1 } else { 0..0 };
         Ok(walk_of(&self.model, self.names(&tokens), seen, heads))
     }
