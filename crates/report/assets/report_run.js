@@ -15,7 +15,12 @@ export function findingSection() {
       "div",
       {},
       element("h1", {}, `${run.name}: what its heads learned`),
-      element("p", { class: "soft" }, `${run.task}. ${run.model}. Seed ${run.seed}.`),
+      element(
+        "p",
+        { class: "soft" },
+        `${run.task}. ${run.model}. Seed ${run.seed}. New to attention? `,
+        element("a", { href: "learn.html" }, "How it works"),
+      ),
     ),
     themeButton(),
   );

@@ -4,6 +4,7 @@ mod base64_numbers;
 mod colour;
 mod csv;
 mod curves;
+mod explorer_page;
 mod finding;
 mod head_scores_svg;
 mod label;
@@ -14,6 +15,7 @@ mod plot;
 mod png;
 mod report_data;
 mod report_page;
+mod serve;
 mod svg;
 mod terminal_curves;
 mod terminal_heads;
@@ -40,6 +42,7 @@ pub use report_data::{
     Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
+pub use serve::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question, serve};
 pub use terminal_curves::curves_text;
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};

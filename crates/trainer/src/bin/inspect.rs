@@ -144,6 +144,12 @@ enum What {
         #[command(flatten)]
         files: PictureFiles,
     },
+    /// A page on 127.0.0.1 to play with: prompts, heads switched off, activations patched
+    Serve {
+        /// Where to listen; 0 takes a free port
+        #[arg(long, default_value_t = 8350)]
+        port: u16,
+    },
     /// A page that explains attention with numbers to click on; needs no run
     Learn {
         /// Where to write it
@@ -195,6 +201,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let no_run = || InputError::new("inspect", "no run is named; for example: inspect runs/induction heads");
     let run = arguments.run.as_ref().ok_or_else(no_run).map_err(Failure::Input)?;
     let inspection = Inspection::open(run, &arguments.device).map_err(Failure::Input)?;
+    if let What::Serve { port } = what {
+        return inspection.serve(*port, announce).map_err(Failure::Input);
+    }
     let text = show(&inspection, what, arguments.json);
     print(&text.map_err(Failure::Input)?)
 }
@@ -287,8 +296,13 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
             let elsewhere = inspection.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
         }
-        (What::Learn { .. }, _) => unreachable!("is shown without a run"),
+        (What::Learn { .. } | What::Serve { .. }, _) => unreachable!("print no result"),
     }
+}
+
+fn announce(address: std::net::SocketAddr) {
+    // Whoever waits for the address reads it here; that nobody does is no failure.
+    let _ = print(&format!("http://{address}"));
 }
 
 /// Shows a token as soon as it is there.

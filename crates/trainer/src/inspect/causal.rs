@@ -168,7 +168,7 @@ impl Inspection {
     }
 
     /// What each head looks like on the probe.
-    fn roles(&self, model: &Decoder) -> Vec<Role> {
+    pub(super) fn roles(&self, model: &Decoder) -> Vec<Role> {
         let probe = Watched::probe(model.config().vocabulary, self.config.model.n_ctx, self.config.seed);
         probe.observe(model, &self.device).roles()
     }

@@ -5,6 +5,7 @@ mod circuits;
 mod curves;
 mod detect;
 mod evaluate;
+mod explorer;
 mod export;
 mod generate;
 mod heads;

@@ -17,8 +17,12 @@ use headlight_run::{InputError, write_atomically};
 /// # Errors
 /// If there is no such device, or the file cannot be written.
 pub fn write_learn_page(path: &Path, device: &str) -> Result<(), InputError> {
-    let lesson = lesson(&crate::device::open(device)?)?;
-    write_atomically(path, learn_page(&lesson)?.as_bytes())
+    write_lesson(path, &crate::device::open(device)?)
+}
+
+/// Writes the page, with numbers made on `device`.
+pub(super) fn write_lesson(path: &Path, device: &Device) -> Result<(), InputError> {
+    write_atomically(path, learn_page(&lesson(device)?)?.as_bytes())
 }
 
 fn lesson(device: &Device) -> Result<Lesson, InputError> {

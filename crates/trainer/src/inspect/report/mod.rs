@@ -2,7 +2,7 @@
 
 mod over_training;
 mod stream;
-mod walk;
+pub(super) mod walk;
 mod weights;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
 use headlight_run::{HeadName, HeadsUse, InputError, SequenceKind, Summary, UsesRow, write_atomically};
 
-use super::{Inspection, ModelParts};
+use super::{Inspection, ModelParts, learn::write_lesson};
 use crate::{
     model::describe,
     tasks,
@@ -96,7 +96,7 @@ impl Inspection {
         })
     }
 
-    /// Writes `report.html` into the run and says where.
+    /// Writes `report.html` into the run and says where; beside it `learn.html`, to which it links.
     ///
     /// # Errors
     /// As [`report`](Self::report), or if the file cannot be written.
@@ -104,6 +104,7 @@ impl Inspection {
         let html = report_page(self.report()?)?;
         let path = self.run.path().join("report.html");
         write_atomically(&path, html.as_bytes())?;
+        write_lesson(&self.run.path().join("learn.html"), &self.device)?;
         Ok(path)
     }
 

@@ -1,5 +1,7 @@
 //! The numbers of one probe sequence on their way through every head.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 use headlight_attention::Heads;
 use headlight_report::{Floats, WalkData, WalkHead, WalkLayer, WalkNorm};
@@ -36,25 +38,35 @@ impl Inspection {
         let tokens = sequence[..sizes.tokens].to_vec();
         let mut seen = Capture::new(&model.sites(), usize::MAX);
         let _ = model.forward_probed(ids(std::slice::from_ref(&tokens), &self.device), &mut seen);
-        let walked = Walked { model, seen };
-        let config = model.config();
-        let scale = config.attention.scale_for(config.d_head());
-        let in_layer = |layer: usize| heads.saturating_sub(layer * model.n_heads()).min(model.n_heads());
-        let layers = (0..model.blocks.len()).filter(|&layer| in_layer(layer) > 0);
-        let written = written_sites(model).into_iter().map(|(name, site)| (name, walked.three(site)));
-        Some(WalkData {
-            tokens: tokens.iter().map(|&token| vocabulary[token as usize].clone()).collect(),
-            d_model: config.d_model,
-            d_head: config.d_head(),
-            scale,
-            scale_name: match config.attention.scale {
-                None => format!("1/√{}", config.d_head()),
-                Some(scale) => scale.to_string(),
-            },
-            replaces_stream: config.norm_placement == NormPlacement::Post,
-            layers: layers.filter_map(|layer| walked.layer(layer, in_layer(layer))).collect(),
-            written: written.collect(),
-        })
+        let names = tokens.iter().map(|&token| vocabulary[token as usize].clone()).collect();
+        let in_layer = |layer: usize| 0..heads.saturating_sub(layer * model.n_heads()).min(model.n_heads());
+        Some(walk_of(model, names, seen, in_layer))
+    }
+}
+
+/// The walk through those heads of each layer that `heads` names, from what a pass along `tokens` left at all sites.
+pub(in crate::inspect) fn walk_of(
+    model: &Decoder,
+    tokens: Vec<String>,
+    seen: Capture,
+    heads: impl Fn(usize) -> Range<usize>,
+) -> WalkData {
+    let walked = Walked { model, seen };
+    let config = model.config();
+    let layers = (0..model.blocks.len()).filter(|&layer| !heads(layer).is_empty());
+    let written = written_sites(model).into_iter().map(|(name, site)| (name, walked.three(site)));
+    WalkData {
+        tokens,
+        d_model: config.d_model,
+        d_head: config.d_head(),
+        scale: config.attention.scale_for(config.d_head()),
+        scale_name: match config.attention.scale {
+            None => format!("1/√{}", config.d_head()),
+            Some(scale) => scale.to_string(),
+        },
+        replaces_stream: config.norm_placement == NormPlacement::Post,
+        layers: layers.filter_map(|layer| walked.layer(layer, heads(layer))).collect(),
+        written: written.collect(),
     }
 }
 
@@ -89,7 +101,7 @@ struct Walked<'a> {
 }
 
 impl Walked<'_> {
-    fn layer(&self, layer: usize, heads: usize) -> Option<WalkLayer> {
+    fn layer(&self, layer: usize, heads: Range<usize>) -> Option<WalkLayer> {
         let block = &self.model.blocks[layer];
         let heads_of = |site| Some(self.seen.get::<4>(Site::Attention(layer, site))?.swap_dims(1, 2));
         let seen =
@@ -130,7 +142,7 @@ impl Walked<'_> {
             norm: self.norm(layer),
             added: self.three(Site::Block(layer, BlockSite::AttnOut)),
             bias: block.attn.w_o.bias.as_ref().map(|bias| Floats(numbers(bias.val()))),
-            heads: (0..heads).map(head).collect::<Option<_>>()?,
+            heads: heads.map(head).collect::<Option<_>>()?,
         })
     }
 

@@ -1,0 +1,103 @@
+//! The live explorer: a page and its answers on this machine's own address, for no one else.
+
+mod explorer;
+mod guard;
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use axum::{
+    Json, Router,
+    extract::{DefaultBodyLimit, State, rejection::JsonRejection},
+    http::StatusCode,
+    middleware::from_fn_with_state,
+    response::{Html, IntoResponse, Response},
+    routing::{get, post},
+};
+use headlight_run::{HeadName, InputError};
+use serde::{Deserialize, Serialize};
+use tokio::{net::TcpListener, runtime::Builder};
+
+use crate::explorer_page::explorer_page;
+
+pub use explorer::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question};
+
+/// The largest question.
+const MOST_BYTES: usize = 64 * 1024;
+
+type Shared = State<Arc<dyn Explorer>>;
+type Asked<T> = Result<Json<T>, JsonRejection>;
+
+/// Serves the explorer on 127.0.0.1 until the program is stopped. `port` 0 takes a free one; `ready` hears the address.
+///
+/// # Errors
+/// If the port is taken, or the page has no HTML form.
+pub fn serve(explorer: Arc<dyn Explorer>, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), InputError> {
+    let page = explorer_page(&explorer.facts())?;
+    let wrong = |error: std::io::Error| InputError::new(format_args!("--port {port}"), error);
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(wrong)?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(wrong)?;
+        let address = listener.local_addr().map_err(wrong)?;
+        ready(address);
+        axum::serve(listener, router(explorer, page, address.port())).await.map_err(wrong)
+    })
+}
+
+/// Every path there is; none of them leads to a file.
+fn router(explorer: Arc<dyn Explorer>, page: String, port: u16) -> Router {
+    Router::new()
+        .route("/", get(|| async move { Html(page) }))
+        .route("/sample", post(sample))
+        .route("/explore", post(explore))
+        .route("/walk", post(walk))
+        .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is no such page") })
+        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(from_fn_with_state(port, guard::own_page_only))
+        .with_state(explorer)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SampleQuestion {
+    row: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WalkQuestion {
+    question: Question,
+    head: HeadName,
+}
+
+async fn sample(State(explorer): Shared, asked: Asked<SampleQuestion>) -> Response {
+    answer(asked, |asked| Ok(explorer.sample(asked.row)))
+}
+
+async fn explore(State(explorer): Shared, asked: Asked<Question>) -> Response {
+    answer(asked, |question| explorer.explore(&question))
+}
+
+async fn walk(State(explorer): Shared, asked: Asked<WalkQuestion>) -> Response {
+    answer(asked, |asked| explorer.walk(&asked.question, asked.head))
+}
+
+fn answer<T, A: Serialize>(asked: Asked<T>, answer: impl FnOnce(T) -> Result<A, InputError>) -> Response {
+    match asked {
+        Ok(Json(question)) => match answer(question) {
+            Ok(answer) => Json(answer).into_response(),
+            Err(error) => refused(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
+        },
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("a question has at most {MOST_BYTES} bytes"))
+        }
+        Err(rejection) => refused(rejection.status(), &rejection.body_text()),
+    }
+}
+
+/// `{"error": …}`
+fn refused(status: StatusCode, message: &str) -> Response {
+    (status, Json(serde_json::json!({ "error": message }))).into_response()
+}

@@ -1,0 +1,170 @@
+//! The live explorer as a browser meets it, spoken to without one.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const SMALL: &str = "
+seed = 3
+[task]
+name = 'repeat'
+vocabulary = 12
+prefix = [0, 2]
+block = [3, 5]
+[model]
+n_layers = 2
+n_heads = 2
+d_model = 16
+n_ctx = 16
+[train]
+steps = 25
+batch_size = 8
+learning_rate = 1e-2
+warmup = 5
+shards = 2
+";
+
+/// A run and the program that serves it.
+struct Served {
+    directory: TempDir,
+    program: Child,
+    host: String,
+}
+
+impl Served {
+    fn small_run() -> Self {
+        let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("small.toml"), SMALL).unwrap();
+        let mut train = assert_cmd::Command::cargo_bin("train").unwrap();
+        train.current_dir(&directory).args(["small.toml", "--out", "run"]).assert().success();
+        let inspect = assert_cmd::cargo::cargo_bin("inspect");
+        let mut command = Command::new(inspect);
+        command.current_dir(&directory).args(["run", "serve", "--port", "0"]).stdout(Stdio::piped());
+        let mut program = command.spawn().unwrap();
+        let mut address = String::new();
+        BufReader::new(program.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        let host = address.trim().strip_prefix("http://").unwrap().to_owned();
+        assert!(host.starts_with("127.0.0.1:"), "{host}");
+        Self { directory, program, host }
+    }
+
+    /// Status and body.
+    fn request(&self, head: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        let length = body.len();
+        // A server that refuses early may close before it has read all.
+        let _ = write!(stream, "{head}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.unwrap_or_else(|| panic!("no answer but {answer:?}")), body.to_owned())
+    }
+
+    fn ask(&self, path: &str, question: &Value) -> (u16, Value) {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json", self.host);
+        let (status, body) = self.request(&head, &question.to_string());
+        (status, serde_json::from_str(&body).unwrap_or_else(|_| panic!("no JSON: {body}")))
+    }
+
+    #[track_caller]
+    fn assert_refused(&self, question: &Value, status: u16, parts: &[&str]) {
+        let (found, answer) = self.ask("/explore", question);
+        let message = answer["error"].as_str().unwrap_or_default();
+        assert!(found == status && parts.iter().all(|part| message.contains(part)), "{found} {answer}");
+    }
+
+    fn inspect(&self, arguments: &[&str]) -> Value {
+        let mut command = assert_cmd::Command::cargo_bin("inspect").unwrap();
+        let output = command.current_dir(&self.directory).arg("run").args(arguments).arg("--json").output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.program.kill();
+        let _ = self.program.wait();
+    }
+}
+
+#[test]
+fn the_explorer_says_what_inspect_says() {
+    let served = Served::small_run();
+    let prompt = "a b c a b c a";
+    let (status, answer) = served.ask("/explore", &json!({ "prompt": prompt }));
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["predictions"], answer["untouched"]);
+    let written = served.inspect(&["generate", "--prompt", prompt, "--tokens", "1", "--temperature", "0"]);
+    assert_eq!(answer["predictions"][6][0][0], written["tokens"][0]);
+    for prediction in answer["predictions"].as_array().unwrap() {
+        let sum: f64 = prediction.as_array().unwrap().iter().map(|shown| shown[1].as_f64().unwrap()).sum();
+        assert!(prediction.as_array().unwrap().len() == 5 && sum < 1.0 + 1e-5, "{prediction}");
+    }
+
+    // All heads off: what is left is the token and its place, so the same token elsewhere changes nothing before it.
+    let all = json!(["L0H0", "L0H1", "L1H0", "L1H1"]);
+    let (_, off) = served.ask("/explore", &json!({ "prompt": prompt, "off": all }));
+    assert_eq!(off["untouched"], answer["untouched"]);
+    assert_ne!(off["predictions"], off["untouched"]);
+    let (_, elsewhere) = served.ask("/explore", &json!({ "prompt": "d d d d d d a", "off": all }));
+    assert_eq!(off["predictions"][6], elsewhere["predictions"][6]);
+
+    // The whole stream of another prompt: the model says what it says to that prompt; at one position, only there.
+    let other = "c c c b b a a";
+    let (_, others) = served.ask("/explore", &json!({ "prompt": other }));
+    let patch =
+        |positions: Value| json!([{ "from": other, "site": "blocks.1.hook_resid_post", "positions": positions }]);
+    let (_, whole) = served.ask("/explore", &json!({ "prompt": prompt, "patches": patch(Value::Null) }));
+    assert_eq!(whole["predictions"], others["predictions"]);
+    let (_, one) = served.ask("/explore", &json!({ "prompt": prompt, "patches": patch(json!([3])) }));
+    assert_eq!(one["predictions"][3], others["predictions"][3]);
+    assert_eq!(one["predictions"][4], answer["predictions"][4]);
+
+    let (status, walk) = served.ask("/walk", &json!({ "question": { "prompt": prompt }, "head": "L1H1" }));
+    assert_eq!(
+        (status, &walk["layers"][0]["layer"], &walk["layers"][0]["heads"][0]["head"]),
+        (200, &json!(1), &json!(1))
+    );
+    let (_, sample) = served.ask("/sample", &json!({ "row": 5 }));
+    let (status, _) = served.ask("/explore", &json!({ "prompt": sample }));
+    assert_eq!(status, 200);
+}
+
+#[test]
+fn the_explorer_refuses_what_is_not_its_own() {
+    let served = Served::small_run();
+    served.assert_refused(&json!({ "prompt": "a zebra" }), 422, &["prompt", "zebra"]);
+    served.assert_refused(&json!({ "prompt": "" }), 422, &["prompt", "empty"]);
+    served.assert_refused(&json!({ "prompt": "a ".repeat(17) }), 422, &["17 tokens", "16"]);
+    served.assert_refused(&json!({ "prompt": "a", "off": ["L2H0"] }), 422, &["off", "L2H0"]);
+    let patched = |from: &str, site: &str, position: usize| json!({ "prompt": "a b", "patches": [{ "from": from, "site": site, "positions": [position] }] });
+    served.assert_refused(&patched("a b c", "hook_embed", 0), 422, &["from", "3 tokens", "2"]);
+    served.assert_refused(&patched("a b", "hook_embd", 0), 422, &["site", "hook_embed?"]);
+    served.assert_refused(&patched("a b", "blocks.0.mlp.hook_pre", 0), 422, &["site", "not in this model"]);
+    served.assert_refused(&patched("a b", "blocks.7.hook_resid_pre", 0), 422, &["site", "not in this model"]);
+    served.assert_refused(&patched("a b", "hook_embed", 2), 422, &["positions", "2"]);
+    served.assert_refused(&json!({ "prompt": "a", "path": "/etc/passwd" }), 422, &["unknown field `path`"]);
+    served.assert_refused(&json!({ "prompt": "a".repeat(70_000) }), 413, &["65536 bytes"]);
+
+    let status = |path: &str, headers: &str| served.request(&format!("{path} HTTP/1.1\r\n{headers}"), "").0;
+    let own = format!("Host: {}", served.host);
+    assert_eq!(status("GET /", &own), 200);
+    for path in ["/config.toml", "/../config.toml", "/%2e%2e/config.toml", "//etc/passwd"] {
+        assert_eq!(status(&format!("GET {path}"), &own), 404, "{path}");
+    }
+    assert_eq!(status("GET /", "Host: evil.example"), 403);
+    assert_eq!(status("GET /", "Host: 127.0.0.1:1"), 403);
+    assert_eq!(status("GET /", &format!("{own}\r\nOrigin: https://evil.example")), 403);
+    assert_eq!(status("GET /", &format!("{own}\r\nOrigin: null")), 403);
+    assert_eq!(status("GET /", &format!("{own}\r\nOrigin: http://{}", served.host)), 200);
+    // A form of another page can send text, but no JSON.
+    assert_eq!(status("POST /explore", &format!("{own}\r\nContent-Type: text/plain")), 415);
+}
