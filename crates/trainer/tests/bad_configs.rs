@@ -97,7 +97,7 @@ fn a_wrong_file_is_named_with_its_line() {
     let wrong = workshop.write("wrong.toml", &SMALL.replace("d_model = 16", "d_modell = 16"));
     assert_one_line(&workshop.train(&wrong, &[]), 2, &["wrong.toml", "model.d_modell = 16", "did you mean d_model?"]);
     assert_one_line(&workshop.train(&workshop.path("nowhere.toml"), &[]), 2, &["nowhere.toml", "cannot read"]);
-    assert_one_line(&workshop.train(workshop.0.path(), &[]), 2, &["cannot read"]);
+    assert_one_line(&workshop.train(workshop.0.path(), &[]), 2, &["is not a file"]);
     fs::write(workshop.path("binary.toml"), [0xff, 0xfe, 0x00]).unwrap();
     assert_one_line(&workshop.train(&workshop.path("binary.toml"), &[]), 2, &["binary.toml"]);
     assert_one_line(&workshop.train(&broken, &["--device", "cuda"]), 2, &["broken.toml:2"]);
