@@ -202,6 +202,9 @@ fn every_optimizer_goes_on_where_it_was() {
     }
 }
 
+/// What happens to the bytes of a file.
+type Damage<'a> = &'a dyn Fn(&mut Vec<u8>);
+
 #[test]
 fn a_damaged_checkpoint_is_named_and_the_one_before_is_used() {
     let truncate = |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() / 2);
@@ -209,7 +212,7 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_is_used() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 4;
     };
-    let cases: [(&str, &dyn Fn(&mut Vec<u8>)); 6] = [
+    let cases: [(&str, Damage); 6] = [
         ("weights.safetensors", &truncate),
         ("weights.safetensors", &flip),
         ("optimizer.safetensors", &flip),

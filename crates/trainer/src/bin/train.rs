@@ -23,6 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
 #[derive(Parser)]
 #[command(version)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of a command line are bools")]
 struct Arguments {
     /// The configuration, for example configs/induction.toml
     #[arg(required_unless_present_any = ["schema", "reference"])]
