@@ -98,3 +98,14 @@ fn text(value: &Value) -> String {
 fn definition<'a>(path: &str, defs: &'a Value) -> &'a Value {
     &defs[path.rsplit('/').next().unwrap_or_default()]
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_page_in_docs_is_this_one() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+        let written = std::fs::read_to_string(path).unwrap();
+        let command = "cargo run --bin train -- --reference > docs/configuration.md";
+        assert!(written.trim_end() == super::reference().trim_end(), "docs/configuration.md is old; run: {command}");
+    }
+}
