@@ -80,7 +80,7 @@ for (const [width, dark] of [[1280, false], [1280, true], [390, false], [390, tr
 }
 
 test("when the run has ended, its report opens though the program is gone", async () => {
-  const short = await train("live-ended", "train.steps=40");
+  const short = await train("live-ended", "train.steps=40", "train.warmup=10");
   await visit(short, async (page) => {
     const link = page.getByRole("link", { name: "its report" });
     await link.waitFor({ timeout: 60_000 });
