@@ -48,7 +48,7 @@ export function liveHeads({ n_heads: headsInLayer, window }) {
     if (patterns) {
       shown = { ...patterns, weights: new Map(patterns.weights.map(([name, weights]) => [name, bytes(weights)])) };
       const cut = shown.tokens.length < shown.length ? `, its first ${shown.tokens.length} tokens` : "";
-      about.textContent = `Patterns at step ${shown.step} on a probe sequence${cut}: a block of random tokens that comes again. A row a layer; a click shows a head below.`;
+      about.textContent = `Patterns at step ${shown.step} on a probe sequence${cut}: a block of random tokens that comes again. A row a layer; a click shows a head below. Beside what a head looks like: its score over the whole probe with its 95 % interval, at most 1, and what evenly spread attention scores.`;
       for (const name of shown.weights.keys()) buttonOf(name).picture.replaceChildren(thumbnail(patternOf(name)));
       choose(chosen ?? [...shown.weights.keys()].at(-1));
     }
