@@ -18,7 +18,7 @@ async function train(name, ...settings) {
   return new Promise((found, lost) => {
     program.stderr.on("data", (data) => {
       said += data;
-      const address = /live +(http:\S+)/.exec(said);
+      const address = /live +(http:\S+)\n/.exec(said);
       if (address) found(address[1]);
     });
     program.on("exit", () => lost(new Error(said)));
