@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use headlight_run::{Config, HeadName, HeadRow, HeadSummary, MetricsRow, RunDirectory, Score, SequenceKind, Summary};
+use headlight_run::{
+    Best, Checkpoint, CheckpointState, Config, HeadName, HeadRow, HeadSummary, MetricsRow, RunDirectory, Score,
+    SequenceKind, Summary, Weights,
+};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -93,6 +96,70 @@ fn summaries() {
         }],
     };
     run_file("summary.json", vec![line(&summary)], |run| drop(run.summary()));
+}
+
+fn state(logs: &[(&str, u64)]) -> Vec<u8> {
+    let state = CheckpointState {
+        version: "0.1.0".to_owned(),
+        device: "flex".to_owned(),
+        step: 50,
+        ended: false,
+        seconds: 0.5,
+        best: Some(Best { step: 50, validation: 1.25 }),
+        measured_since_best: 0,
+        roles: [(HeadName { layer: 0, head: 1 }, "induction".to_owned())].into(),
+        counts: [("blocks.0.attention.query.weight".to_owned(), 50)].into(),
+        logs: logs.iter().map(|&(name, length)| (name.to_owned(), length)).collect(),
+    };
+    serde_json::to_vec_pretty(&state).unwrap()
+}
+
+/// What was read as a state comes back from a checkpoint as it was, or is refused for a log that the run lacks.
+#[test]
+fn states_of_checkpoints() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run");
+    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    let valid = vec![state(&[("metrics.jsonl", 0)]), state(&[("../heads.jsonl", 0)]), state(&[])];
+    fuzz("states of checkpoints", SLOW, changed(valid), |bytes| {
+        let Ok(state) = serde_json::from_slice::<CheckpointState>(bytes) else { return };
+        let lacks = |(name, &length): (&String, &u64)| length > 0 || name.contains('/') || !name.ends_with(".jsonl");
+        let refused = state.logs.iter().any(lacks);
+        let written = Checkpoint { state, weights: Vec::new(), optimizer: Vec::new() };
+        run.write_checkpoint(Weights::Last, &written).unwrap();
+        match run.checkpoint(Weights::Last) {
+            // As text: what is no number does not equal itself.
+            Ok(read) => assert_eq!(format!("{:?}", read.state), format!("{:?}", written.state)),
+            Err(error) => assert!(refused, "{error}"),
+        }
+    });
+}
+
+/// The shortest rows take the most memory for their bytes.
+#[test]
+fn logs_stay_within_bounds() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("run");
+    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    let held_for = |name: &str, row: &str| {
+        fs::write(path.join(name), row.repeat(100_000)).unwrap();
+        most_held_during(|| match name {
+            "heads.jsonl" => assert_eq!(run.heads().unwrap().len(), 100_000),
+            _ => assert_eq!(run.metrics().unwrap().len(), 100_000),
+        })
+    };
+    let score = r#""":{"value":0,"null":0,"ceiling":0,"low":0,"high":0}"#;
+    for (name, row) in [
+        ("metrics.jsonl", "{\"step\":0,\"validation\":0,\"accuracy\":0}\n".to_owned()),
+        ("heads.jsonl", "{\"step\":0,\"on\":\"task\",\"head\":\"L0H0\",\"scores\":{}}\n".to_owned()),
+        ("heads.jsonl", format!("{{\"step\":0,\"on\":\"task\",\"head\":\"L0H0\",\"scores\":{{{score}}}}}\n")),
+    ] {
+        let held = held_for(name, &row);
+        assert!(held <= 10 * 100_000 * row.len(), "{held} bytes for rows of {}: {row}", row.len());
+    }
+    // Longer than any run's: not read at all.
+    fs::File::create(path.join("heads.jsonl")).unwrap().set_len((128 << 20) + 1).unwrap();
+    assert!(most_held_during(|| drop(run.heads().unwrap_err())) < 1 << 20);
 }
 
 #[test]
