@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
-/// on both kinds of sequences fill 30 MB. Short rows of a hostile file take 10 times their bytes in memory.
+/// on both kinds of sequences fill 30 MB. Short rows of a hostile file take up to 12 times their bytes in memory.
 const MOST_LOG_BYTES: u64 = 128 << 20;
 /// The largest of the other JSON files that is read; the summary of 16 heads has 30 KB.
 const MOST_JSON_BYTES: u64 = 16 << 20;
