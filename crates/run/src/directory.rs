@@ -259,6 +259,15 @@ impl RunDirectory {
         self.read_json("summary.json")
     }
 
+    /// Reads `report.html`.
+    ///
+    /// # Errors
+    /// If the file cannot be read; a run that has not ended has none.
+    pub fn report(&self) -> Result<String, InputError> {
+        let path = self.path.join("report.html");
+        String::from_utf8(read_capped(&path, MOST_BYTES)?).map_err(|_| InputError::new(path.display(), "is not UTF-8"))
+    }
+
     /// Writes the patterns seen after `step` updates.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 
 mod course;
 mod events;
+mod live;
 
 use burn::{module::Module, tensor::Device};
 use headlight_lens::Role;
