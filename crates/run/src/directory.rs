@@ -23,8 +23,8 @@ use crate::{
 /// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
 /// on both kinds of sequences fill 30 MB. Short rows of a hostile file take up to 12 times their bytes in memory.
 const MOST_LOG_BYTES: u64 = 128 << 20;
-/// The largest of the other JSON files that is read; the summary of 16 heads has 30 KB.
-const MOST_JSON_BYTES: u64 = 16 << 20;
+/// The largest of the other texts that is read: the summary of 16 heads has 30 KB, a report at most 5 MB.
+const MOST_TEXT_BYTES: u64 = 16 << 20;
 /// The largest file of patterns that is read.
 const MOST_PATTERN_BYTES: u64 = 1 << 30;
 
@@ -265,7 +265,8 @@ impl RunDirectory {
     /// If the file cannot be read; a run that has not ended has none.
     pub fn report(&self) -> Result<String, InputError> {
         let path = self.path.join("report.html");
-        String::from_utf8(read_capped(&path, MOST_BYTES)?).map_err(|_| InputError::new(path.display(), "is not UTF-8"))
+        String::from_utf8(read_capped(&path, MOST_TEXT_BYTES)?)
+            .map_err(|_| InputError::new(path.display(), "is not UTF-8"))
     }
 
     /// Writes the patterns seen after `step` updates.
@@ -346,7 +347,7 @@ impl RunDirectory {
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, InputError> {
         let path = self.path.join(name);
-        serde_json::from_slice(&read_capped(&path, MOST_JSON_BYTES)?)
+        serde_json::from_slice(&read_capped(&path, MOST_TEXT_BYTES)?)
             .map_err(|error| InputError::new(path.display(), error))
     }
 }
