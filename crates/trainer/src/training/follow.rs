@@ -4,7 +4,7 @@ use headlight_run::InputError;
 
 use super::{
     Training,
-    place::{restored, told},
+    place::{Told, restored, told},
 };
 use crate::{learning_rate, ranks::Ranks, step::Updater};
 
@@ -14,19 +14,21 @@ impl Training {
     /// # Errors
     /// If this process is not like the first.
     pub fn follow(self, ranks: Box<dyn Ranks>) -> Result<(), InputError> {
-        let Some(checkpoint) = told(&*ranks)? else {
-            ranks.leave();
-            return Ok(());
-        };
         let train = &self.config.train;
         let mut updater = Updater::new(train, self.device.clone().autodiff())
             .map_err(|error| InputError::new("train.shards", error))?;
-        let (mut step, mut model) = (0, self.model.clone());
-        if let Some(checkpoint) = checkpoint {
-            let place = format!("rank {}", ranks.rank());
-            let unusable = |error| InputError::new(place, format_args!("the checkpoint of the first rank: {error}"));
-            (step, model) = (checkpoint.state.step, restored(&self, &mut updater, &checkpoint).map_err(unusable)?);
-        }
+        let place = format!("rank {}", ranks.rank());
+        let unusable = |error| InputError::new(place, format_args!("the checkpoint of the first rank: {error}"));
+        let (mut step, mut model) = match told(&*ranks)? {
+            Told::Nothing => {
+                ranks.leave();
+                return Ok(());
+            }
+            Told::Begin => (0, self.model.clone()),
+            Told::GoOn(checkpoint) => {
+                (checkpoint.state.step, restored(&self, &mut updater, &checkpoint).map_err(unusable)?)
+            }
+        };
         loop {
             step += 1;
             let gradient = updater.gradient_over(&*ranks, &model, &self.batch_of(step), self.dropout_of(step));

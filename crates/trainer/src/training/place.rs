@@ -20,7 +20,9 @@ pub fn share(ranks: &dyn Ranks, checkpoint: Option<&Checkpoint>) -> Result<(), I
     let state = serde_json::to_vec(&state).map_err(|error| InputError::new("checkpoint", error))?;
     let [weights, optimizer] =
         checkpoint.map_or_else(Default::default, |found| [found.weights.clone(), found.optimizer.clone()]);
-    [state, weights, optimizer].iter_mut().for_each(|bytes| ranks.share(bytes));
+    for mut bytes in [state, weights, optimizer] {
+        ranks.share(&mut bytes);
+    }
     Ok(())
 }
 
@@ -29,8 +31,18 @@ pub fn share_nothing(ranks: &dyn Ranks) {
     ranks.share(&mut Vec::new());
 }
 
-/// What the first rank tells: `None` if there is nothing to train, else a checkpoint or, without one, step 0.
-pub fn told(ranks: &dyn Ranks) -> Result<Option<Option<Checkpoint>>, InputError> {
+/// What the first rank tells the others.
+pub enum Told {
+    /// There is nothing to train.
+    Nothing,
+    /// Training begins.
+    Begin,
+    /// Training goes on from here.
+    GoOn(Box<Checkpoint>),
+}
+
+/// Waits for what the first rank tells.
+pub fn told(ranks: &dyn Ranks) -> Result<Told, InputError> {
     let next = || {
         let mut bytes = Vec::new();
         ranks.share(&mut bytes);
@@ -38,9 +50,9 @@ pub fn told(ranks: &dyn Ranks) -> Result<Option<Option<Checkpoint>>, InputError>
     };
     let state = next();
     if state.is_empty() {
-        return Ok(None);
+        return Ok(Told::Nothing);
     }
     let (weights, optimizer) = (next(), next());
     let state: Option<_> = serde_json::from_slice(&state).map_err(|error| InputError::new("the first rank", error))?;
-    Ok(Some(state.map(|state| Checkpoint { state, weights, optimizer })))
+    Ok(state.map_or(Told::Begin, |state| Told::GoOn(Box::new(Checkpoint { state, weights, optimizer }))))
 }
