@@ -9,17 +9,18 @@ const COLOURS = 8;
  * `{name, y: {name, low, high}, lines: [{name, points: [[step, value]], band?: [[step, low, high]], colour?}],
  * bands?: [{name, low, high}], levels?: [{name, value}], marks?: [{step, name}]}`.
  * Lines take the theme's colours in turn, or number `colour`. A click chooses a step: `onStep` hears it. `cursor(step)`
- * marks one.
+ * marks one, `show(plot)` changes what is drawn.
  */
 export function curves(plot, onStep = null) {
   const readout = element("p", { class: "readout", "aria-live": "polite" });
   const place = element("div", { class: "plot" });
-  const steps = [...new Set(plot.lines.flatMap((line) => line.points.map(([step]) => step)))].sort((a, b) => a - b);
+  let steps = stepsOf(plot);
+  let shownKey = key(plot);
   let at = null;
   let scale = null;
   let cursorLine = null;
 
-  drawnForWidth(place, (width) => {
+  const draw = drawnForWidth(place, (width) => {
     scale = scales(plot, steps, width);
     const svg = svgElement("svg", { width, height: HEIGHT, role: "img", "aria-label": plot.name });
     cursorLine = svgElement("line", { class: "cursor", y1: PLOT.top, y2: HEIGHT - PLOT.bottom, visibility: "hidden" });
@@ -34,7 +35,7 @@ export function curves(plot, onStep = null) {
       const x = event.clientX - svg.getBoundingClientRect().left;
       return steps.reduce(
         (best, step) => (Math.abs(scale.x(step) - x) < Math.abs(scale.x(best) - x) ? step : best),
-        steps[0],
+        steps[0] ?? null,
       );
     };
     svg.addEventListener("pointermove", (event) => tell(nearest(event)));
@@ -62,10 +63,25 @@ export function curves(plot, onStep = null) {
     tell(step);
   }
 
+  function show(next) {
+    plot = next;
+    steps = stepsOf(plot);
+    const nextKey = key(plot);
+    shownKey.replaceWith(nextKey);
+    shownKey = nextKey;
+    draw();
+  }
+
   return {
-    node: element("figure", { class: "curves" }, element("figcaption", {}, plot.name), place, key(plot), readout),
+    node: element("figure", { class: "curves" }, element("figcaption", {}, plot.name), place, shownKey, readout),
     cursor,
+    show,
   };
+}
+
+/** The steps of all lines, in order. */
+function stepsOf({ lines }) {
+  return [...new Set(lines.flatMap(({ points }) => points.map(([step]) => step)))].sort((a, b) => a - b);
 }
 
 const lineClass = (line, index) => `line line-${(line.colour ?? index) % COLOURS}`;

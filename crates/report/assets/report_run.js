@@ -1,7 +1,9 @@
 // The run: what it was, and what came out.
 import { curves } from "./curves.js";
 import { element, fixed } from "./elements.js";
+import { firstOfRole } from "./emergence.js";
 import { heatmap } from "./heatmap.js";
+import { accuracyPlot, lossPlot } from "./metrics_plots.js";
 import { headName, measureOf, patternOf, patternSteps, roleOf, scoreAt, scoreSeries, seriesOf } from "./report_data.js";
 import { themeButton } from "./theme.js";
 
@@ -101,29 +103,8 @@ export function runSection() {
     ...Object.entries(run.breakdown).map(([kind, { accuracy, count }]) => [kind, `${fixed(accuracy, 4)} of ${count}`]),
   ];
   const marks = firstOfRole(events);
-  const line = (name, value) => ({
-    name,
-    points: metrics
-      .filter((row) => value(row) !== null && value(row) !== undefined)
-      .map((row) => [row.step, value(row)]),
-  });
-  const losses = metrics.flatMap(({ loss, validation }) => [loss, validation]).filter((loss) => loss !== null);
-  const loss = curves({
-    name: "Loss",
-    y: { name: "loss, nats", low: 0, high: Math.max(...losses, 0.1) },
-    lines: [line("validation", (row) => row.validation), line("training batch", (row) => row.loss)],
-    levels: run.floor === null ? [] : [{ name: "best possible", value: run.floor }],
-    marks,
-  });
-  const accuracy = curves({
-    name: "Accuracy",
-    y: { name: "share right", low: 0, high: 1 },
-    lines: [line("validation", (row) => row.accuracy), line("training set", (row) => row.training_accuracy)].filter(
-      ({ points }) => points.length,
-    ),
-    levels: [{ name: "guessing", value: run.chance }],
-    marks,
-  });
+  const loss = curves(lossPlot(metrics, run.floor, marks));
+  const accuracy = curves(accuracyPlot(metrics, run.chance, marks));
   return element(
     "section",
     { id: "run" },
@@ -151,13 +132,6 @@ export function runSection() {
       element("pre", {}, run.config),
     ),
   );
-}
-
-/** When the first head took on each role. */
-function firstOfRole(events) {
-  const emerged = events.filter(({ event }) => event === "role_emerged");
-  const first = emerged.filter(({ role }, at) => emerged.findIndex((other) => other.role === role) === at);
-  return first.map(({ step, head, role }) => ({ step, name: `${head} first looks like ${role}` }));
 }
 
 /** Every score that heads are measured by. */

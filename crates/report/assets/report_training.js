@@ -1,7 +1,7 @@
 // The heads over training: one slider for scores and patterns.
 import { curves } from "./curves.js";
-import { dataTable, tableRow } from "./data_table.js";
 import { choice, element, fixed } from "./elements.js";
+import { emergence } from "./emergence.js";
 import { thumbnail } from "./heatmap.js";
 import {
   headName,
@@ -158,7 +158,7 @@ export function trainingSection(state) {
     element("div", { class: "slider" }, playButton(state), slider, output),
     element("p", { class: "hint" }, `Every head's pattern at this step, a row a layer; a click shows it below.`),
     small,
-    emergence(),
+    emergence(events),
     seedsTable(),
   );
 }
@@ -198,15 +198,4 @@ function playButton(state) {
     }, MILLISECONDS_A_STEP);
   }
   return button;
-}
-
-/** What happened to the heads when. */
-function emergence() {
-  const { events } = pageData;
-  if (!events.length) return element("p", {}, "No head took on a role.");
-  const row = ({ step, head, event, role, value }) => {
-    const what = `${event === "role_lost" ? "no longer looks" : "looks"} like ${role}`;
-    return tableRow(`step ${step}`, [head, what, fixed(value, 3)]);
-  };
-  return dataTable("Emergence", ["when", "head", "what happened", "score"], events.map(row));
 }

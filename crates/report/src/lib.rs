@@ -9,6 +9,7 @@ mod finding;
 mod head_scores_svg;
 mod label;
 mod learn_page;
+mod live_page;
 mod page;
 mod pattern_svg;
 mod plot;
@@ -34,6 +35,7 @@ pub use learn_page::{
     Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening, ValueSize,
     learn_page,
 };
+pub use live_page::LiveFacts;
 pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
@@ -42,7 +44,7 @@ pub use report_data::{
     Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
-pub use serve::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question, serve};
+pub use serve::{ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve};
 pub use terminal_curves::curves_text;
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};

@@ -8,9 +8,11 @@ use crate::{Page, ReportData, ScoreSeries, escaped_html, finding, headline, page
 const MOST_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 11] = [
+pub(crate) const MODULES: [(&str, &str); 13] = [
     module!("walk_source.js"),
     module!("report_data.js"),
+    module!("emergence.js"),
+    module!("metrics_plots.js"),
     module!("report_run.js"),
     module!("report_seeds.js"),
     module!("report_training.js"),

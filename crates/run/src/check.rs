@@ -9,9 +9,12 @@ pub fn require(holds: bool, key: &str, value: impl Display, message: impl Displa
     if holds { Ok(()) } else { Err(InputError::new("config", message).key(key).value(value)) }
 }
 
-/// Above 0 and finite.
+/// Above 0 and finite, also in the 32 bits that models compute in.
 pub fn require_positive(key: &str, value: f64) -> Result<(), InputError> {
-    require(value > 0.0 && value.is_finite(), key, value, "must be above 0 and finite")
+    let single = value as f32;
+    // As written in a program: 1e-300, not 300 zeros.
+    let written = format_args!("{value:?}");
+    require(single > 0.0 && single.is_finite(), key, written, "must be above 0 and finite in 32 bits")
 }
 
 /// A sensible number of tokens.

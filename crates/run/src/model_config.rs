@@ -196,6 +196,12 @@ impl ModelConfig {
             format_args!("is not divisible by model.n_heads = {}", self.n_heads),
         )?;
         require(
+            self.n_heads * self.d_head() <= 65_536,
+            "model.d_head",
+            self.d_head(),
+            format_args!("with model.n_heads = {} attention is wider than 65536", self.n_heads),
+        )?;
+        require(
             self.n_heads.is_multiple_of(self.n_kv_heads.unwrap_or(1)),
             "model.n_kv_heads",
             self.n_kv_heads.unwrap_or_default(),

@@ -146,9 +146,25 @@ pub fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result
                 let message = format!("unknown value{}", suggestion(unknown, known));
                 wrong(&full(&parent), find(&lookup, &parent).as_ref(), &message)
             }
-            _ => wrong(&full(&parent), find(&lookup, &parent).as_ref(), &message),
+            _ => wrong(&full(&parent), find(&lookup, &parent).as_ref(), &in_words_of_toml(&message)),
         }
     })
+}
+
+/// What a key takes, where serde's message names a type of Rust.
+fn in_words_of_toml(message: &str) -> String {
+    let takes = match message.rsplit("expected ").next().unwrap_or_default() {
+        "u64" | "usize" => "a whole number, 0 or more",
+        "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "path string" | "string only" => "text in quotes",
+        "an array of length 2" | "fewer elements in array" => "a list of 2 numbers",
+        expected if expected.starts_with("struct ") => "a table",
+        // A table where the name of a variant is due.
+        expected if expected.starts_with("wanted exactly 1 element") => "text in quotes",
+        _ => return message.to_owned(),
+    };
+    format!("must be {takes}")
 }
 
 fn wrong(key: &str, value: Option<&Value>, message: &str) -> KeyError {
@@ -170,8 +186,13 @@ fn suggestion(unknown: &str, known: &[&str]) -> String {
     }
 }
 
+/// The value at `key`; `betas[1]` is an element of a list.
 fn find(value: &Value, key: &str) -> Option<Value> {
-    key.split('.').try_fold(value, |value, part| value.get(part)).cloned()
+    let at = |value: &'_ Value, part: &str| match part.strip_suffix(']') {
+        Some(index) => value.get(index.parse::<usize>().ok()?).cloned(),
+        None => value.get(part).cloned(),
+    };
+    key.split(['.', '[']).try_fold(value.clone(), |value, part| at(&value, part))
 }
 
 fn assigned_key(assignment: &str) -> &str {

@@ -57,7 +57,7 @@ impl FromStr for StopWhen {
             let target: f64 = target.parse().ok()?;
             let fits = match quantity {
                 Quantity::Validation => sign == "<=" && target >= 0.0 && target.is_finite(),
-                Quantity::Accuracy | Quantity::Exact => sign == ">=" && (0.0..=1.0).contains(&target),
+                Quantity::Accuracy | Quantity::Exact => sign == ">=" && target > 0.0 && target <= 1.0,
             };
             fits.then_some(Self { quantity, target })
         };

@@ -169,17 +169,18 @@ impl TrainConfig {
         {
             require_positive(key, value)?;
         }
-        let decays = self.weight_decay >= 0.0 && self.weight_decay.is_finite();
-        require(decays, "train.weight_decay", self.weight_decay, "must be 0 or more")?;
-        let [beta_1, beta_2] = self.betas;
-        for (key, value) in [
-            ("train.betas", beta_1),
-            ("train.betas", beta_2),
-            ("train.momentum", self.momentum()),
-            ("train.dropout", self.dropout),
-        ] {
-            require((0.0..1.0).contains(&value), key, value, "must be at least 0 and below 1")?;
+        require(self.weight_decay >= 0.0, "train.weight_decay", self.weight_decay, "must be 0 or more")?;
+        let all = format_args!("with train.learning_rate = {} nothing is left of a parameter", self.learning_rate);
+        let decay = self.learning_rate * self.weight_decay;
+        require(decay < 1.0, "train.weight_decay", self.weight_decay, all)?;
+        let is_share = |value: f64| (0.0..1.0).contains(&value);
+        for (key, value) in [("train.momentum", self.momentum()), ("train.dropout", self.dropout)] {
+            require(is_share(value), key, value, "must be at least 0 and below 1")?;
         }
+        let [beta_1, beta_2] = self.betas;
+        let betas = format_args!("[{beta_1}, {beta_2}]");
+        let are_shares = is_share(beta_1) && is_share(beta_2);
+        require(are_shares, "train.betas", betas, "both must be at least 0 and below 1")?;
         self.check_optimizer()?;
         self.check_schedule()?;
         self.check_parts()

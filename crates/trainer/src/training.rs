@@ -3,6 +3,7 @@
 mod course;
 mod events;
 mod follow;
+mod live;
 mod place;
 
 use burn::{module::Module, tensor::Device};

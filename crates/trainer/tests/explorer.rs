@@ -1,12 +1,14 @@
 //! The live explorer as a browser meets it, spoken to without one.
 
+mod common;
+
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
+    io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
 };
 
+use common::request;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -54,24 +56,8 @@ impl Served {
         Self { directory, program, host }
     }
 
-    /// Status and body.
-    fn request(&self, head: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        let length = body.len();
-        // A server that refuses early may close before it has read all.
-        let _ = write!(stream, "{head}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        (status.unwrap_or_else(|| panic!("no answer but {answer:?}")), body.to_owned())
-    }
-
     fn ask(&self, path: &str, question: &Value) -> (u16, Value) {
-        let head = format!("POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json", self.host);
-        let (status, body) = self.request(&head, &question.to_string());
-        (status, serde_json::from_str(&body).unwrap_or_else(|_| panic!("no JSON: {body}")))
+        common::ask(&self.host, path, question)
     }
 
     #[track_caller]
@@ -154,7 +140,7 @@ fn the_explorer_refuses_what_is_not_its_own() {
     served.assert_refused(&json!({ "prompt": "a", "path": "/etc/passwd" }), 422, &["unknown field `path`"]);
     served.assert_refused(&json!({ "prompt": "a".repeat(70_000) }), 413, &["65536 bytes"]);
 
-    let status = |path: &str, headers: &str| served.request(&format!("{path} HTTP/1.1\r\n{headers}"), "").0;
+    let status = |path: &str, headers: &str| request(&served.host, &format!("{path} HTTP/1.1\r\n{headers}"), "").0;
     let own = format!("Host: {}", served.host);
     assert_eq!(status("GET /", &own), 200);
     for path in ["/config.toml", "/../config.toml", "/%2e%2e/config.toml", "//etc/passwd"] {

@@ -1,4 +1,4 @@
-//! Only the explorer's own page may ask.
+//! Only a server's own page may ask.
 
 use axum::{
     extract::{Request, State},
@@ -9,7 +9,7 @@ use axum::{
 
 use super::refused;
 
-/// Answers only requests of the explorer's own page, and tells browsers to show it nowhere else.
+/// Answers only requests of the server's own page, and tells browsers to show it nowhere else.
 pub(super) async fn own_page_only(State(port): State<u16>, request: Request, next: Next) -> Response {
     let mut response = match wrong_asker(request.headers(), port) {
         Some(message) => refused(StatusCode::FORBIDDEN, &message),

@@ -1,7 +1,8 @@
-//! The live explorer: a page and its answers on this machine's own address, for no one else.
+//! Pages and their answers on this machine's own address, for no one else: the live explorer, and a run under way.
 
 mod explorer;
 mod guard;
+mod live;
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -23,6 +24,7 @@ use tokio::{net::TcpListener, runtime::Builder};
 use crate::explorer_page::explorer_page;
 
 pub use explorer::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question};
+pub use live::{LiveAddress, LiveRun};
 
 /// The largest question.
 const MOST_BYTES: usize = 64 * 1024;
@@ -48,15 +50,21 @@ pub fn serve(explorer: Arc<dyn Explorer>, port: u16, ready: impl FnOnce(SocketAd
 
 /// Every path there is; none of them leads to a file.
 fn router(explorer: Arc<dyn Explorer>, page: String, port: u16) -> Router {
-    Router::new()
+    let router = Router::new()
         .route("/", get(|| async move { Html(page) }))
         .route("/sample", post(sample))
         .route("/explore", post(explore))
         .route("/walk", post(walk))
+        .with_state(explorer);
+    closed(router, port)
+}
+
+/// No other paths, no large questions, no other pages.
+fn closed(router: Router, port: u16) -> Router {
+    router
         .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is no such page") })
         .layer(DefaultBodyLimit::max(MOST_BYTES))
         .layer(from_fn_with_state(port, guard::own_page_only))
-        .with_state(explorer)
 }
 
 #[derive(Deserialize)]

@@ -31,6 +31,9 @@ impl CheckTask for DyckConfig {
             "model.n_ctx",
             model.n_ctx,
             "must be odd for dyck: with the last target, brackets come in pairs",
-        )
+        )?;
+        let pairs = model.n_ctx.div_ceil(2);
+        let most = format_args!("is more than the {pairs} pairs of brackets that model.n_ctx = {} holds", model.n_ctx);
+        require(self.depth <= pairs, "task.depth", self.depth, most)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::CheckTask;
 use crate::{
     InputError, ModelConfig,
-    check::{require, require_positive, require_vocabulary},
+    check::{require, require_positive},
 };
 
 /// `task.name = "lagged_markov"`
@@ -27,7 +27,8 @@ impl Default for LaggedMarkovConfig {
 
 impl CheckTask for LaggedMarkovConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
-        require_vocabulary("task.states", self.states)?;
+        // The matrix takes states² numbers, and where it settles states³ steps.
+        require((2..=1024).contains(&self.states), "task.states", self.states, "must be between 2 and 1024")?;
         require_positive("task.concentration", self.concentration)?;
         require(model.n_ctx >= 2, "model.n_ctx", model.n_ctx, "must be at least 2 for lagged_markov")
     }

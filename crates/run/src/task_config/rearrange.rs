@@ -4,10 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{
-    InputError, ModelConfig,
-    check::{require, require_vocabulary},
-};
+use crate::{InputError, ModelConfig, check::require};
 
 /// `task.name = "sort"` and `task.name = "reverse"`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,14 +24,15 @@ impl Default for RearrangeConfig {
 
 impl CheckTask for RearrangeConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
-        require_vocabulary("task.symbols", self.symbols)?;
+        // One token more stands between the symbols and the answer.
+        require((2..=65_535).contains(&self.symbols), "task.symbols", self.symbols, "must be between 2 and 65535")?;
         // With fewer there may be no sequence to hold out.
         let sequences = (self.symbols as f64).powf(self.length as f64);
         require(
             sequences >= 1000.0,
             "task.length",
             self.length,
-            format_args!("gives {sequences} sequences of {} symbols, fewer than 1000", self.symbols),
+            format_args!("of {} symbols there are {sequences} such sequences, fewer than 1000", self.symbols),
         )?;
         require(
             model.n_ctx.is_multiple_of(2) && self.length == model.n_ctx / 2,

@@ -31,6 +31,7 @@ impl CheckTask for RecallConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
         require_vocabulary("task.keys", self.keys)?;
         require_vocabulary("task.values", self.values)?;
+        require_vocabulary("task.keys + task.values", self.keys + self.values)?;
         require(
             (1..=self.keys).contains(&self.pairs),
             "task.pairs",

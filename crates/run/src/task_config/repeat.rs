@@ -33,14 +33,15 @@ impl CheckTask for RepeatConfig {
         for (key, [least, most]) in [("task.prefix", self.prefix), ("task.block", self.block)] {
             require(least <= most, key, format_args!("[{least}, {most}]"), "the first must not exceed the second")?;
         }
-        require(self.block[0] >= 1, "task.block", self.block[0], "must be at least 1")?;
+        let block = format_args!("[{}, {}]", self.block[0], self.block[1]);
+        require(self.block[0] >= 1, "task.block", block, "a block has at least 1 token")?;
         let longest = self.prefix[1].saturating_add(self.block[1]);
         require(
             longest < model.n_ctx,
             "task.block",
-            self.block[1],
+            block,
             format_args!(
-                "with a prefix of {} it leaves no repetition within model.n_ctx = {}",
+                "after a prefix of {} the longest leaves no repetition within model.n_ctx = {}",
                 self.prefix[1], model.n_ctx
             ),
         )

@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Parser;
+use headlight_report::LiveAddress;
 use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training, View,
@@ -43,6 +44,12 @@ struct Arguments {
     /// Show the run on the whole terminal while it trains: the loss, the heads, their patterns
     #[arg(long, conflicts_with = "seeds")]
     screen: bool,
+    /// Show the run on a page of this machine while it trains; its address is printed
+    #[arg(long, conflicts_with = "seeds")]
+    live: bool,
+    /// Where that page is on 127.0.0.1; 0 takes a free port
+    #[arg(long, default_value_t = 8351, requires = "live")]
+    port: u16,
     /// Replace a run that is already there
     #[arg(long)]
     overwrite: bool,
@@ -96,12 +103,18 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         interrupt::listen().map_err(Failure::Running)?;
         return training.follow(ranks).map_err(Failure::Running);
     }
+    let address = arguments.live.then(|| LiveAddress::take(arguments.port)).transpose().map_err(Failure::Input)?;
     let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
     for line in training.decisions() {
         eprintln!("{line}");
     }
     if started > 1 {
         eprintln!("ranks       {started}, each on {} rows of a batch", config.train.batch_size / started);
+    }
+    let live = address.map(|address| address.show(&training.live_facts(&out), &out));
+    let live = live.transpose().map_err(Failure::Running)?;
+    if let Some(live) = &live {
+        eprintln!("live        http://{}", live.address());
     }
     if arguments.screen {
         training = training.shown(View::Screen);
@@ -110,6 +123,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     interrupt::listen_saying(when_asked_to_stop).map_err(Failure::Running)?;
     let summary = training.lead(&directory, ranks)?;
     report_after_training(&out, &arguments.device);
+    if let Some(live) = &live {
+        live.wait_for_last_look();
+    }
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
     print(&format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\

@@ -217,7 +217,8 @@ impl<'a> Course<'a> {
     }
 
     fn compare_with_best(&mut self, model: &Decoder, validation: f64) {
-        if self.state.best.is_none_or(|best| validation < best.validation) {
+        // Whatever can be measured is better than what could not.
+        if self.state.best.is_none_or(|best| validation < best.validation || best.validation.is_nan()) {
             self.state.best = Some(Best { step: self.state.step, validation });
             self.state.measured_since_best = 0;
             self.unwritten_best = Some(model.clone());

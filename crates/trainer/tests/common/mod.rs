@@ -3,6 +3,8 @@
 
 use std::{
     fs,
+    io::{Read, Write},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::Output,
 };
@@ -94,4 +96,25 @@ pub fn assert_one_line(output: &Output, code: i32, parts: &[&str]) {
 pub fn json(output: &Output) -> Value {
     assert_ok(output);
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Status and body of what the server at `host` answers.
+pub fn request(host: &str, head: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(host).unwrap();
+    let length = body.len();
+    // A server that refuses early may close before it has read all.
+    let _ = write!(stream, "{head}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    (status.unwrap_or_else(|| panic!("no answer but {answer:?}")), body.to_owned())
+}
+
+/// Status and body of the answer to a question in JSON.
+pub fn ask(host: &str, path: &str, question: &Value) -> (u16, Value) {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json");
+    let (status, body) = request(host, &head, &question.to_string());
+    (status, serde_json::from_str(&body).unwrap_or_else(|_| panic!("no JSON: {body}")))
 }

@@ -1,7 +1,7 @@
-//! What people type: heads, sites, prompts.
+//! What people type: heads, sites, targets, prompts.
 
 use headlight_residual::Site;
-use headlight_run::{HeadName, TaskConfig, TextConfig, TextTokens};
+use headlight_run::{HeadName, Quantity, StopWhen, TaskConfig, TextConfig, TextTokens};
 use headlight_trainer::tasks::{encode_prompt, spelled};
 
 use crate::{
@@ -29,6 +29,19 @@ fn sites() {
     fuzz("sites", CHEAP / 2, changed(valid.into_iter().map(String::into_bytes).collect()), |bytes| {
         if let Ok(site) = text(bytes).parse::<Site>() {
             assert_eq!(site.to_string(), text(bytes));
+        }
+    });
+}
+
+#[test]
+fn targets() {
+    let valid = of(&["accuracy >= 0.98", "exact >= 1", "validation <= 0.05"]);
+    fuzz("targets", CHEAP, changed(valid), |bytes| {
+        if let Ok(target) = text(bytes).parse::<StopWhen>() {
+            assert_eq!(target.to_string().parse(), Ok(target));
+            // The best there is reaches every target, what is no number none.
+            assert!(target.is_reached(|quantity| if quantity == Quantity::Validation { 0.0 } else { 1.0 }));
+            assert!(!target.is_reached(|_| f64::NAN));
         }
     });
 }

@@ -1,8 +1,14 @@
 //! The files of a run directory.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use headlight_run::{Config, HeadName, HeadRow, HeadSummary, MetricsRow, RunDirectory, Score, SequenceKind, Summary};
+use headlight_run::{
+    Best, Checkpoint, CheckpointState, Config, HeadName, HeadRow, HeadSummary, MetricsRow, RunDirectory, Score,
+    SequenceKind, Summary, Weights,
+};
 use serde::Serialize;
 use tempfile::TempDir;
 
@@ -18,11 +24,16 @@ const CONFIG: &str = "
     train = { steps = 1, batch_size = 1, learning_rate = 1e-3 }
 ";
 
+fn run_in(folder: &TempDir) -> (PathBuf, RunDirectory) {
+    let path = folder.path().join("run");
+    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    (path, run)
+}
+
 /// A run whose file `name` changes, and what reads it.
 fn run_file(name: &str, valid: Vec<Vec<u8>>, read: impl Fn(&RunDirectory)) {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("run");
-    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    let (path, run) = run_in(&folder);
     fuzz(name, SLOW * 4, changed(valid), |bytes| {
         fs::write(path.join(Path::new(name)), bytes).unwrap();
         read(&run);
@@ -95,6 +106,73 @@ fn summaries() {
     run_file("summary.json", vec![line(&summary)], |run| drop(run.summary()));
 }
 
+fn state(logs: &[(&str, u64)]) -> Vec<u8> {
+    let state = CheckpointState {
+        version: "0.1.0".to_owned(),
+        device: "flex".to_owned(),
+        step: 50,
+        ended: false,
+        seconds: 0.5,
+        best: Some(Best { step: 50, validation: 1.25 }),
+        measured_since_best: 0,
+        roles: [(HeadName { layer: 0, head: 1 }, "induction".to_owned())].into(),
+        counts: [("blocks.0.attention.query.weight".to_owned(), 50)].into(),
+        logs: logs.iter().map(|&(name, length)| (name.to_owned(), length)).collect(),
+    };
+    serde_json::to_vec_pretty(&state).unwrap()
+}
+
+/// What was read as a state comes back from a checkpoint as it was, or is refused for a log that the run lacks.
+#[test]
+fn states_of_checkpoints() {
+    let folder = TempDir::new().unwrap();
+    let (_, run) = run_in(&folder);
+    let valid = vec![state(&[("metrics.jsonl", 0)]), state(&[("../heads.jsonl", 0)]), state(&[])];
+    fuzz("states of checkpoints", SLOW, changed(valid), |bytes| {
+        let Ok(state) = serde_json::from_slice::<CheckpointState>(bytes) else { return };
+        let lacks = |(name, &length): (&String, &u64)| {
+            length > 0 || name.contains('/') || name.strip_suffix(".jsonl").is_none()
+        };
+        let refused = state.logs.iter().any(lacks);
+        let written = Checkpoint { state, weights: Vec::new(), optimizer: Vec::new() };
+        run.write_checkpoint(Weights::Last, &written).unwrap();
+        match run.checkpoint(Weights::Last) {
+            // As text: what is no number does not equal itself.
+            Ok(read) => assert_eq!(format!("{:?}", read.state), format!("{:?}", written.state)),
+            Err(error) => assert!(refused, "{error}"),
+        }
+    });
+}
+
+/// The shortest rows take the most memory for their bytes, and a list most when it has just doubled its room.
+#[test]
+fn logs_stay_within_bounds() {
+    const ROWS: usize = (1 << 16) + 1;
+    let folder = TempDir::new().unwrap();
+    let (path, run) = run_in(&folder);
+    let held_for = |name: &str, row: &str| {
+        fs::write(path.join(name), row.repeat(ROWS)).unwrap();
+        most_held_during(|| match name {
+            "heads.jsonl" => assert_eq!(run.heads().unwrap().len(), ROWS),
+            _ => assert_eq!(run.metrics().unwrap().len(), ROWS),
+        })
+    };
+    let score = r#""":{"value":0,"null":0,"ceiling":0,"low":0,"high":0}"#;
+    for (name, row) in [
+        ("metrics.jsonl", r#"{"step":0,"validation":0,"accuracy":0}"#.to_owned()),
+        ("heads.jsonl", r#"{"step":0,"on":"task","head":"L0H0","scores":{}}"#.to_owned()),
+        ("heads.jsonl", format!(r#"{{"step":0,"on":"task","head":"L0H0","scores":{{{score}}}}}"#)),
+    ] {
+        let row = row + "\n";
+        let held = held_for(name, &row);
+        println!("{name}: {:.1} bytes held for a byte of {row:?}", held as f64 / (ROWS * row.len()) as f64);
+        assert!(held <= 12 * ROWS * row.len(), "{held} bytes for rows of {}: {row}", row.len());
+    }
+    // Longer than any run's: not read at all.
+    fs::File::create(path.join("heads.jsonl")).unwrap().set_len((128 << 20) + 1).unwrap();
+    assert!(most_held_during(|| drop(run.heads().unwrap_err())) < 1 << 20);
+}
+
 #[test]
 fn vocabularies() {
     run_file("vocabulary.json", vec![b"[\"a\", \"\\n\", \"\\u00e9\"]".to_vec()], |run| drop(run.vocabulary()));
@@ -109,8 +187,7 @@ fn configurations_of_runs() {
 #[test]
 fn documents_that_swell_stay_within_bounds() {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().join("run");
-    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    let (path, run) = run_in(&folder);
     let check = |name: &str, document: &str| {
         fs::write(path.join(name), document).unwrap();
         let held = most_held_during(|| {

@@ -1,0 +1,74 @@
+// A run while it trains: asks the program every second what is new, until the report is there.
+import { curves } from "./curves.js";
+import { element, fixed } from "./elements.js";
+import { emergence, firstOfRole } from "./emergence.js";
+import { ask } from "./explorer_asks.js";
+import { liveHeads } from "./live_heads.js";
+import { accuracyPlot, lossPlot } from "./metrics_plots.js";
+import { themeButton } from "./theme.js";
+
+const MILLISECONDS = 1000;
+const metrics = [];
+/** The steps of what is here already. */
+const known = { metrics: null, patterns: null };
+
+const said = element("p", { class: "error", role: "alert" });
+const standing = element("p", { class: "finding" }, "Nothing is measured yet.");
+const progress = element("progress", { max: pageData.steps, value: 0, "aria-label": "Updates done" });
+const plots = [
+  curves(lossPlot([], pageData.floor, [])),
+  curves(accuracyPlot([], pageData.chance, [])),
+];
+const heads = liveHeads(pageData);
+const happened = element("div", {}, element("p", {}, "No head looks like anything yet."));
+
+function show(news) {
+  if (news.metrics.length) {
+    metrics.push(...news.metrics);
+    const { step, validation, accuracy } = metrics.at(-1);
+    known.metrics = step;
+    progress.value = step;
+    const floor = pageData.floor === null ? "" : ` (best possible ${fixed(pageData.floor, 4)})`;
+    standing.textContent = `Step ${step} of ${pageData.steps}: validation loss ${fixed(validation, 4)} nats${floor}, accuracy ${fixed(accuracy, 3)} (guessing ${fixed(pageData.chance, 3)}).`;
+    const marks = firstOfRole(news.events);
+    plots[0].show(lossPlot(metrics, pageData.floor, marks));
+    plots[1].show(accuracyPlot(metrics, pageData.chance, marks));
+  }
+  if (news.events.length) happened.replaceChildren(emergence(news.events));
+  if (news.patterns) known.patterns = news.patterns.step;
+  heads.show(news.heads, news.patterns);
+}
+
+/** The report is taken over now: the program ends, and with it whatever it serves. */
+async function end() {
+  const report = await (await fetch("/report.html")).blob();
+  const link = element("a", { href: URL.createObjectURL(report), target: "_blank" }, "its report");
+  standing.append(" Training has ended; here is ", link, `, kept as ${pageData.report}.`);
+}
+
+async function follow() {
+  try {
+    const news = await ask("/news", known);
+    show(news);
+    if (news.finished) await end();
+    else setTimeout(follow, MILLISECONDS);
+  } catch (error) {
+    said.textContent =
+      error instanceof TypeError
+        ? `The program has ended and answers no more. A run that came to its end has its report in ${pageData.report}.`
+        : error.message;
+  }
+}
+
+const section = (id, title, ...children) => element("section", { id }, element("h2", {}, title), ...children);
+
+document.getElementById("page").append(
+  element("header", {}, element("h1", {}, `${pageData.name}, training on ${pageData.task}`), themeButton()),
+  standing,
+  progress,
+  said,
+  section("curves", "Loss and accuracy", element("div", { class: "two" }, plots.map(({ node }) => node))),
+  section("heads", "The heads, as they form", heads.node),
+  section("events", "What happened when", happened),
+);
+follow();

@@ -1,0 +1,51 @@
+//! The page of a run under way.
+
+use headlight_run::InputError;
+use serde::Serialize;
+
+use crate::page::{Page, escaped_html, module};
+
+/// The page's own modules.
+pub(crate) const MODULES: [(&str, &str); 5] = [
+    module!("emergence.js"),
+    module!("metrics_plots.js"),
+    module!("explorer_asks.js"),
+    module!("live_heads.js"),
+    module!("live.js"),
+];
+
+/// What is known of a run before its first step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LiveFacts {
+    /// The run.
+    pub name: String,
+    /// The task's name.
+    pub task: String,
+    /// Updates in all.
+    pub steps: usize,
+    /// What the best predictor pays that knows the task and what is scored, nats, where it is known.
+    pub floor: Option<f64>,
+    /// The accuracy of guessing.
+    pub chance: f64,
+    /// The number of heads in a layer.
+    pub n_heads: usize,
+    /// A key later than a query is masked; with a window, so is one that far before it.
+    pub window: Option<usize>,
+    /// Where the report will be.
+    pub report: String,
+}
+
+/// The page as one HTML file; what is new comes from where it came from.
+pub(crate) fn live_page(facts: &LiveFacts) -> Result<String, InputError> {
+    Page {
+        title: &format!("{}: training", facts.name),
+        modules: &MODULES,
+        data: facts,
+        without_script: &format!(
+            "<p>Watching {} train needs JavaScript; when it has ended, its report is {}.</p>",
+            escaped_html(&facts.name),
+            escaped_html(&facts.report)
+        ),
+    }
+    .html()
+}
