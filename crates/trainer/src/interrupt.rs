@@ -14,9 +14,20 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// If the system does not let signals be handled.
 pub fn listen() -> Result<(), InputError> {
-    let handler = || {
+    listen_saying("")
+}
+
+/// [`listen`], and the first signal prints `line`, if there is one, whatever training waits for.
+///
+/// # Errors
+/// As [`listen`].
+pub fn listen_saying(line: &'static str) -> Result<(), InputError> {
+    let handler = move || {
         if REQUESTED.swap(true, Ordering::Relaxed) {
             std::process::exit(EXIT_CODE.into());
+        }
+        if !line.is_empty() {
+            eprintln!("{line}");
         }
     };
     ctrlc::set_handler(handler).map_err(|error| InputError::new("signals", error))

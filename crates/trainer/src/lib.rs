@@ -15,6 +15,7 @@ pub mod model;
 mod non_finite;
 mod optimizer;
 mod progress;
+pub mod ranks;
 mod schedule;
 mod screen;
 mod seeds;

@@ -9,6 +9,7 @@ use crate::{
     dropout::Dropout,
     gradients,
     optimizer::{Memory, Optimizer},
+    ranks::{Alone, Ranks, flat, rows_of},
     tasks::Sequence,
 };
 
@@ -76,11 +77,28 @@ impl Updater {
     /// If a shard's thread panics.
     #[must_use]
     pub fn gradient(&self, model: &Decoder, sequences: &[Sequence], dropout: Option<Dropout>) -> Gradient {
+        self.gradient_over(&Alone, model, sequences, dropout)
+    }
+
+    /// The same gradient, to which each rank adds that of its rows of `sequences`.
+    ///
+    /// # Panics
+    /// If a shard's thread panics.
+    #[must_use]
+    pub fn gradient_over(
+        &self,
+        ranks: &dyn Ranks,
+        model: &Decoder,
+        sequences: &[Sequence],
+        dropout: Option<Dropout>,
+    ) -> Gradient {
         let scored = count_scored(sequences).max(1) as f64;
-        let (losses, shards) = self.shards(model, sequences, scored, dropout);
-        let gradients = gradients::sum(model, shards);
+        let rows = rows_of(ranks, sequences.len());
+        let dropout = dropout.map(|dropout| Dropout { first_row: dropout.first_row + rows.start, ..dropout });
+        let (losses, shards) = self.shards(model, &sequences[rows], scored, dropout);
+        let (loss, gradients) = flat::sum(ranks, model, losses.iter().sum(), gradients::sum(model, shards));
         let gradient_norm = gradients::norm(model, &gradients);
-        Gradient { update: Update { loss: losses.iter().sum(), gradient_norm }, gradients }
+        Gradient { update: Update { loss, gradient_norm }, gradients }
     }
 
     /// Moves `model` down its gradient, clipped.
@@ -117,7 +135,10 @@ impl Updater {
         let work = |model: &Decoder, first_row: usize, rows: &[Sequence]| {
             let batch = Batch::new(rows, &self.device);
             let logits = match dropout {
-                Some(dropout) => model.forward_probed(batch.inputs.clone(), &mut Dropout { first_row, ..dropout }),
+                Some(dropout) => model.forward_probed(
+                    batch.inputs.clone(),
+                    &mut Dropout { first_row: dropout.first_row + first_row, ..dropout },
+                ),
                 None => model.forward(batch.inputs.clone()),
             };
             let loss = summed_loss(logits, &batch).div_scalar(scored);

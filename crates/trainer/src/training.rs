@@ -2,7 +2,9 @@
 
 mod course;
 mod events;
+mod follow;
 mod live;
+mod place;
 
 use burn::{module::Module, tensor::Device};
 use headlight_lens::Role;
@@ -18,6 +20,7 @@ use crate::{
     evaluate::{Evaluation, evaluate, questions},
     model,
     progress::{Progress, View},
+    ranks::{Alone, Ranks, flat},
     screen::State,
     step::Update,
     tasks::{self, Question, Sequence, Task, Use},
@@ -156,13 +159,28 @@ impl Training {
     /// # Errors
     /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks to stop.
     pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
+        self.lead(run, Box::new(Alone))
+    }
+
+    /// [`run`](Self::run) on the first of several ranks, while the others [`follow`](Self::follow).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn lead(self, run: &RunDirectory, ranks: Box<dyn Ranks>) -> Result<Summary, Stopped> {
         if run.is_finished() {
             eprintln!("{} is finished, there is nothing to resume", run.path().display());
+            place::share_nothing(&*ranks);
+            ranks.leave();
             return Ok(run.summary()?);
         }
-        tracing::info!(run = %run.path().display(), device = self.device_name, "training starts");
-        let (course, model) = Course::begin(&self, run)?;
-        course.run(model)
+        tracing::info!(run = %run.path().display(), device = self.device_name, ranks = ranks.size(), "training starts");
+        let (course, model) = Course::begin(&self, run, &*ranks)?;
+        let ended = course.run(model);
+        if !matches!(ended, Err(Stopped::Failed(_))) {
+            flat::dismiss(&*ranks, &self.model);
+            ranks.leave();
+        }
+        ended
     }
 
     /// What step `step` learns from.

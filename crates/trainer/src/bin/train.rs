@@ -12,7 +12,7 @@ use headlight_trainer::{
     Training, View,
     command_line::{self, Failure, print},
     inspect::{Inspection, breakdown_text, loss_text, report_after_training},
-    interrupt, run_path, seeds_text, train_seeds,
+    interrupt, ranks, run_path, seeds_text, train_seeds,
 };
 
 #[global_allocator]
@@ -78,7 +78,15 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::Input(InputError::new(path.display(), "has no name; give --out")));
         }
     };
+    let started = ranks::started();
+    ranks::check_parts(&config, started).map_err(Failure::Input)?;
     if let Some(seeds) = &arguments.seeds {
+        if started > 1 {
+            return Err(Failure::Input(InputError::new(
+                "--seeds",
+                "trains side by side in one process, without mpirun",
+            )));
+        }
         if !arguments.resume {
             let free = |seed| RunDirectory::check_free(&run_path(&out, seed), arguments.overwrite);
             seeds.iter().try_for_each(free).map_err(Failure::Input)?;
@@ -89,11 +97,19 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         return print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display()));
     }
     // Everything is checked and built before anything is written.
-    let address = arguments.live.then(|| LiveAddress::take(arguments.port)).transpose().map_err(Failure::Input)?;
     let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
+    let ranks = ranks::meet().map_err(Failure::Input)?;
+    if ranks.rank() > 0 {
+        interrupt::listen().map_err(Failure::Running)?;
+        return training.follow(ranks).map_err(Failure::Running);
+    }
+    let address = arguments.live.then(|| LiveAddress::take(arguments.port)).transpose().map_err(Failure::Input)?;
     let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
     for line in training.decisions() {
         eprintln!("{line}");
+    }
+    if started > 1 {
+        eprintln!("ranks       {started}, each on {} rows of a batch", config.train.batch_size / started);
     }
     let live = address.map(|address| address.show(&training.live_facts(&out), &out));
     let live = live.transpose().map_err(Failure::Running)?;
@@ -103,8 +119,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.screen {
         training = training.shown(View::Screen);
     }
-    interrupt::listen().map_err(Failure::Running)?;
-    let summary = training.run(&directory)?;
+    let when_asked_to_stop = if started > 1 { ranks::ASKED_TO_STOP } else { "" };
+    interrupt::listen_saying(when_asked_to_stop).map_err(Failure::Running)?;
+    let summary = training.lead(&directory, ranks)?;
     report_after_training(&out, &arguments.device);
     if let Some(live) = &live {
         live.wait_for_last_look();

@@ -6,17 +6,22 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use burn::module::Module;
-use headlight_residual::{Decoder, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes};
+use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
 use headlight_run::{
     Best, Checkpoint, CheckpointState, InputError, Quantity, RunDirectory, Summary, TimingRow, TrainConfig, VERSION,
     Weights,
 };
 
-use super::{Measured, Training, events, write_measured, write_patterns};
+use super::{
+    Measured, Training, events,
+    place::{self, restored},
+    write_measured, write_patterns,
+};
 use crate::{
     Stopped, interrupt, learning_rate, non_finite,
     optimizer::Memory,
     progress::Progress,
+    ranks::Ranks,
     step::{Gradient, Update, Updater},
     tasks::Sequence,
 };
@@ -25,6 +30,7 @@ use crate::{
 pub(super) struct Course<'a> {
     training: &'a Training,
     run: &'a RunDirectory,
+    ranks: &'a dyn Ranks,
     progress: Progress,
     updater: Updater,
     state: CheckpointState,
@@ -40,14 +46,19 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    /// At the newest checkpoint that is whole, or at step 0; and the model there.
-    pub fn begin(training: &'a Training, run: &'a RunDirectory) -> Result<(Self, Decoder), InputError> {
+    /// At the newest checkpoint that is whole, or at step 0; and the model there. The other ranks are told.
+    pub fn begin(
+        training: &'a Training,
+        run: &'a RunDirectory,
+        ranks: &'a dyn Ranks,
+    ) -> Result<(Self, Decoder), InputError> {
         let train = &training.config.train;
         let updater = Updater::new(train, training.device.clone().autodiff())
             .map_err(|error| InputError::new("train.shards", error))?;
         let mut course = Self {
             training,
             run,
+            ranks,
             progress: training.progress(),
             updater,
             state: CheckpointState {
@@ -70,9 +81,10 @@ impl<'a> Course<'a> {
         };
         let mut found = None;
         for which in run.checkpoints() {
-            match run.checkpoint(which).and_then(|checkpoint| course.restore(checkpoint)) {
-                Ok(model) => {
-                    found = Some(model);
+            let restored = run.checkpoint(which).and_then(|checkpoint| Ok((course.restore(&checkpoint)?, checkpoint)));
+            match restored {
+                Ok(restored) => {
+                    found = Some(restored);
                     break;
                 }
                 Err(error) => course.progress.say(&format!("warning: a checkpoint cannot be used: {error}")),
@@ -81,7 +93,8 @@ impl<'a> Course<'a> {
         course.check_origin()?;
         run.cut_logs(&course.state.logs)?;
         run.write_vocabulary(&training.task.vocabulary())?;
-        let model = if let Some(model) = found {
+        place::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
+        let model = if let Some((model, _)) = found {
             course.progress.say(&format!("going on after step {}", course.state.step));
             model
         } else {
@@ -95,21 +108,17 @@ impl<'a> Course<'a> {
     }
 
     /// Takes the place of a checkpoint and gives its model, or changes nothing.
-    fn restore(&mut self, checkpoint: Checkpoint) -> Result<Decoder, InputError> {
-        let Checkpoint { state, weights, optimizer } = checkpoint;
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<Decoder, InputError> {
+        let state = &checkpoint.state;
         let (place, step, steps) = (self.run.path(), state.step, self.training.config.train.steps);
         let unusable =
             |reason: String| InputError::new(place.display(), format_args!("checkpoint of step {step}: {reason}"));
         if step > steps {
             return Err(unusable(format!("the run has {steps} steps")));
         }
-        let model =
-            weights_from_bytes(self.training.model.clone(), &weights).map_err(|error| unusable(error.to_string()))?;
-        let tensors = tensors_from_bytes(&optimizer).map_err(|error| unusable(format!("optimizer: {error}")))?;
-        let memory = Memory { tensors, counts: state.counts.clone() };
-        self.updater.remember(&model, memory).map_err(unusable)?;
+        let model = restored(self.training, &mut self.updater, checkpoint).map_err(unusable)?;
         self.seconds_before = state.seconds;
-        self.state = state;
+        self.state = state.clone();
         Ok(model)
     }
 
@@ -154,7 +163,7 @@ impl<'a> Course<'a> {
         let step = self.state.step + 1;
         let sequences = self.training.batch_of(step);
         let rate = learning_rate(&config.train, step);
-        let gradient = self.updater.gradient(&model, &sequences, self.training.dropout_of(step));
+        let gradient = self.updater.gradient_over(self.ranks, &model, &sequences, self.training.dropout_of(step));
         if !gradient.is_finite() {
             self.progress.finish();
             return Err(self.not_finite(&model, step, &gradient, &sequences));
