@@ -28,9 +28,9 @@ impl Quarters {
     /// assert_eq!(Quarters::of(&[vec![true; 3]]), None);
     /// ```
     #[must_use]
-    pub fn of(scored: &[Vec<bool>]) -> Option<Self> {
-        let positions = scored.iter().map(Vec::len).max().unwrap_or(0);
-        let any = |position: &usize| scored.iter().any(|row| row.get(*position) == Some(&true));
+    pub fn of(scored: &[impl AsRef<[bool]>]) -> Option<Self> {
+        let positions = scored.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+        let any = |position: &usize| scored.iter().any(|row| row.as_ref().get(*position) == Some(&true));
         let first = (0..positions).find(any)?;
         let end = (0..positions).rfind(any)? + 1;
         let quarter = (end - first) / 4;

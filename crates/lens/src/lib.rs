@@ -49,7 +49,7 @@ pub use offset_profile::{Offset, offset_profile};
 pub use patching::{Patched, Patching, Place, SameAnswer};
 pub use path::{Input, path_test, path_tests};
 pub use relation::{Relation, best_head, score_relations};
-pub use role::Role;
+pub use role::{Role, heads_by_role};
 pub use score::{ENTROPY, LayerPattern, score_layer};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;

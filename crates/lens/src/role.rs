@@ -1,6 +1,6 @@
 //! What a head looks like.
 
-use headlight_run::Scores;
+use headlight_run::{HeadName, Scores};
 
 use crate::Measure;
 
@@ -53,4 +53,26 @@ impl Role {
             Self::Mixed => "mixed",
         }
     }
+}
+
+/// The heads of each role but `mixed`, in the order of their first heads. `roles` are those of `heads`, in their order.
+///
+/// ```
+/// use headlight_lens::{Measure, Role, heads_by_role};
+/// use headlight_run::HeadName;
+///
+/// let [a, b, c] = [0, 1, 2].map(|head| HeadName { layer: 0, head });
+/// let induction = Role::Of(Measure::Induction);
+/// assert_eq!(heads_by_role(&[a, b, c], &[induction, Role::Mixed, induction]), [(induction, vec![a, c])]);
+/// ```
+#[must_use]
+pub fn heads_by_role(heads: &[HeadName], roles: &[Role]) -> Vec<(Role, Vec<HeadName>)> {
+    let mut sets: Vec<(Role, Vec<HeadName>)> = Vec::new();
+    for (&head, &role) in heads.iter().zip(roles).filter(|(_, role)| **role != Role::Mixed) {
+        match sets.iter_mut().find(|(known, _)| *known == role) {
+            Some((_, heads)) => heads.push(head),
+            None => sets.push((role, vec![head])),
+        }
+    }
+    sets
 }

@@ -51,7 +51,7 @@ pub fn evaluate_without(
     device: &Device,
 ) -> Evaluation {
     let (mut loss, mut right, mut exact) = (0.0, 0.0, 0.0);
-    let quarters = Quarters::of(&sequences.iter().map(|sequence| sequence.scored.clone()).collect::<Vec<_>>());
+    let quarters = Quarters::of(&sequences.iter().map(|sequence| &sequence.scored).collect::<Vec<_>>());
     let parts = quarters.map(|quarters| [quarters.early, quarters.late]);
     let mut losses = [Mean::default(); 2];
     let mut marks = Marks::default();

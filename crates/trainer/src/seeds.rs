@@ -12,7 +12,11 @@ use headlight_run::{
     Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Spread, Summary, write_atomically,
 };
 
-use crate::{Training, View, command_line::Failure, inspect::report_after_training};
+use crate::{
+    Training, View,
+    command_line::Failure,
+    inspect::{curves_of, report_after_training},
+};
 
 /// One seed's run, after it has ended.
 struct Ended {
@@ -101,12 +105,7 @@ fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {
         run.events.iter().find(first).map(|event| event.step as f64)
     };
     let halves = |run: &Ended, name: &str| {
-        let value = |row: &MetricsRow| match name {
-            "validation loss" => Some(row.validation),
-            "accuracy" => Some(row.accuracy),
-            _ => row.in_context,
-        };
-        let points: Vec<_> = run.metrics.iter().filter_map(|row| Some((row.step, value(row)?))).collect();
+        let (_, points) = curves_of(&run.metrics).into_iter().find(|(measure, _)| *measure == name)?;
         half_way(&points).map(|step| step as f64)
     };
     let count =
@@ -118,7 +117,7 @@ fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {
         measures: named(own.into_iter().chain(asked).collect(), &measured),
         heads: named(roles, &count),
         emergence: named(events, &emerged),
-        half_way: named(["validation loss", "accuracy", "in-context score"].map(str::to_owned).into(), &halves),
+        half_way: named(curves_of(&[]).map(|(measure, _)| measure.to_owned()).into(), &halves),
     }
 }
 

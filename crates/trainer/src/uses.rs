@@ -1,7 +1,9 @@
 //! What heads are used as, measured while training and at its end, on fixed sequences of the run's own task.
 
 use burn::tensor::Device;
-use headlight_lens::{Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, readers, usage};
+use headlight_lens::{
+    Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, heads_by_role, readers, usage,
+};
 use headlight_residual::Decoder;
 use headlight_run::{Config, HeadName, HeadsUse, Left, UsesRow};
 
@@ -59,16 +61,9 @@ pub fn all_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: us
 /// Each head with its role, and the heads of each role that several have.
 fn groups(model: &Decoder, roles: &[Role]) -> Vec<(Vec<HeadName>, String)> {
     let heads = all_heads(model);
-    let mut groups: Vec<_> =
-        heads.iter().zip(roles).map(|(&head, role)| (vec![head], role.name().to_owned())).collect();
-    for role in roles.iter().filter(|role| **role != Role::Mixed) {
-        let same = heads.iter().zip(roles).filter(|(_, other)| *other == role).map(|(&head, _)| head);
-        let group = (same.collect::<Vec<_>>(), role.name().to_owned());
-        if group.0.len() > 1 && !groups.contains(&group) {
-            groups.push(group);
-        }
-    }
-    groups
+    let alone = heads.iter().zip(roles).map(|(&head, role)| (vec![head], role.name().to_owned()));
+    let several = heads_by_role(&heads, roles).into_iter().filter(|(_, heads)| heads.len() > 1);
+    alone.chain(several.map(|(role, heads)| (heads, role.name().to_owned()))).collect()
 }
 
 fn row(model: &Decoder, behaviour: &Behaviour, step: usize, groups: impl Iterator<Item = HeadsUse>) -> UsesRow {

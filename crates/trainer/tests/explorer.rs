@@ -8,29 +8,9 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use common::request;
+use common::{SMALL, request};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-const SMALL: &str = "
-seed = 3
-[task]
-name = 'repeat'
-vocabulary = 12
-prefix = [0, 2]
-block = [3, 5]
-[model]
-n_layers = 2
-n_heads = 2
-d_model = 16
-n_ctx = 16
-[train]
-steps = 25
-batch_size = 8
-learning_rate = 1e-2
-warmup = 5
-shards = 2
-";
 
 /// A run and the program that serves it.
 struct Served {
@@ -44,7 +24,11 @@ impl Served {
         let directory = TempDir::new().unwrap();
         fs::write(directory.path().join("small.toml"), SMALL).unwrap();
         let mut train = assert_cmd::Command::cargo_bin("train").unwrap();
-        train.current_dir(&directory).args(["small.toml", "--out", "run"]).assert().success();
+        train
+            .current_dir(&directory)
+            .args(["small.toml", "--out", "run", "--set", "train.learning_rate=1e-2"])
+            .assert()
+            .success();
         let inspect = assert_cmd::cargo::cargo_bin("inspect");
         let mut command = Command::new(inspect);
         command.current_dir(&directory).args(["run", "serve", "--port", "0"]).stdout(Stdio::piped());

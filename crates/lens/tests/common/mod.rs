@@ -52,22 +52,27 @@ pub fn into_head(from: usize, count: usize, head: usize, shift: usize) -> impl I
     (0..count).filter(move |i| i + shift < D_HEAD).map(move |i| (from + i, head * D_HEAD + i + shift))
 }
 
-pub fn hand_built() -> Decoder {
+/// Two layers of two heads whose stream has tokens and positions one-hot, at `token` and at `position`.
+pub fn one_hot(d_model: usize, d_head: usize, token: usize, position: usize) -> Decoder {
     let config = DecoderConfig {
         vocabulary: VOCABULARY,
         n_ctx: LENGTH,
-        d_model: D_MODEL,
+        d_model,
         n_layers: 2,
         n_heads: 2,
-        d_head: Some(D_HEAD),
+        d_head: Some(d_head),
         attention: AttentionOptions::default().with_scale(1.0),
         ..DecoderConfig::default()
     };
     let mut model = config.try_init(0, &Device::flex()).unwrap();
-    let wide = 2 * D_HEAD;
+    model.w_e = matrix(VOCABULARY, d_model, (0..VOCABULARY).map(|i| (i, token + i)), 1.0);
+    model.w_pos = Some(matrix(LENGTH, d_model, (0..LENGTH).map(|i| (i, position + i)), 1.0));
+    model
+}
 
-    model.w_e = matrix(VOCABULARY, D_MODEL, (0..VOCABULARY).map(|i| (i, TOKEN + i)), 1.0);
-    model.w_pos = Some(matrix(LENGTH, D_MODEL, (0..LENGTH).map(|i| (i, POSITION + i)), 1.0));
+pub fn hand_built() -> Decoder {
+    let mut model = one_hot(D_MODEL, D_HEAD, TOKEN, POSITION);
+    let wide = 2 * D_HEAD;
 
     let [layer_0, layer_1] = &mut model.blocks[..] else { unreachable!() };
     layer_0.attn.w_q.weight = matrix(D_MODEL, wide, into_head(POSITION, LENGTH, 0, 0), SHARP);

@@ -9,11 +9,9 @@
 //! | L1H0 | keys whose *two back* is the current token: two after the match (K-composition with L0H1) | their *one back*: what followed the match (V-composition with L0H0) |
 //! | L1H1 | every key equally | nothing |
 
-use burn::tensor::Device;
-use headlight_attention::AttentionOptions;
-use headlight_residual::{Decoder, DecoderConfig};
+use headlight_residual::Decoder;
 
-use crate::common::{LENGTH, VOCABULARY, into_head, matrix};
+use crate::common::{LENGTH, VOCABULARY, into_head, matrix, one_hot};
 
 const D_HEAD: usize = 12;
 const TOKEN: usize = 0;
@@ -27,22 +25,9 @@ const SHARP: f32 = 60.0;
 const LOUD: f32 = 4.0;
 
 pub fn two_after() -> Decoder {
-    let config = DecoderConfig {
-        vocabulary: VOCABULARY,
-        n_ctx: LENGTH,
-        d_model: D_MODEL,
-        n_layers: 2,
-        n_heads: 2,
-        d_head: Some(D_HEAD),
-        attention: AttentionOptions::default().with_scale(1.0),
-        ..DecoderConfig::default()
-    };
-    let mut model = config.try_init(0, &Device::flex()).unwrap();
+    let mut model = one_hot(D_MODEL, D_HEAD, TOKEN, POSITION);
     let wide = 2 * D_HEAD;
     let out_of_head = |head: usize, to: usize| (0..VOCABULARY).map(move |i| (head * D_HEAD + i, to + i));
-
-    model.w_e = matrix(VOCABULARY, D_MODEL, (0..VOCABULARY).map(|i| (i, TOKEN + i)), 1.0);
-    model.w_pos = Some(matrix(LENGTH, D_MODEL, (0..LENGTH).map(|i| (i, POSITION + i)), 1.0));
 
     let [layer_0, layer_1] = &mut model.blocks[..] else { unreachable!() };
     let positions = into_head(POSITION, LENGTH, 0, 0).chain(into_head(POSITION, LENGTH, 1, 0));

@@ -2,7 +2,7 @@
 
 use headlight_lens::{
     Ablation, Behaviour, Estimate, Input, Performance, Role, ablate, ablate_frozen, all_heads, heads_after,
-    matched_sets, minimal_set, path_tests,
+    heads_by_role, matched_sets, minimal_set, path_tests,
 };
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
@@ -101,8 +101,8 @@ impl Inspection {
         let looks_like = self.roles(&model);
         let alone = heads.iter().zip(&looks_like).map(|(&head, role)| without(role.name().to_owned(), vec![head], 0));
         let alone = alone.collect();
-        let of_roles = self.sets_by_role(&model).into_iter();
-        let mut sets: Vec<Without> = of_roles.map(|(name, heads)| without(name, heads, CONTROLS)).collect();
+        let of_role = |(role, heads): (Role, Vec<HeadName>)| without(format!("all {}", role.name()), heads, CONTROLS);
+        let mut sets: Vec<Without> = heads_by_role(&heads, &looks_like).into_iter().map(of_role).collect();
         if !chosen.is_empty() {
             sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS));
         }
@@ -151,20 +151,6 @@ impl Inspection {
         let sequences = tasks::validation(&*task, self.config.seed);
         let behaviour = uses::behaviour(&sequences, SEQUENCES, &self.device);
         Ok((model, behaviour))
-    }
-
-    /// The heads of each role but `mixed`, in the order of their first heads.
-    pub(super) fn sets_by_role(&self, model: &Decoder) -> Vec<(String, Vec<HeadName>)> {
-        let mut sets: Vec<(String, Vec<HeadName>)> = Vec::new();
-        for (head, role) in all_heads(model).into_iter().zip(self.roles(model)).filter(|(_, role)| *role != Role::Mixed)
-        {
-            let name = format!("all {}", role.name());
-            match sets.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, heads)) => heads.push(head),
-                None => sets.push((name, vec![head])),
-            }
-        }
-        sets
     }
 
     /// What each head looks like on the probe.

@@ -43,6 +43,7 @@ pub use offsets::{HeadOffsets, offsets_text};
 pub use patch::Patch;
 pub use pattern::HeadPattern;
 pub use phases::Phases;
+pub(crate) use phases::curves_of;
 pub use picture_files::{Picture, PictureFiles};
 pub use relations::{RelationHead, RelationHeads};
 pub use report::report_after_training;

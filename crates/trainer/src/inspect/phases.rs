@@ -145,17 +145,8 @@ fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
         let (first, last) = (points.first()?.1, points.last()?.1);
         Some(Crossing { measure: measure.to_owned(), first, last, half: half_way(&points) })
     };
-    let measured = |value: &dyn Fn(&MetricsRow) -> Option<f64>| {
-        metrics.iter().filter_map(|row| Some((row.step, value(row)?))).collect::<Vec<_>>()
-    };
-    let mut crossings: Vec<Crossing> = [
-        crossing("validation loss", measured(&|row| Some(row.validation))),
-        crossing("accuracy", measured(&|row| Some(row.accuracy))),
-        crossing("in-context score", measured(&|row| row.in_context)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let mut crossings: Vec<Crossing> =
+        curves_of(metrics).into_iter().filter_map(|(measure, points)| crossing(measure, points)).collect();
     let (first, last) =
         (metrics.first().map_or(0, |row| row.step), heads.iter().map(|row| row.step).max().unwrap_or(0));
     let mut seen = Vec::new();
@@ -168,6 +159,18 @@ fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
         }
     }
     crossings
+}
+
+/// What is measured of a run over its steps, by name.
+pub(crate) fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 3] {
+    let curve = |value: fn(&MetricsRow) -> Option<f64>| {
+        metrics.iter().filter_map(|row| Some((row.step, value(row)?))).collect::<Vec<_>>()
+    };
+    [
+        ("validation loss", curve(|row| Some(row.validation))),
+        ("accuracy", curve(|row| Some(row.accuracy))),
+        ("in-context score", curve(|row| row.in_context)),
+    ]
 }
 
 /// Mean over the sequences that score a position.

@@ -1,6 +1,6 @@
 //! `inspect RUN swap`: do predictions follow what the context says came next?
 
-use headlight_lens::{Ablation, SwapFollow, matched_sets, swap_follow};
+use headlight_lens::{Ablation, SwapFollow, all_heads, heads_by_role, matched_sets, swap_follow};
 use headlight_report::plain_table;
 use headlight_run::{HeadName, InputError, SequenceKind};
 use serde::Serialize;
@@ -38,9 +38,9 @@ impl Inspection {
             Watched::task(&*task, &tasks::validation(&*task, self.config.seed)),
         ];
         let mut sets = vec![("untouched".to_owned(), Vec::new())];
-        for (name, heads) in self.sets_by_role(&model) {
+        for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)) {
             let others = matched_sets(&model, &heads, 1, self.config.seed);
-            sets.push((name, heads));
+            sets.push((format!("all {}", role.name()), heads));
             sets.extend(others.into_iter().map(|heads| ("as many others".to_owned(), heads)));
         }
         let mut swaps = Vec::new();
