@@ -31,8 +31,8 @@ pub struct PredictArguments {
     /// Another prompt of as many tokens, whose activations --patch takes
     #[arg(long, value_name = "PROMPT", requires = "patch")]
     patch_from: Option<String>,
-    /// Where they are put, everywhere or only at some positions: blocks.0.hook_resid_post or blocks.0.hook_resid_post@3,5;
-    /// may be given several times
+    /// Where they are put: `blocks.0.hook_resid_post`, or only at some positions, `blocks.0.hook_resid_post@3,5`; may be
+    /// given several times
     #[arg(long, value_name = "PLACE", requires = "patch_from")]
     patch: Vec<String>,
 }
@@ -135,7 +135,9 @@ impl Predictions {
     #[must_use]
     pub fn text(&self) -> String {
         let prompt = self.tokens.iter().map(|token| printable(token)).collect::<Vec<_>>().join(" ");
-        let changes = self.changes.iter().map(|change| format!("with  {}\n", printable(change))).collect::<String>();
+        let position = format!("next after position {}, {}", self.position, printable(&self.tokens[self.position]));
+        let changes = self.changes.iter().map(|change| format!("with  {}", printable(change)));
+        let above: Vec<String> = [prompt, position].into_iter().chain(changes).collect();
         let columns = ["token", "probability", "untouched"];
         let columns = if self.changes.is_empty() { &columns[..2] } else { &columns };
         let row = |prediction: &Prediction| {
@@ -144,10 +146,8 @@ impl Predictions {
             std::iter::once(printable(&prediction.token)).chain(numbers).collect()
         };
         format!(
-            "{prompt}\nnext after position {}, {}\n{changes}\n{}\n\n\
-             Softmax of the logits; guessing gives each of the {} tokens {:.4}.",
-            self.position,
-            printable(&self.tokens[self.position]),
+            "{}\n\n{}\n\nSoftmax of the logits; guessing gives each of the {} tokens {:.4}.",
+            above.join("\n"),
             plain_table(columns, self.predictions.iter().map(row)),
             self.vocabulary,
             1.0 / self.vocabulary as f64,
