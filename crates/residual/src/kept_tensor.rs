@@ -46,12 +46,21 @@ impl KeptTensor {
     /// If `D` is not its number of axes.
     #[must_use]
     pub fn tensor<const D: usize>(&self) -> Tensor<D> {
+        self.clone().into_tensor()
+    }
+
+    /// The tensor, which nobody else keeps then: its numbers can be read without a copy.
+    ///
+    /// # Panics
+    /// If `D` is not its number of axes.
+    #[must_use]
+    pub fn into_tensor<const D: usize>(self) -> Tensor<D> {
         let dims: [usize; D] = self
             .dims
             .as_slice()
             .try_into()
             .unwrap_or_else(|_| panic!("an activation of shape {:?} has not {D} axes", self.dims));
-        self.flat.clone().reshape(dims)
+        self.flat.reshape(dims)
     }
 
     /// The mean over some axes, which become 1 long.

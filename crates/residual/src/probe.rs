@@ -88,6 +88,11 @@ impl Capture {
         self.kept.get(&site)
     }
 
+    /// As [`tensor_at`](Self::tensor_at), and keeps it no longer.
+    pub fn take(&mut self, site: Site) -> Option<KeptTensor> {
+        self.kept.remove(&site).inspect(|kept| self.used -= kept.bytes())
+    }
+
     /// Sites that were asked for and met but did not fit into the budget.
     #[must_use]
     pub fn dropped(&self) -> &[Site] {
@@ -108,9 +113,7 @@ impl Probe for Capture {
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
         let bytes = activation.dims().iter().product::<usize>() * activation.dtype().size();
-        if let Some(before) = self.kept.remove(&site) {
-            self.used -= before.bytes();
-        }
+        drop(self.take(site));
         if self.used + bytes > self.budget {
             if !self.dropped.contains(&site) {
                 self.dropped.push(site);

@@ -97,6 +97,8 @@ pub struct TimingRow {
     pub seconds: f64,
     /// Since the row before.
     pub tokens_per_second: f64,
+    /// Seconds since the row before that went into watching heads: their patterns, their scores, what they are used as.
+    pub watching: f64,
 }
 
 /// A head score: never a number alone.

@@ -40,8 +40,14 @@ pub fn questions(task: &dyn Task, sequences: &[Sequence]) -> Vec<Vec<Question>> 
 
 /// Runs `model`, which must not be on an autodiff device, over `sequences` and puts their `questions` to it.
 #[must_use]
-pub fn evaluate(model: &Decoder, sequences: &[Sequence], questions: &[Vec<Question>], device: &Device) -> Evaluation {
-    evaluate_without(model, &[], sequences, questions, device)
+pub fn evaluate(
+    model: &Decoder,
+    sequences: &[Sequence],
+    questions: &[Vec<Question>],
+    device: &Device,
+    cores: &Cores,
+) -> Evaluation {
+    evaluate_without(model, &[], sequences, questions, device, cores)
 }
 
 /// [`evaluate`], with the mean over the sequences of one forward pass in place of what `heads` blend.
@@ -52,6 +58,7 @@ pub fn evaluate_without(
     sequences: &[Sequence],
     questions: &[Vec<Question>],
     device: &Device,
+    cores: &Cores,
 ) -> Evaluation {
     let quarters = Quarters::of(&sequences.iter().map(|sequence| &sequence.scored).collect::<Vec<_>>());
     let part = |rows: Range<usize>| {
@@ -74,7 +81,7 @@ pub fn evaluate_without(
     };
     let firsts = (0..sequences.len()).step_by(ROWS_AT_ONCE);
     let parts = firsts.map(|first| first..(first + ROWS_AT_ONCE).min(sequences.len())).collect();
-    let sums = Cores::all().map(parts, part).into_iter().fold(Sums::default(), Sums::add);
+    let sums = cores.map(parts, part).into_iter().fold(Sums::default(), Sums::add);
     let scored = count_scored(sequences).max(1) as f64;
     Evaluation {
         loss: sums.loss / scored,

@@ -27,6 +27,7 @@ mod training;
 mod uses;
 mod watch;
 
+pub use cores::Cores;
 pub use dropout::Dropout;
 pub use evaluate::{Evaluation, evaluate, questions};
 pub use optimizer::Memory;

@@ -106,6 +106,12 @@ impl Updater {
         self.optimizer.step(learning_rate, model, gradients)
     }
 
+    /// The cores that the shards are worked on.
+    #[must_use]
+    pub fn cores(&self) -> &Cores {
+        &self.shards
+    }
+
     /// Everything the optimizer remembers.
     #[must_use]
     pub fn memory(&self) -> Memory {

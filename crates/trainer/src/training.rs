@@ -7,6 +7,8 @@ mod live;
 mod place;
 mod writer;
 
+use std::time::{Duration, Instant};
+
 use burn::{module::Module, tensor::Device};
 use headlight_lens::Role;
 use headlight_report::MayAttend;
@@ -55,6 +57,8 @@ struct Measured {
     training_accuracy: Option<f64>,
     /// On the probe, on the task.
     observations: Vec<Observation>,
+    /// What the observations took.
+    watching: Duration,
 }
 
 impl Training {
@@ -207,25 +211,27 @@ impl Training {
         (self.config.train.batch_size * self.config.model.n_ctx) as f64
     }
 
-    fn measure(&self, model: &Decoder) -> Measured {
+    fn measure(&self, model: &Decoder, cores: &Cores) -> Measured {
         let model = model.valid();
-        let evaluation = evaluate(&model, &self.validation, &self.questions, &self.device);
+        let evaluation = evaluate(&model, &self.validation, &self.questions, &self.device, cores);
+        let begun = Instant::now();
         let observe = |watched: &Watched| watched.observe(&model, &self.device);
-        let observations = Cores::all().map(self.watched.iter().collect(), observe);
-        let accuracy_on = |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device).accuracy;
+        let observations = cores.map(self.watched.iter().collect(), observe);
+        let watching = begun.elapsed();
+        let accuracy_on = |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device, cores).accuracy;
         let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
-        Measured { evaluation, training_accuracy, observations }
+        Measured { evaluation, training_accuracy, observations, watching }
     }
 
     /// What heads are used as; everything at the end, before that what is cheap.
-    fn uses(&self, model: &Decoder, measured: &Measured, step: usize, at_the_end: bool) -> UsesRow {
+    fn uses(&self, model: &Decoder, measured: &Measured, step: usize, at_the_end: bool, cores: &Cores) -> UsesRow {
         let (model, roles) = (model.valid(), measured.observations[0].roles());
         if at_the_end {
             let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
-            return uses::all_uses(&model, &behaviour, &roles, step);
+            return uses::all_uses(&model, &behaviour, &roles, step, cores);
         }
         let sequences = uses::sequences_while_training(&self.config);
-        uses::watch_uses(&model, &uses::behaviour(&self.validation, sequences, &self.device), &roles, step)
+        uses::watch_uses(&model, &uses::behaviour(&self.validation, sequences, &self.device), &roles, step, cores)
     }
 
     fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {

@@ -40,22 +40,22 @@ pub fn sequences_while_training(config: &Config) -> usize {
 /// Each head ablated alone, the heads of each role together, and each layer hidden from its readers: cheap enough to be
 /// watched over training.
 #[must_use]
-pub fn watch_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize) -> UsesRow {
+pub fn watch_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize, cores: &Cores) -> UsesRow {
     let ablated = |(heads, name): (Vec<HeadName>, String)| {
         let ablated = left(&ablate(model, behaviour, &heads, Ablation::Mean));
         HeadsUse { heads, name, ablated: Some(ablated), through: [].into() }
     };
-    row(model, behaviour, step, Cores::all().map(groups(model, roles), ablated))
+    row(model, behaviour, step, cores.map(groups(model, roles), ablated), cores)
 }
 
 /// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader besides.
 #[must_use]
-pub fn all_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize) -> UsesRow {
+pub fn all_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize, cores: &Cores) -> UsesRow {
     let whole = |(heads, name): (Vec<HeadName>, String)| {
         let usage = usage(model, behaviour, &heads);
         HeadsUse { heads, name, ablated: Some(left(&usage.ablated)), through: by_name(&usage.through) }
     };
-    row(model, behaviour, step, Cores::all().map(groups(model, roles), whole))
+    row(model, behaviour, step, cores.map(groups(model, roles), whole), cores)
 }
 
 /// Each head with its role, and the heads of each role that several have.
@@ -66,13 +66,13 @@ fn groups(model: &Decoder, roles: &[Role]) -> Vec<(Vec<HeadName>, String)> {
     alone.chain(several.map(|(role, heads)| (heads, role.name().to_owned()))).collect()
 }
 
-fn row(model: &Decoder, behaviour: &Behaviour, step: usize, mut uses: Vec<HeadsUse>) -> UsesRow {
+fn row(model: &Decoder, behaviour: &Behaviour, step: usize, mut uses: Vec<HeadsUse>, cores: &Cores) -> UsesRow {
     let layer = |layer| {
         let heads: Vec<HeadName> = (0..model.n_heads()).map(|head| HeadName { layer, head }).collect();
         let through = by_name(&readers(model, behaviour, &heads));
         HeadsUse { heads, name: "layer".to_owned(), ablated: None, through }
     };
-    uses.extend(Cores::all().map((0..model.blocks.len()).collect(), layer));
+    uses.extend(cores.map((0..model.blocks.len()).collect(), layer));
     let untouched = left(&ablate(model, behaviour, &[], Ablation::Mean));
     UsesRow { step, sequences: behaviour.sequences(), untouched, uses }
 }

@@ -137,8 +137,9 @@ pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<V
     let _ = model.forward_probed(ids, &mut capture);
     let layers = sites
         .into_iter()
-        .filter_map(|site| capture.get::<4>(site))
-        .map(|pattern| pattern.into_data().convert::<f32>().try_into_vec::<f32>().expect("readable numbers"))
+        .filter_map(|site| capture.take(site))
+        .map(|pattern| pattern.into_tensor::<4>().into_data().convert::<f32>())
+        .map(|pattern| pattern.try_into_vec::<f32>().expect("readable numbers"))
         .collect();
     (layers, [rows, model.n_heads(), length])
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{Inspection, ModelParts, heads::score_names};
 use crate::{
+    Cores,
     evaluate::{evaluate, questions},
     tasks,
     watch::Watched,
@@ -60,7 +61,7 @@ impl Inspection {
             return Err(InputError::new(place, message).key("model.n_ctx").value(other.model.n_ctx));
         }
         let sequences = tasks::validation(&*task, other.seed);
-        let evaluation = evaluate(&model, &sequences, &questions(&*task, &sequences), &self.device);
+        let evaluation = evaluate(&model, &sequences, &questions(&*task, &sequences), &self.device, Cores::all());
         let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device);
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let roles = probe.observe(&model, &self.device);

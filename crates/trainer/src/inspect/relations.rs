@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::{Inspection, ModelParts};
 use crate::{
+    Cores,
     evaluate::{evaluate_without, questions},
     tasks::{self, Sequence, Task},
     watch::{Watched, carried_patterns, patterns},
@@ -78,7 +79,8 @@ impl Inspection {
             })
         };
         let asked = questions(&*task, second);
-        let answers = |heads: &[HeadName]| evaluate_without(&model, heads, second, &asked, &self.device).breakdown;
+        let answers =
+            |heads: &[HeadName]| evaluate_without(&model, heads, second, &asked, &self.device, Cores::all()).breakdown;
         Ok(RelationHeads {
             sequences: second.len(),
             best: names.into_iter().filter_map(best).collect(),

@@ -3,7 +3,11 @@
 //! A checkpoint holds everything that the steps after it depend on; sequences follow from (seed, step, row) alone. So a
 //! run that was stopped, by whatever, goes on to the same bits.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::BTreeMap,
+    mem::take,
+    time::{Duration, Instant},
+};
 
 use burn::module::Module;
 use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
@@ -46,6 +50,8 @@ pub(super) struct Course<'a> {
     seconds_before: f64,
     /// When and at which step `timing.jsonl` got its last row.
     last_row: (Instant, usize),
+    /// Time since then that went into watching heads.
+    watching: Duration,
 }
 
 impl<'a> Course<'a> {
@@ -82,6 +88,7 @@ impl<'a> Course<'a> {
             started: Instant::now(),
             seconds_before: 0.0,
             last_row: (Instant::now(), 0),
+            watching: Duration::ZERO,
         };
         let mut found = None;
         for which in run.checkpoints() {
@@ -108,6 +115,7 @@ impl<'a> Course<'a> {
         };
         // The clock of training starts after the first measurement.
         (course.started, course.last_row) = (Instant::now(), (Instant::now(), course.state.step));
+        course.watching = Duration::ZERO;
         Ok((course, model))
     }
 
@@ -153,7 +161,7 @@ impl<'a> Course<'a> {
         self.write_checkpoint(Weights::Last, &model)?;
         self.writer.finish()?;
         self.progress.finish();
-        let measured = self.measured.take().unwrap_or_else(|| self.training.measure(&model));
+        let measured = self.measured.take().unwrap_or_else(|| self.training.measure(&model, self.updater.cores()));
         let seconds = self.state.seconds;
         let tokens_per_second = self.training.tokens_per_step() * self.state.step as f64 / seconds;
         let mut summary = self.training.summary(&measured, seconds, tokens_per_second);
@@ -203,14 +211,16 @@ impl<'a> Course<'a> {
     /// Measures the model and writes what it is like now.
     fn measure(&mut self, model: &Decoder, update: Option<(Update, f64)>) -> Result<(), InputError> {
         let step = self.state.step;
-        let measured = self.training.measure(model);
+        let measured = self.training.measure(model, self.updater.cores());
+        self.watching += measured.watching;
         write_measured(self.run, step, &measured, update)?;
         self.compare_with_best(model, measured.evaluation.loss);
         if let Some((update, _)) = update {
             let tokens = self.training.tokens_per_step() * (step - self.last_row.1) as f64;
             let tokens_per_second = tokens / self.last_row.0.elapsed().as_secs_f64();
             self.last_row = (Instant::now(), step);
-            self.run.append_timing(&TimingRow { step, seconds: self.seconds(), tokens_per_second })?;
+            let watching = take(&mut self.watching).as_secs_f64();
+            self.run.append_timing(&TimingRow { step, seconds: self.seconds(), tokens_per_second, watching })?;
             let Measured { evaluation, observations, .. } = &measured;
             self.progress.measured(step, update.loss, evaluation, &observations[0], tokens_per_second);
             for event in events::role_events(&mut self.state.roles, step, &measured.observations[0]) {
@@ -250,11 +260,15 @@ impl<'a> Course<'a> {
 
     fn write_patterns_and_uses(&mut self, model: &Decoder) -> Result<(), InputError> {
         let Some(measured) = &self.measured else { return Ok(()) };
+        let begun = Instant::now();
         let (step, patterns) = (self.state.step, patterns_of(measured));
         self.writer.write(move |run| {
             patterns.iter().try_for_each(|(name, patterns)| run.write_patterns(step, name, patterns))
         })?;
-        self.run.append_uses(&self.training.uses(model, measured, step, self.state.ended))
+        let cores = self.updater.cores();
+        self.run.append_uses(&self.training.uses(model, measured, step, self.state.ended, cores))?;
+        self.watching += begun.elapsed();
+        Ok(())
     }
 
     /// Copies everything that training goes on from, and leaves it to the writer.
