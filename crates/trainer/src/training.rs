@@ -193,7 +193,8 @@ impl Training {
     /// What falls in step `step`.
     fn dropout_of(&self, step: usize) -> Option<Dropout> {
         let Config { train, seed, .. } = &self.config;
-        (train.dropout > 0.0).then_some(Dropout { probability: train.dropout, seed: *seed, step, first_row: 0 })
+        let dropout = Dropout { probability: train.dropout, seed: *seed, step, first_row: 0 };
+        (train.dropout > 0.0 || train.attention_dropout > 0.0).then_some(dropout)
     }
 
     fn tokens_per_step(&self) -> f64 {

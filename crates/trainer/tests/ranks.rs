@@ -81,7 +81,7 @@ impl Ranks for Seat {
 const CONFIG: &str = r#"
 task = { name = "repeat", vocabulary = 16, prefix = [0, 4], block = [4, 8] }
 model = { n_layers = 2, n_heads = 2, d_model = 16, n_ctx = 24, feed_forward = "gelu" }
-train = { steps = 50, batch_size = 8, learning_rate = 1e-3, dropout = 0.1 }
+train = { steps = 50, batch_size = 8, learning_rate = 1e-3, dropout = 0.1, attention_dropout = 0.1 }
 log = { every = 10, patterns_every = 50 }
 checkpoint = { every = 20 }
 "#;
