@@ -38,7 +38,7 @@ struct Arguments {
     /// flex, ndarray, wgpu, vulkan or cuda
     #[arg(long, default_value = "flex")]
     device: String,
-    /// One run for each seed, side by side, each in a folder of its own: --seeds 0..4
+    /// One run for each seed, side by side (under mpirun spread over the ranks), each in a folder of its own: --seeds 0..4
     #[arg(long, value_name = "FROM..TO")]
     seeds: Option<Seeds>,
     /// Show the run on the whole terminal while it trains: the loss, the heads, their patterns
@@ -78,24 +78,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::Input(InputError::new(path.display(), "has no name; give --out")));
         }
     };
+    if let Some(seeds) = &arguments.seeds {
+        return run_seeds(&config, seeds, &out, arguments);
+    }
     let started = ranks::started();
     ranks::check_parts(&config, started).map_err(Failure::Input)?;
-    if let Some(seeds) = &arguments.seeds {
-        if started > 1 {
-            return Err(Failure::Input(InputError::new(
-                "--seeds",
-                "trains side by side in one process, without mpirun",
-            )));
-        }
-        if !arguments.resume {
-            let free = |seed| RunDirectory::check_free(&run_path(&out, seed), arguments.overwrite);
-            seeds.iter().try_for_each(free).map_err(Failure::Input)?;
-        }
-        interrupt::listen().map_err(Failure::Running)?;
-        let open = |path: &Path, config: &Config| open_run(path, config, arguments);
-        let summary = train_seeds(&config, seeds, &out, &arguments.device, open)?;
-        return print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display()));
-    }
     // Everything is checked and built before anything is written.
     let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
     let ranks = ranks::meet().map_err(Failure::Input)?;
@@ -119,8 +106,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.screen {
         training = training.shown(View::Screen);
     }
-    let when_asked_to_stop = if started > 1 { ranks::ASKED_TO_STOP } else { "" };
-    interrupt::listen_saying(when_asked_to_stop).map_err(Failure::Running)?;
+    listen_as_first(started)?;
     let summary = training.lead(&directory, ranks)?;
     report_after_training(&out, &arguments.device);
     if let Some(live) = &live {
@@ -141,6 +127,32 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         out.display(),
         out.display(),
     ))
+}
+
+/// One run for each seed.
+fn run_seeds(config: &Config, seeds: &Seeds, out: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    if !arguments.resume {
+        let free = |seed| RunDirectory::check_free(&run_path(out, seed), arguments.overwrite);
+        seeds.iter().try_for_each(free).map_err(Failure::Input)?;
+    }
+    // Ranks meet after all have looked, and write after they have met.
+    let ranks = ranks::meet().map_err(Failure::Input)?;
+    if ranks.rank() > 0 {
+        interrupt::listen().map_err(Failure::Running)?;
+    } else {
+        listen_as_first(ranks.size())?;
+    }
+    let open = |path: &Path, config: &Config| open_run(path, config, arguments);
+    match train_seeds(config, seeds, out, &arguments.device, ranks, open)? {
+        Some(summary) => print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display())),
+        None => Ok(()),
+    }
+}
+
+/// Listens to signals on the first of so many ranks.
+fn listen_as_first(ranks: usize) -> Result<(), Failure> {
+    let when_asked_to_stop = if ranks > 1 { ranks::ASKED_TO_STOP } else { "" };
+    interrupt::listen_saying(when_asked_to_stop).map_err(Failure::Running)
 }
 
 /// The run at `path`, made or gone on with.
