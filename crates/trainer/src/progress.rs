@@ -5,6 +5,7 @@ use std::{cell::RefCell, io::IsTerminal};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::{
+    command_line::say,
     evaluate::Evaluation,
     screen::{News, Screen, State},
     watch::Observation,
@@ -93,7 +94,8 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("{}step {step}/{}  {text}  {:#} left", self.name, self.steps, HumanDuration(self.bar.eta()));
+            let left = HumanDuration(self.bar.eta());
+            say(&format!("{}step {step}/{}  {text}  {left:#} left", self.name, self.steps));
         } else {
             self.bar.set_message(text);
         }
@@ -105,7 +107,7 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("{}{line}", self.name);
+            say(&format!("{}{line}", self.name));
         } else {
             self.bar.println(line);
         }

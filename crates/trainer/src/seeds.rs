@@ -14,7 +14,7 @@ use headlight_run::{
 
 use crate::{
     Training, View,
-    command_line::Failure,
+    command_line::{Failure, say},
     inspect::{curves_of, report_after_training},
     interrupt,
     ranks::{Ranks, on_this_machine},
@@ -45,10 +45,6 @@ pub fn train_seeds(
 ) -> Result<Option<SeedsSummary>, Failure> {
     let own: Vec<u64> = seeds.iter().skip(ranks.rank()).step_by(ranks.size()).collect();
     let trained = train_side_by_side(config, &own, out, device, start);
-    // Who is asked to stop waits for nobody: so are the others.
-    if let Err(Failure::Interrupted(reason)) = trained {
-        return Err(Failure::Interrupted(reason));
-    }
     let summary = all_well(&*ranks, trained).and_then(|()| {
         let is_first = ranks.rank() == 0;
         all_well(&*ranks, is_first.then(|| write_summary(seeds, out).map_err(Failure::Running)).transpose())
@@ -57,18 +53,30 @@ pub fn train_seeds(
         // Only now, so that each run's report shows the spread over all.
         own.iter().for_each(|seed| report_after_training(&run_path(out, *seed), device));
     }
-    ranks.leave();
+    // An `mpirun` that was asked to stop no longer brings the ranks together.
+    if !interrupt::requested() {
+        ranks.leave();
+    }
     summary
 }
 
-/// What this rank has, if no rank has failed. Each waits for all, so that those that are well end what they do.
+/// What this rank has, if no rank has failed. Each waits for all: when the first ends, `mpirun` ends those that have not
+/// come so far.
 fn all_well<T>(ranks: &dyn Ranks, own: Result<T, Failure>) -> Result<T, Failure> {
+    if let Err(failure) = &own
+        && ranks.size() > 1
+    {
+        say(&format!("rank {}: {failure}; waiting for the other ranks", ranks.rank()));
+    }
     let mut failed = [f32::from(u8::from(own.is_err()))];
     ranks.sum(&mut failed);
     let own = own?;
     let [failed] = failed;
     if failed > 0.0 {
-        let message = format!("{failed} of {} ranks failed; --resume goes on with what they left", ranks.size());
+        let message = format!(
+            "{failed} of {} ranks did not come to their end; --resume goes on with what they left",
+            ranks.size()
+        );
         return Err(Failure::Running(InputError::new(format!("rank {}", ranks.rank()), message)));
     }
     Ok(own)

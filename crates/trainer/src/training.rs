@@ -178,6 +178,9 @@ impl Training {
         let ended = course.run(model);
         if !matches!(ended, Err(Stopped::Failed(_))) {
             flat::dismiss(&*ranks, &self.model);
+        }
+        // An `mpirun` that was asked to stop no longer brings the ranks together.
+        if ended.is_ok() {
             ranks.leave();
         }
         ended

@@ -209,7 +209,7 @@ fn a_rank_that_fails_says_so_and_the_others_end_their_seeds() {
     let out = tempfile::tempdir().unwrap();
     let ended = train_spread(out.path(), 2, &[4]);
     let place = run_path(out.path(), 4);
-    let told = "rank 0: 1 of 2 ranks failed; --resume goes on with what they left";
+    let told = "rank 0: 1 of 2 ranks did not come to their end; --resume goes on with what they left";
     assert_eq!(ended, [Err(told.to_owned()), Err(format!("{}: is broken", place.display()))]);
     for seed in [3, 5] {
         assert!(RunDirectory::open(&run_path(out.path(), seed)).unwrap().is_finished(), "seed {seed}");

@@ -12,7 +12,9 @@ use headlight_trainer::{
     Training, View,
     command_line::{self, Failure, print},
     inspect::{Inspection, breakdown_text, loss_text, report_after_training},
-    interrupt, ranks, run_path, seeds_text, train_seeds,
+    interrupt,
+    ranks::{self, Ranks},
+    run_path, seeds_text, train_seeds,
 };
 
 #[global_allocator]
@@ -87,7 +89,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
     let ranks = ranks::meet().map_err(Failure::Input)?;
     if ranks.rank() > 0 {
-        interrupt::listen().map_err(Failure::Running)?;
+        listen(&*ranks)?;
         return training.follow(ranks).map_err(Failure::Running);
     }
     let address = arguments.live.then(|| LiveAddress::take(arguments.port)).transpose().map_err(Failure::Input)?;
@@ -106,7 +108,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.screen {
         training = training.shown(View::Screen);
     }
-    listen_as_first(started)?;
+    listen(&*ranks)?;
     let summary = training.lead(&directory, ranks)?;
     report_after_training(&out, &arguments.device);
     if let Some(live) = &live {
@@ -137,11 +139,7 @@ fn run_seeds(config: &Config, seeds: &Seeds, out: &Path, arguments: &Arguments) 
     }
     // Ranks meet after all have looked, and write after they have met.
     let ranks = ranks::meet().map_err(Failure::Input)?;
-    if ranks.rank() > 0 {
-        interrupt::listen().map_err(Failure::Running)?;
-    } else {
-        listen_as_first(ranks.size())?;
-    }
+    listen(&*ranks)?;
     let open = |path: &Path, config: &Config| open_run(path, config, arguments);
     match train_seeds(config, seeds, out, &arguments.device, ranks, open)? {
         Some(summary) => print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display())),
@@ -149,10 +147,14 @@ fn run_seeds(config: &Config, seeds: &Seeds, out: &Path, arguments: &Arguments) 
     }
 }
 
-/// Listens to signals on the first of so many ranks.
-fn listen_as_first(ranks: usize) -> Result<(), Failure> {
-    let when_asked_to_stop = if ranks > 1 { ranks::ASKED_TO_STOP } else { "" };
-    interrupt::listen_saying(when_asked_to_stop).map_err(Failure::Running)
+/// Listens to signals, of which the first rank speaks for all.
+fn listen(ranks: &dyn Ranks) -> Result<(), Failure> {
+    let listening = if ranks.size() == 1 {
+        interrupt::listen()
+    } else {
+        interrupt::listen_as_rank((ranks.rank() == 0).then_some(ranks::ASKED_TO_STOP))
+    };
+    listening.map_err(Failure::Running)
 }
 
 /// The run at `path`, made or gone on with.
