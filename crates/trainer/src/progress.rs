@@ -1,6 +1,6 @@
 //! What a person sees while training, on standard error.
 
-use std::{cell::RefCell, io::IsTerminal};
+use std::{cell::RefCell, io::IsTerminal, net::SocketAddr};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
@@ -19,8 +19,8 @@ pub enum View {
     Bar,
     /// Plain lines that begin with a name: for runs side by side.
     Lines(String),
-    /// The whole terminal.
-    Screen,
+    /// The whole terminal, with the address of the page that shows the run too, if there is one.
+    Screen(Option<SocketAddr>),
 }
 
 /// A bar in a terminal, plain lines elsewhere; on request the whole terminal.

@@ -103,7 +103,10 @@ impl Training {
         match &self.view {
             View::Bar => Progress::new(steps),
             View::Lines(name) => Progress::lines(steps, name),
-            View::Screen => Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor)),
+            View::Screen(page) => {
+                let state = State::new(self.config.task.name(), steps, self.floor);
+                Progress::on_screen(steps, State { page: *page, ..state })
+            }
         }
     }
 

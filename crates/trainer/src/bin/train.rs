@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::Parser;
-use headlight_report::LiveAddress;
+use headlight_report::{LiveAddress, LiveRun};
 use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training, View,
@@ -106,7 +106,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("live        http://{}", live.address());
     }
     if arguments.screen {
-        training = training.shown(View::Screen);
+        training = training.shown(View::Screen(live.as_ref().map(LiveRun::address)));
     }
     listen(&*ranks)?;
     let summary = training.lead(&directory, ranks)?;
