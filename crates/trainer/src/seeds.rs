@@ -29,8 +29,8 @@ pub fn run_path(out: &Path, seed: u64) -> PathBuf {
 /// Trains `config` with each of `seeds`, as many at a time as there are cores for their shards, and writes
 /// `seeds.json` beside the runs. `start` makes the directory of one run, or opens it where a run is resumed.
 ///
-/// Of several ranks each trains its share, every so manyth seed, as if it were alone. The first waits for all and
-/// summarises what they wrote, so `out` has to be a folder that it sees too; the others give nothing back.
+/// Of N ranks, rank r trains seeds r, r + N, … of them, as it would alone. The first waits for all and summarises what
+/// they wrote, so `out` has to be a folder that it sees too; the others give nothing back.
 ///
 /// # Errors
 /// Before this process writes anything, if a run cannot be made; afterwards the error of its first run that failed, when
@@ -51,7 +51,9 @@ pub fn train_seeds(
     });
     if summary.is_ok() {
         // Only now, so that each run's report shows the spread over all.
-        own.iter().for_each(|seed| report_after_training(&run_path(out, *seed), device));
+        for seed in own {
+            report_after_training(&run_path(out, seed), device);
+        }
     }
     // An `mpirun` that was asked to stop no longer brings the ranks together.
     if !interrupt::requested() {
