@@ -22,8 +22,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Train a mini-transformer and watch its attention heads form.
 ///
-/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal at once. Exit codes: 0 done,
-/// 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
+/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal (but not under mpirun) at once.
+/// Exit codes: 0 done, 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
 #[derive(Parser)]
 #[command(version)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
