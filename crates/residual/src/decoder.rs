@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param},
     tensor::{Int, Tensor, module::embedding},
 };
-use headlight_attention::{KvCache, Mask};
+use headlight_attention::{DropoutKey, KvCache, Mask};
 use headlight_ops::linear;
 
 use crate::{
@@ -78,6 +78,19 @@ impl Decoder {
             x = block.forward_cached(x, &mask, cache);
         }
         self.unembed(x, &mut NoProbe)
+    }
+
+    /// The same model for a call in which attention weights fall, each with the probability
+    /// [`attention_dropout`](DecoderConfig::attention_dropout): `model.with_dropout(key).forward(tokens)`.
+    ///
+    /// Layer `l` drops by the key of site `key.site + l`. Without a key nothing ever falls.
+    #[must_use]
+    pub fn with_dropout(&self, key: DropoutKey) -> Self {
+        let mut model = self.clone();
+        for (site, block) in (key.site..).zip(&mut model.blocks) {
+            block.attn = block.attn.with_dropout(DropoutKey { site, ..key });
+        }
+        model
     }
 
     /// Empty caches for up to `capacity` tokens; with a sliding window, for any number.

@@ -4,6 +4,7 @@ mod common;
 
 use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, architectures, assert_close, config, model, models, plain, tokens, values};
+use headlight_attention::{Dropout, DropoutKey};
 use headlight_residual::{
     Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Edit, Edits, Initialization, Interest,
     NoProbe, NormPlacement, NormSite, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
@@ -109,6 +110,24 @@ fn looking_changes_no_bit() {
         let (seen, looked_at) = capture_all(&model);
         assert!(seen.dropped().is_empty());
         assert_eq!(values(model.forward(tokens())), values(looked_at), "{name}");
+    }
+}
+
+#[test]
+fn with_a_dropout_key_attention_weights_fall_row_by_row_and_in_each_layer_others() {
+    let config = DecoderConfig { attention_dropout: 0.5, ..config(Some(plain(Activation::Gelu))) };
+    let (dropping, never) = (model(&config), model(&DecoderConfig { attention_dropout: 0.0, ..config }));
+    let key = DropoutKey { seed: 1, step: 2, site: 3, first_row: 4 };
+    let logits = |model: &Decoder| values(model.forward(tokens()));
+    assert_eq!(logits(&dropping), logits(&never), "without a key nothing falls");
+    assert_eq!(logits(&never.with_dropout(key)), logits(&never), "nor with probability 0");
+    let with_key = logits(&dropping.with_dropout(key));
+    assert_ne!(with_key, logits(&dropping));
+
+    let second = dropping.with_dropout(DropoutKey { first_row: 5, ..key }).forward(tokens().narrow(0, 1, 1));
+    assert_eq!(values(second), with_key[with_key.len() / 2..], "a row alone drops what it does in the batch");
+    for (block, site) in dropping.with_dropout(key).blocks.iter().zip(3..) {
+        assert_eq!(block.attn.options().dropout, Some(Dropout::new(0.5, DropoutKey { site, ..key })));
     }
 }
 

@@ -53,9 +53,13 @@ pub struct TrainConfig {
     #[serde(default)]
     pub weight_decay_on: DecayGroup,
     /// The share of what attention and feed-forward add to the stream that falls while training, the rest being
-    /// scaled up (Vaswani et al. 2017, section 5.4).
+    /// scaled up (Vaswani et al. 2017, section 5.4): `resid_pdrop` of GPT (Radford et al. 2018, section 4.1).
     #[serde(default)]
     pub dropout: f64,
+    /// The share of attention weights that fall while training, after softmax, the rest being scaled up: `attn_pdrop`
+    /// of GPT.
+    #[serde(default)]
+    pub attention_dropout: f64,
     /// The largest norm of the whole gradient.
     #[serde(default = "default_clip")]
     pub clip: f64,
@@ -174,7 +178,11 @@ impl TrainConfig {
         let decay = self.learning_rate * self.weight_decay;
         require(decay < 1.0, "train.weight_decay", self.weight_decay, all)?;
         let is_share = |value: f64| (0.0..1.0).contains(&value);
-        for (key, value) in [("train.momentum", self.momentum()), ("train.dropout", self.dropout)] {
+        for (key, value) in [
+            ("train.momentum", self.momentum()),
+            ("train.dropout", self.dropout),
+            ("train.attention_dropout", self.attention_dropout),
+        ] {
             require(is_share(value), key, value, "must be at least 0 and below 1")?;
         }
         let [beta_1, beta_2] = self.betas;

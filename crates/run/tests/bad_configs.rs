@@ -302,6 +302,8 @@ fn training() {
         ),
         ("train.dropout = 1.0", "train.dropout = 1: must be at least 0 and below 1"),
         ("train.dropout = nan", "train.dropout = NaN: must be at least 0 and below 1"),
+        ("train.attention_dropout = 1.0", "train.attention_dropout = 1: must be at least 0 and below 1"),
+        ("train.attention_dropout = -0.1", "train.attention_dropout = -0.1: must be at least 0 and below 1"),
         ("train.clip = inf", "train.clip = inf: must be above 0 and finite in 32 bits"),
         ("train.clip = false", "train.clip = false: must be a number"),
         ("train.shards = 0", "train.shards = 0: must be at least 1"),

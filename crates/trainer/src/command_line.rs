@@ -37,13 +37,19 @@ impl Failure {
     /// Prints the one line and gives the exit code.
     fn report(&self) -> ExitCode {
         let kind = if matches!(self, Self::Interrupted(_)) { "stopped" } else { "error" };
-        eprintln!("{kind}: {self}");
+        say(&format!("{kind}: {self}"));
         ExitCode::from(match self {
             Self::Input(_) => 2,
             Self::Running(_) => 1,
             Self::Interrupted(_) => interrupt::EXIT_CODE,
         })
     }
+}
+
+/// Prints a line on standard error, in one piece: several ranks share it.
+pub fn say(line: &str) {
+    // Who no longer reads it misses nothing else.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Prints a result on standard output. A reader that has gone away (`| head`) is no failure.

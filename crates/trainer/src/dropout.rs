@@ -1,14 +1,17 @@
-//! Dropout of what each part adds to the residual stream, by key: what falls is a function of numbers.
+//! Dropout while training, by key: what falls is a function of numbers.
 
-use burn::tensor::{Tensor, TensorData};
-use headlight_residual::{BlockSite, Interest, Probe, Site};
+use burn::tensor::{Int, Tensor, TensorData};
+use headlight_attention::DropoutKey;
+use headlight_residual::{BlockSite, Decoder, Interest, Probe, Site};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// One step's dropout. Rows are counted through the whole batch, so that parts of it drop what the whole would.
+/// One step's dropout: of what attention and feed-forward add to the residual stream, as a probe there, and of
+/// attention weights, by a key that the attention is given. Rows are counted through the whole batch, so that parts of it
+/// drop what the whole would.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {
-    /// The share that falls.
+    /// The share that falls of what is added to the stream; of attention weights it is the model's own.
     pub probability: f64,
     /// The run's seed.
     pub seed: u64,
@@ -18,7 +21,22 @@ pub struct Dropout {
     pub first_row: usize,
 }
 
+/// Attention weights draw from streams of their own, numbered by layer from here: above those of all sites.
+const FIRST_OF_ATTENTION: u64 = 1 << 32;
+
 impl Dropout {
+    /// The logits of `model` in this step.
+    #[must_use]
+    pub fn forward(mut self, model: &Decoder, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let key = DropoutKey {
+            seed: self.seed,
+            step: self.step as u64,
+            site: FIRST_OF_ATTENTION,
+            first_row: self.first_row as u64,
+        };
+        model.with_dropout(key).forward_probed(tokens, &mut self)
+    }
+
     /// 0 where a number falls, else `1/(1 − probability)`: `[rows, …]`, each row and site with a stream of its own.
     fn factors<const D: usize>(&self, like: &Tensor<D>, site: u64) -> Tensor<D> {
         let dims = like.dims();
@@ -50,7 +68,7 @@ fn number(site: Site) -> Option<u64> {
 
 impl Probe for Dropout {
     fn interest(&self, site: Site) -> Interest {
-        if number(site).is_some() { Interest::Change } else { Interest::Skip }
+        if self.probability > 0.0 && number(site).is_some() { Interest::Change } else { Interest::Skip }
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use headlight_run::InputError;
 
+use crate::command_line::say;
+
 /// The exit code of a run that was asked to stop: what shells give for `SIGINT`.
 pub const EXIT_CODE: u8 = 130;
 
@@ -14,22 +16,28 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// If the system does not let signals be handled.
 pub fn listen() -> Result<(), InputError> {
-    listen_saying("")
+    on_signal(|is_first| {
+        if !is_first {
+            std::process::exit(EXIT_CODE.into());
+        }
+    })
 }
 
-/// [`listen`], and the first signal prints `line`, if there is one, whatever training waits for.
+/// [`listen`] in one of several ranks: the first signal prints `line`, if there is one, whatever training waits for, and
+/// later ones change nothing. `mpirun` asks again whenever a rank has ended, and itself ends those that take too long.
 ///
 /// # Errors
 /// As [`listen`].
-pub fn listen_saying(line: &'static str) -> Result<(), InputError> {
-    let handler = move || {
-        if REQUESTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(EXIT_CODE.into());
+pub fn listen_as_rank(line: Option<&'static str>) -> Result<(), InputError> {
+    on_signal(move |is_first| {
+        if let Some(line) = line.filter(|_| is_first) {
+            say(line);
         }
-        if !line.is_empty() {
-            eprintln!("{line}");
-        }
-    };
+    })
+}
+
+fn on_signal(mut then: impl FnMut(bool) + Send + 'static) -> Result<(), InputError> {
+    let handler = move || then(!REQUESTED.swap(true, Ordering::Relaxed));
     ctrlc::set_handler(handler).map_err(|error| InputError::new("signals", error))
 }
 

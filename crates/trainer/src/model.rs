@@ -4,8 +4,8 @@ use burn::tensor::Device;
 use headlight_attention::AttentionOptions;
 use headlight_residual::{self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes};
 use headlight_run::{
-    Config, FeedForwardKind, InitializationKind, InputError, ModelConfig, NormKind, NormPlacement, PositionKind,
-    RunDirectory, Weights,
+    Config, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement, PositionKind, RunDirectory,
+    Weights,
 };
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
@@ -21,7 +21,7 @@ const ALWAYS_ROOM: usize = 1 << 20;
 /// # Errors
 /// If the sizes do not fit together or are too large.
 pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Decoder, InputError> {
-    let decoder = decoder_config(&config.model, vocabulary);
+    let decoder = decoder_config(config, vocabulary);
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
         return Err(InputError::new(
@@ -32,7 +32,7 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
     decoder.try_init(config.seed, device).map_err(|error| InputError::new("[model]", error))
 }
 
-fn decoder_config(model: &ModelConfig, vocabulary: usize) -> DecoderConfig {
+fn decoder_config(Config { model, train, .. }: &Config, vocabulary: usize) -> DecoderConfig {
     let feed_forward = |kind| Some((model.d_ff(), kind));
     let plain = |activation| feed_forward(residual::FeedForwardKind::Plain(activation));
     DecoderConfig {
@@ -72,6 +72,7 @@ fn decoder_config(model: &ModelConfig, vocabulary: usize) -> DecoderConfig {
         window: model.window,
         tied_embedding: model.tied_embedding,
         attention: AttentionOptions { scale: model.attention_scale, ..AttentionOptions::default() },
+        attention_dropout: train.attention_dropout,
         initialization: match model.initialization {
             InitializationKind::Gpt2 => residual::Initialization::Gpt2,
             InitializationKind::Normal => residual::Initialization::Normal,
@@ -89,7 +90,7 @@ pub fn load(run: &RunDirectory, config: &Config, which: Weights, device: &Device
     let vocabulary = run.vocabulary()?.len();
     let bytes = run.weights(which)?;
     // Room is made for what the weights can fill, not for whatever the configuration says.
-    let parameters = decoder_config(&config.model, vocabulary).parameters();
+    let parameters = decoder_config(config, vocabulary).parameters();
     if parameters > (bytes.len() / size_of::<f32>()).max(ALWAYS_ROOM) {
         let message = format!("its model has {parameters} parameters, its weights have {} bytes", bytes.len());
         return Err(InputError::new(run.path().display(), message));

@@ -1,10 +1,11 @@
 //! What a person sees while training, on standard error.
 
-use std::{cell::RefCell, io::IsTerminal};
+use std::{cell::RefCell, io::IsTerminal, net::SocketAddr};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
 use crate::{
+    command_line::say,
     evaluate::Evaluation,
     screen::{News, Screen, State},
     watch::Observation,
@@ -18,8 +19,8 @@ pub enum View {
     Bar,
     /// Plain lines that begin with a name: for runs side by side.
     Lines(String),
-    /// The whole terminal.
-    Screen,
+    /// The whole terminal, with the address of the page that shows the run too, if there is one.
+    Screen(Option<SocketAddr>),
 }
 
 /// A bar in a terminal, plain lines elsewhere; on request the whole terminal.
@@ -93,7 +94,8 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("{}step {step}/{}  {text}  {:#} left", self.name, self.steps, HumanDuration(self.bar.eta()));
+            let left = HumanDuration(self.bar.eta());
+            say(&format!("{}step {step}/{}  {text}  {left:#} left", self.name, self.steps));
         } else {
             self.bar.set_message(text);
         }
@@ -105,7 +107,7 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
-            eprintln!("{}{line}", self.name);
+            say(&format!("{}{line}", self.name));
         } else {
             self.bar.println(line);
         }

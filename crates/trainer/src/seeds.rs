@@ -1,4 +1,4 @@
-//! The same run with several seeds, side by side, and what they have in common.
+//! The same run with several seeds, side by side or spread over ranks, and what they have in common.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,16 +14,11 @@ use headlight_run::{
 
 use crate::{
     Training, View,
-    command_line::Failure,
+    command_line::{Failure, say},
     inspect::{curves_of, report_after_training},
+    interrupt,
+    ranks::{Ranks, on_this_machine},
 };
-
-/// One seed's run, after it has ended.
-struct Ended {
-    summary: Summary,
-    metrics: Vec<MetricsRow>,
-    events: Vec<EventRow>,
-}
 
 /// Where the run of one seed is written: below the folder of all.
 #[must_use]
@@ -34,54 +29,124 @@ pub fn run_path(out: &Path, seed: u64) -> PathBuf {
 /// Trains `config` with each of `seeds`, as many at a time as there are cores for their shards, and writes
 /// `seeds.json` beside the runs. `start` makes the directory of one run, or opens it where a run is resumed.
 ///
+/// Of N ranks, rank r trains seeds r, r + N, … of them, as it would alone. The first waits for all and summarises what
+/// they wrote, so `out` has to be a folder that it sees too; the others give nothing back.
+///
 /// # Errors
-/// Before anything is written, if a run cannot be made; afterwards the error of the first run that failed, when all
-/// have ended.
+/// Before this process writes anything, if a run cannot be made; afterwards the error of its first run that failed, when
+/// all have ended; or if another rank failed.
 pub fn train_seeds(
     config: &Config,
     seeds: &Seeds,
     out: &Path,
     device: &str,
+    ranks: Box<dyn Ranks>,
     start: impl Fn(&Path, &Config) -> Result<RunDirectory, InputError>,
-) -> Result<SeedsSummary, Failure> {
-    let prepare = |seed| {
+) -> Result<Option<SeedsSummary>, Failure> {
+    let own: Vec<u64> = seeds.iter().skip(ranks.rank()).step_by(ranks.size()).collect();
+    let trained = train_side_by_side(config, &own, out, device, start);
+    let summary = all_well(&*ranks, trained).and_then(|()| {
+        let is_first = ranks.rank() == 0;
+        all_well(&*ranks, is_first.then(|| write_summary(seeds, out).map_err(Failure::Running)).transpose())
+    });
+    if summary.is_ok() {
+        // Only now, so that each run's report shows the spread over all.
+        for seed in own {
+            report_after_training(&run_path(out, seed), device);
+        }
+    }
+    // An `mpirun` that was asked to stop no longer brings the ranks together.
+    if !interrupt::requested() {
+        ranks.leave();
+    }
+    summary
+}
+
+/// What this rank has, if no rank has failed. Each waits for all: when the first ends, `mpirun` ends those that have not
+/// come so far.
+fn all_well<T>(ranks: &dyn Ranks, own: Result<T, Failure>) -> Result<T, Failure> {
+    if let Err(failure) = &own
+        && ranks.size() > 1
+    {
+        say(&format!("rank {}: {failure}; waiting for the other ranks", ranks.rank()));
+    }
+    let mut failed = [f32::from(u8::from(own.is_err()))];
+    ranks.sum(&mut failed);
+    let own = own?;
+    let [failed] = failed;
+    if failed > 0.0 {
+        let message = format!(
+            "{failed} of {} ranks did not come to their end; --resume goes on with what they left",
+            ranks.size()
+        );
+        return Err(Failure::Running(InputError::new(format!("rank {}", ranks.rank()), message)));
+    }
+    Ok(own)
+}
+
+fn train_side_by_side(
+    config: &Config,
+    seeds: &[u64],
+    out: &Path,
+    device: &str,
+    start: impl Fn(&Path, &Config) -> Result<RunDirectory, InputError>,
+) -> Result<(), Failure> {
+    let prepare = |&seed: &u64| {
         let config = Config { seed, ..config.clone() };
         let training = Training::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
         Ok((seed, training, config))
     };
     let trainings: Vec<_> = seeds.iter().map(prepare).collect::<Result<_, _>>().map_err(Failure::Input)?;
     let make =
-        |(seed, training, config): (u64, Training, Config)| Ok((training, start(&run_path(out, seed), &config)?));
+        |(seed, training, config): (u64, Training, Config)| Ok((seed, training, start(&run_path(out, seed), &config)?));
     let runs: Vec<_> = trainings.into_iter().map(make).collect::<Result<_, _>>().map_err(Failure::Input)?;
 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_once = (cores / config.train.shards).clamp(1, runs.len().max(1));
-    let results = Mutex::new(Vec::new());
-    let waiting = Mutex::new(runs.into_iter().enumerate());
+    let at_once = (cores / (config.train.shards * on_this_machine())).clamp(1, runs.len().max(1));
+    let failures = Mutex::new(BTreeMap::new());
+    let waiting = Mutex::new(runs.into_iter());
     let work = || {
         // The lock is held only while the next run is taken.
         let next = || waiting.lock().ok()?.next();
-        while let Some((index, (training, run))) = next() {
-            let ended = train_one(training, &run);
-            results.lock().map(|mut results| results.push((index, ended))).unwrap_or_default();
+        while !interrupt::requested()
+            && let Some((seed, training, run)) = next()
+        {
+            if let Err(stopped) = training.run(&run) {
+                failures.lock().map(|mut failures| failures.insert(seed, stopped)).unwrap_or_default();
+            }
         }
     };
     std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
-    let mut results = results.into_inner().unwrap_or_default();
-    results.sort_by_key(|(index, _)| *index);
-    let ended: Vec<Ended> = results.into_iter().map(|(_, ended)| ended).collect::<Result<_, Failure>>()?;
-    let summary = summarise(seeds, &ended);
-    let json = serde_json::to_vec_pretty(&summary).map_err(|error| InputError::new("seeds.json", error));
-    json.and_then(|json| write_atomically(&out.join("seeds.json"), &json)).map_err(Failure::Running)?;
-    // Only now, so that each run's report shows the spread over all.
-    seeds.iter().for_each(|seed| report_after_training(&run_path(out, seed), device));
-    Ok(summary)
+    if let Some((_, stopped)) = failures.into_inner().unwrap_or_default().pop_first() {
+        return Err(stopped.into());
+    }
+    match waiting.into_inner().map_or(0, |left| left.len()) {
+        0 => Ok(()),
+        left => {
+            let message = format!("by a signal before {left} of its runs; --resume goes on with them");
+            Err(Failure::Interrupted(InputError::new(out.display(), message)))
+        }
+    }
 }
 
-fn train_one(training: Training, run: &RunDirectory) -> Result<Ended, Failure> {
-    let summary = training.run(run)?;
-    let metrics = run.metrics().map_err(Failure::Running)?;
-    Ok(Ended { summary, metrics, events: run.events().map_err(Failure::Running)? })
+/// One seed's run, after it has ended.
+struct Ended {
+    summary: Summary,
+    metrics: Vec<MetricsRow>,
+    events: Vec<EventRow>,
+}
+
+/// `seeds.json`: what the runs have in common, as they are on disk.
+fn write_summary(seeds: &Seeds, out: &Path) -> Result<SeedsSummary, InputError> {
+    let read = |seed| {
+        let run = RunDirectory::open(&run_path(out, seed))?;
+        Ok(Ended { summary: run.summary()?, metrics: run.metrics()?, events: run.events()? })
+    };
+    let ended: Vec<Ended> = seeds.iter().map(read).collect::<Result<_, InputError>>()?;
+    let summary = summarise(seeds, &ended);
+    let json = serde_json::to_vec_pretty(&summary).map_err(|error| InputError::new("seeds.json", error))?;
+    write_atomically(&out.join("seeds.json"), &json)?;
+    Ok(summary)
 }
 
 fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {

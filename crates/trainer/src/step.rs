@@ -139,10 +139,10 @@ impl Updater {
         let work = |model: &Decoder, first_row: usize, rows: &[Sequence]| {
             let batch = Batch::new(rows, &self.device);
             let logits = match dropout {
-                Some(dropout) => model.forward_probed(
-                    batch.inputs.clone(),
-                    &mut Dropout { first_row: dropout.first_row + first_row, ..dropout },
-                ),
+                Some(dropout) => {
+                    let own = Dropout { first_row: dropout.first_row + first_row, ..dropout };
+                    own.forward(model, batch.inputs.clone())
+                }
                 None => model.forward(batch.inputs.clone()),
             };
             let loss = summed_loss(logits, &batch).div_scalar(scored);
@@ -193,20 +193,27 @@ mod tests {
         }
     }
 
-    /// The gradient of the mean loss of 8 sequences, worked on in `shards` times `accumulate` parts.
-    fn gradient(shards: usize, accumulate: usize, dropout: Option<Dropout>) -> Vec<f64> {
+    /// The gradient of the mean loss of 8 sequences, worked on in `shards` times `accumulate` parts, while a share of
+    /// what is added to the stream falls, and one of attention weights.
+    fn gradient(shards: usize, accumulate: usize, [added, weights]: [f64; 2]) -> Vec<f64> {
         let text = r#"
             task = { name = "repeat" }
-            model = { n_layers = 2, n_heads = 4, d_model = 64, n_ctx = 64, feed_forward = "gelu" }
+            model = { n_layers = 2, n_heads = 4, d_model = 64, n_ctx = 64, feed_forward = "gelu", init_std = 0.1 }
             train = { steps = 10, batch_size = 8, learning_rate = 1e-3 }
         "#;
-        let parts = [format!("train.shards={shards}"), format!("train.accumulate={accumulate}")];
+        let parts = [
+            format!("train.shards={shards}"),
+            format!("train.accumulate={accumulate}"),
+            format!("train.attention_dropout={weights:?}"),
+        ];
         let config = Config::parse(text, "test", &parts).unwrap();
         let device = Device::flex().autodiff();
         let task = tasks::build(&config.task, config.model.n_ctx, 0).unwrap();
         let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
         let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
         let updater = Updater::new(&config.train, device).unwrap();
+        let dropout = Dropout { probability: added, seed: 0, step: 1, first_row: 0 };
+        let dropout = (added + weights > 0.0).then_some(dropout);
         let gradients = updater.gradient(&model, &sequences, dropout).gradients;
         let mut numbers = Numbers { gradients: &gradients, numbers: Vec::new() };
         model.visit(&mut numbers);
@@ -220,14 +227,20 @@ mod tests {
             let difference: Vec<f64> = a.iter().zip(b).map(|(a, b)| a - b).collect();
             norm(&difference) / norm(a)
         };
-        let half = Some(Dropout { probability: 0.5, seed: 0, step: 1, first_row: 0 });
-        for dropout in [None, half] {
-            let whole = gradient(1, 1, dropout);
+        let dropouts = [[0.0, 0.0], [0.5, 0.0], [0.0, 0.5], [0.5, 0.5]];
+        let wholes = dropouts.map(|dropout| gradient(1, 1, dropout));
+        for (dropout, whole) in dropouts.into_iter().zip(&wholes) {
             for (shards, accumulate) in [(2, 1), (4, 1), (1, 2), (1, 8), (2, 4)] {
-                let relative = distance(&whole, &gradient(shards, accumulate, dropout));
-                assert!(relative < 1e-6, "{shards} shards, {accumulate} parts each: {relative:e}");
+                let relative = distance(whole, &gradient(shards, accumulate, dropout));
+                assert!(relative < 1e-6, "{dropout:?}, {shards} shards, {accumulate} parts each: {relative:e}");
             }
         }
-        assert!(distance(&gradient(1, 1, None), &gradient(1, 1, half)) > 0.1);
+        for (i, one) in wholes.iter().enumerate() {
+            assert!(
+                wholes[..i].iter().all(|other| distance(one, other) > 0.1),
+                "dropout {:?} changes nothing",
+                dropouts[i]
+            );
+        }
     }
 }

@@ -111,9 +111,10 @@ impl Training {
         match &self.view {
             View::Bar => Progress::new(steps),
             View::Lines(name) => Progress::lines(steps, name),
-            View::Screen => {
+            View::Screen(page) => {
                 let may_attend = MayAttend::causal(self.config.model.window);
-                Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor, may_attend))
+                let state = State::new(self.config.task.name(), steps, self.floor, may_attend);
+                Progress::on_screen(steps, State { page: *page, ..state })
             }
         }
     }
@@ -189,6 +190,9 @@ impl Training {
         let ended = course.run(model);
         if !matches!(ended, Err(Stopped::Failed(_))) {
             flat::dismiss(&*ranks, &self.model);
+        }
+        // An `mpirun` that was asked to stop no longer brings the ranks together.
+        if ended.is_ok() {
             ranks.leave();
         }
         ended
@@ -204,7 +208,8 @@ impl Training {
     /// What falls in step `step`.
     fn dropout_of(&self, step: usize) -> Option<Dropout> {
         let Config { train, seed, .. } = &self.config;
-        (train.dropout > 0.0).then_some(Dropout { probability: train.dropout, seed: *seed, step, first_row: 0 })
+        let dropout = Dropout { probability: train.dropout, seed: *seed, step, first_row: 0 };
+        (train.dropout > 0.0 || train.attention_dropout > 0.0).then_some(dropout)
     }
 
     fn tokens_per_step(&self) -> f64 {

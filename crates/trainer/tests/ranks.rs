@@ -12,11 +12,13 @@ use burn::{
     optim::GradientsParams,
     tensor::{Device, Tensor},
 };
-use headlight_run::{Config, MetricsRow, RunDirectory};
+use headlight_run::{Config, InputError, MetricsRow, RunDirectory};
 use headlight_trainer::{
     Dropout, Training, Updater, model,
     ranks::Ranks,
+    run_path,
     tasks::{self, Use},
+    train_seeds,
 };
 
 /// One of several threads that meet at a table.
@@ -81,7 +83,7 @@ impl Ranks for Seat {
 const CONFIG: &str = r#"
 task = { name = "repeat", vocabulary = 16, prefix = [0, 4], block = [4, 8] }
 model = { n_layers = 2, n_heads = 2, d_model = 16, n_ctx = 24, feed_forward = "gelu" }
-train = { steps = 50, batch_size = 8, learning_rate = 1e-3, dropout = 0.1 }
+train = { steps = 50, batch_size = 8, learning_rate = 1e-3, dropout = 0.1, attention_dropout = 0.1 }
 log = { every = 10, patterns_every = 50 }
 checkpoint = { every = 20 }
 "#;
@@ -165,4 +167,56 @@ fn ranks_train_to_the_same_losses_and_a_run_goes_on_with_another_number_of_them(
     assert_same_losses(&one, &train(&path, 4));
     // There is nothing left to do, and all ranks see that.
     assert_same_losses(&one, &train(&path, 2));
+}
+
+/// Trains seeds 3, 4 and 5 in `out` with so many ranks, or goes on there, and gives what each rank ends with: whether it
+/// summarised, or why it failed. The seeds of `broken` cannot be begun.
+fn train_spread(out: &Path, size: usize, broken: &[u64]) -> Vec<Result<bool, String>> {
+    let config = Config::parse(CONFIG, "test", &[]).unwrap();
+    let start = |path: &Path, config: &Config| {
+        if broken.contains(&config.seed) {
+            return Err(InputError::new(path.display(), "is broken"));
+        }
+        if path.exists() { RunDirectory::resume(path, config) } else { RunDirectory::create(path, config, false) }
+    };
+    let seeds = "3..6".parse().unwrap();
+    let rank = |seat: Seat| train_seeds(&config, &seeds, out, "flex", Box::new(seat), start);
+    thread::scope(|scope| {
+        let ranks: Vec<_> = seats(size).into_iter().map(|seat| scope.spawn(|| rank(seat))).collect();
+        let ended = ranks.into_iter().map(|rank| rank.join().unwrap());
+        ended.map(|ended| ended.map(|summary| summary.is_some()).map_err(|failure| failure.to_string())).collect()
+    })
+}
+
+#[test]
+fn seeds_spread_over_ranks_are_those_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = folder.path().join("one");
+    assert_eq!(train_spread(&one, 1, &[]), [Ok(true)]);
+    for (name, size) in [("two", 2), ("four", 4)] {
+        let spread = folder.path().join(name);
+        let ended = train_spread(&spread, size, &[]);
+        assert!(ended[0] == Ok(true) && ended[1..].iter().all(|rank| *rank == Ok(false)), "{ended:?}");
+        let same =
+            |file: &str| assert!(fs::read(one.join(file)).unwrap() == fs::read(spread.join(file)).unwrap(), "{file}");
+        same("seeds.json");
+        for seed in 3..6 {
+            same(&format!("seed-{seed}/last/weights.safetensors"));
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_fails_says_so_and_the_others_end_their_seeds() {
+    let out = tempfile::tempdir().unwrap();
+    let ended = train_spread(out.path(), 2, &[4]);
+    let place = run_path(out.path(), 4);
+    let told = "rank 0: 1 of 2 ranks did not come to their end; --resume goes on with what they left";
+    assert_eq!(ended, [Err(told.to_owned()), Err(format!("{}: is broken", place.display()))]);
+    for seed in [3, 5] {
+        assert!(RunDirectory::open(&run_path(out.path(), seed)).unwrap().is_finished(), "seed {seed}");
+    }
+    assert!(!out.path().join("seeds.json").exists());
+    assert_eq!(train_spread(out.path(), 3, &[]), [Ok(true), Ok(false), Ok(false)]);
+    assert!(out.path().join("seeds.json").exists());
 }

@@ -189,8 +189,10 @@ fn resume(workshop: &Workshop) -> Output {
 fn every_optimizer_goes_on_where_it_was() {
     let workshop = Workshop::new();
     for optimizer in ["muon", "sgd"] {
-        let text =
-            SMALL.replace("warmup = 5", &format!("optimizer = \"{optimizer}\"\ndropout = 0.2\nschedule = \"cosine\""));
+        let text = SMALL.replace(
+            "warmup = 5",
+            &format!("optimizer = \"{optimizer}\"\ndropout = 0.2\nattention_dropout = 0.2\nschedule = \"cosine\""),
+        );
         let config = workshop.write("small.toml", &text);
         assert_ok(&workshop.train(&config, &["--out", "run", "--overwrite"]));
         let reference = files(&workshop.path("run"));

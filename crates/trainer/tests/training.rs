@@ -145,3 +145,14 @@ fn one_batch_is_learned_by_heart() {
     assert!(last.training_accuracy.unwrap() >= 0.98, "{last:?}");
     assert!(last.accuracy < 0.8, "{last:?}");
 }
+
+#[test]
+fn dropout_acts_on_updates_and_never_on_measurements() {
+    let rows = |sets: &[&str]| train(&[&["train.steps=5"], sets].concat()).1.metrics().unwrap();
+    let plain = rows(&[]);
+    for dropout in ["train.dropout=0.5", "train.attention_dropout=0.5"] {
+        let dropped = rows(&[dropout]);
+        assert_eq!(dropped[0], plain[0], "{dropout}");
+        assert_ne!(dropped[1], plain[1], "{dropout}");
+    }
+}

@@ -6,13 +6,15 @@ use std::{
 };
 
 use clap::Parser;
-use headlight_report::LiveAddress;
+use headlight_report::{LiveAddress, LiveRun};
 use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training, View,
     command_line::{self, Failure, print},
     inspect::{Inspection, breakdown_text, loss_text, report_after_training},
-    interrupt, ranks, run_path, seeds_text, train_seeds,
+    interrupt,
+    ranks::{self, Ranks},
+    run_path, seeds_text, train_seeds,
 };
 
 #[global_allocator]
@@ -20,8 +22,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Train a mini-transformer and watch its attention heads form.
 ///
-/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal at once. Exit codes: 0 done,
-/// 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
+/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal (but not under mpirun) at once.
+/// Exit codes: 0 done, 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
 #[derive(Parser)]
 #[command(version)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -38,7 +40,7 @@ struct Arguments {
     /// flex, ndarray, wgpu, vulkan or cuda
     #[arg(long, default_value = "flex")]
     device: String,
-    /// One run for each seed, side by side, each in a folder of its own: --seeds 0..4
+    /// One run for each seed, side by side (under mpirun spread over the ranks), each in a folder of its own: --seeds 0..4
     #[arg(long, value_name = "FROM..TO")]
     seeds: Option<Seeds>,
     /// Show the run on the whole terminal while it trains: the loss, the heads, their patterns
@@ -78,29 +80,16 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
             return Err(Failure::Input(InputError::new(path.display(), "has no name; give --out")));
         }
     };
+    if let Some(seeds) = &arguments.seeds {
+        return run_seeds(&config, seeds, &out, arguments);
+    }
     let started = ranks::started();
     ranks::check_parts(&config, started).map_err(Failure::Input)?;
-    if let Some(seeds) = &arguments.seeds {
-        if started > 1 {
-            return Err(Failure::Input(InputError::new(
-                "--seeds",
-                "trains side by side in one process, without mpirun",
-            )));
-        }
-        if !arguments.resume {
-            let free = |seed| RunDirectory::check_free(&run_path(&out, seed), arguments.overwrite);
-            seeds.iter().try_for_each(free).map_err(Failure::Input)?;
-        }
-        interrupt::listen().map_err(Failure::Running)?;
-        let open = |path: &Path, config: &Config| open_run(path, config, arguments);
-        let summary = train_seeds(&config, seeds, &out, &arguments.device, open)?;
-        return print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display()));
-    }
     // Everything is checked and built before anything is written.
     let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
     let ranks = ranks::meet().map_err(Failure::Input)?;
     if ranks.rank() > 0 {
-        interrupt::listen().map_err(Failure::Running)?;
+        listen(&*ranks)?;
         return training.follow(ranks).map_err(Failure::Running);
     }
     let address = arguments.live.then(|| LiveAddress::take(arguments.port)).transpose().map_err(Failure::Input)?;
@@ -117,10 +106,9 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("live        http://{}", live.address());
     }
     if arguments.screen {
-        training = training.shown(View::Screen);
+        training = training.shown(View::Screen(live.as_ref().map(LiveRun::address)));
     }
-    let when_asked_to_stop = if started > 1 { ranks::ASKED_TO_STOP } else { "" };
-    interrupt::listen_saying(when_asked_to_stop).map_err(Failure::Running)?;
+    listen(&*ranks)?;
     let summary = training.lead(&directory, ranks)?;
     report_after_training(&out, &arguments.device);
     if let Some(live) = &live {
@@ -141,6 +129,32 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         out.display(),
         out.display(),
     ))
+}
+
+/// One run for each seed.
+fn run_seeds(config: &Config, seeds: &Seeds, out: &Path, arguments: &Arguments) -> Result<(), Failure> {
+    if !arguments.resume {
+        let free = |seed| RunDirectory::check_free(&run_path(out, seed), arguments.overwrite);
+        seeds.iter().try_for_each(free).map_err(Failure::Input)?;
+    }
+    // Ranks meet after all have looked, and write after they have met.
+    let ranks = ranks::meet().map_err(Failure::Input)?;
+    listen(&*ranks)?;
+    let open = |path: &Path, config: &Config| open_run(path, config, arguments);
+    match train_seeds(config, seeds, out, &arguments.device, ranks, open)? {
+        Some(summary) => print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display())),
+        None => Ok(()),
+    }
+}
+
+/// Listens to signals, of which the first rank speaks for all.
+fn listen(ranks: &dyn Ranks) -> Result<(), Failure> {
+    let listening = if ranks.size() == 1 {
+        interrupt::listen()
+    } else {
+        interrupt::listen_as_rank((ranks.rank() == 0).then_some(ranks::ASKED_TO_STOP))
+    };
+    listening.map_err(Failure::Running)
 }
 
 /// The run at `path`, made or gone on with.

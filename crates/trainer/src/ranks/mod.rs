@@ -93,7 +93,17 @@ pub const ASKED_TO_STOP: &str = "asked to stop, by a signal or because a rank ha
 /// How many processes `mpirun` started, by what Open MPI tells them.
 #[must_use]
 pub fn started() -> usize {
-    std::env::var("OMPI_COMM_WORLD_SIZE").ok().and_then(|size| size.parse().ok()).unwrap_or(1)
+    from_open_mpi("OMPI_COMM_WORLD_SIZE")
+}
+
+/// How many of them share this machine's cores.
+#[must_use]
+pub fn on_this_machine() -> usize {
+    from_open_mpi("OMPI_COMM_WORLD_LOCAL_SIZE")
+}
+
+fn from_open_mpi(variable: &str) -> usize {
+    std::env::var(variable).ok().and_then(|size| size.parse().ok()).filter(|&size| size > 0).unwrap_or(1)
 }
 
 /// Meets the other processes that `mpirun` started; alone without it.

@@ -60,8 +60,10 @@ fn draw_curve(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
         }
         None => " loss in nats ".to_owned(),
     };
+    // What was printed before is hidden.
+    let page = state.page.map(|page| format!(" http://{page} ")).unwrap_or_default();
     let chart = Chart::new(lines)
-        .block(Block::bordered().title(title))
+        .block(Block::bordered().title(title).title_bottom(page))
         .x_axis(Axis::default().bounds([0.0, last]).labels(["0".to_owned(), state.steps.to_string()]))
         .y_axis(Axis::default().bounds([0.0, highest]).labels(["0".to_owned(), format!("{highest:.2}")]));
     frame.render_widget(chart, area);
@@ -151,6 +153,7 @@ mod tests {
         state.learn(News::Step(60, Duration::from_secs(7)));
         state.learn(News::Line("step 50: L1H0 looks like: induction (score 0.90)".to_owned()));
         state.choose(0, 1);
+        state.page = Some(([127, 0, 0, 1], 8351).into());
         state
     }
 
@@ -160,6 +163,7 @@ mod tests {
         for part in [
             "repeat  60/100  loss 2.0000  7s left",
             "loss in nats, floor 0.5000",
+            "http://127.0.0.1:8351",
             "L0  M      [P .98 ]",
             "L1  I .90   M     ",
             "P previous  C current  F first ",

@@ -1,6 +1,6 @@
 //! What the screen knows.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use headlight_lens::{Measure, Role};
 use headlight_report::MayAttend;
@@ -66,6 +66,8 @@ pub struct State {
     pub chosen: usize,
     /// What was said.
     pub lines: Vec<String>,
+    /// Where a page shows the run too.
+    pub page: Option<SocketAddr>,
 }
 
 impl State {
@@ -85,6 +87,7 @@ impl State {
             patterns: None,
             chosen: 0,
             lines: Vec::new(),
+            page: None,
         }
     }
 
