@@ -11,6 +11,9 @@
 mod arrays;
 mod configuration;
 mod harness;
+mod large_json;
+mod large_logs;
+mod large_tensors;
 mod memory;
 mod mutation;
 mod names;
