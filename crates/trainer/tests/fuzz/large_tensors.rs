@@ -2,22 +2,18 @@
 
 use std::{fs, path::Path};
 
-use burn::tensor::Device;
+use burn::{store::SafetensorsStore, tensor::Device};
+use headlight_attention::{MultiHeadAttentionConfig, WeightFormat};
 use headlight_residual::{from_huggingface, tensors_from_bytes};
 use headlight_run::PatternFile;
 use tempfile::TempDir;
 
-use crate::harness::watch;
+use crate::{
+    harness::watch,
+    tensor_files::{file, tensor_file},
+};
 
 const BYTES: usize = 24 << 20;
-
-/// A safetensors file: its header, and `bytes` zeros.
-fn file(header: &str, bytes: usize) -> Vec<u8> {
-    let mut file = (header.len() as u64).to_le_bytes().to_vec();
-    file.extend(header.bytes());
-    file.resize(file.len() + bytes, 0);
-    file
-}
 
 /// Headers that fill `bytes`, with no tensor's values behind them.
 fn headers(bytes: usize) -> Vec<Vec<u8>> {
@@ -44,9 +40,9 @@ fn headers_stay_within_bounds() {
 #[test]
 fn tensors_stay_within_bounds() {
     for (dtype, size) in [("F32", 4), ("F16", 2), ("BF16", 2)] {
-        let header = format!(r#"{{"a":{{"dtype":"{dtype}","shape":[{}],"data_offsets":[0,{BYTES}]}}}}"#, BYTES / size);
-        watch(dtype, BYTES, || {
-            let file = file(&header, BYTES);
+        let tensors = tensor_file(&[("a", dtype, &[BYTES / size])]);
+        watch(dtype, tensors.len(), || {
+            let file = tensors.clone();
             assert_eq!(tensors_from_bytes(&file).unwrap()["a"].num_elements(), BYTES / size);
         });
     }
@@ -62,18 +58,28 @@ fn patterns_stay_within_bounds() {
         });
     }
     let length = 1 << 10;
-    let patterns = file(
-        &format!(
-            r#"{{"pattern":{{"dtype":"U8","shape":[1,1,20,{length},{length}],"data_offsets":[0,{0}]}},"tokens":{{"dtype":"U32","shape":[1,{length}],"data_offsets":[{0},{1}]}}}}"#,
-            20 * length * length,
-            20 * length * length + 4 * length,
-        ),
-        20 * length * length + 4 * length,
-    );
+    let patterns = tensor_file(&[("pattern", "U8", &[1, 1, 20, length, length]), ("tokens", "U32", &[1, length])]);
     watch("patterns", patterns.len(), || {
         let file = patterns.clone();
         PatternFile::from_bytes(&file).unwrap();
     });
+}
+
+/// Beside the module that takes them.
+#[test]
+fn attention_weights_stay_within_bounds() {
+    let width = 1500;
+    let attention = MultiHeadAttentionConfig::new(width, 4).try_init(&Device::flex()).unwrap();
+    for dtype in ["F32", "F16", "F64"] {
+        let square = [width, width];
+        let tensors = ["q_proj.weight", "k_proj.weight", "v_proj.weight", "o_proj.weight"];
+        let tensors = tensor_file(&tensors.map(|name| (name, dtype, &square[..])));
+        let attention = attention.clone();
+        watch(&format!("attention weights in {dtype}"), tensors.len(), || {
+            let mut file = SafetensorsStore::from_bytes(Some(tensors.clone()));
+            attention.load(&mut file, "", &WeightFormat::torch_projections()).unwrap();
+        });
+    }
 }
 
 fn folder(config: &str, index: &str, tensors: &[u8]) -> TempDir {
@@ -112,30 +118,25 @@ fn models_stay_within_bounds() {
         let vocabulary = BYTES / 16 / size;
         let config = fs::read_to_string("../residual/tests/fixtures/gpt2/config.json").unwrap();
         let config = config.replace("\"vocab_size\": 13", &format!("\"vocab_size\": {vocabulary}"));
-        let mut end = 0;
-        let mut entries = Vec::new();
-        let mut add = |name: String, shape: &[usize]| {
-            let start = end;
-            end += shape.iter().product::<usize>() * size;
-            entries.push(format!(r#""{name}":{{"dtype":"{dtype}","shape":{shape:?},"data_offsets":[{start},{end}]}}"#));
-        };
-        add("wte.weight".to_owned(), &[vocabulary, 16]);
-        add("wpe.weight".to_owned(), &[8, 16]);
+        let mut parameters = vec![
+            ("wte.weight".to_owned(), vec![vocabulary, 16]),
+            ("wpe.weight".to_owned(), vec![8, 16]),
+            ("ln_f.weight".to_owned(), vec![16]),
+            ("ln_f.bias".to_owned(), vec![16]),
+        ];
         for layer in 0..2 {
             for (name, rows, columns) in
                 [("attn.c_attn", 16, 48), ("attn.c_proj", 16, 16), ("mlp.c_fc", 16, 64), ("mlp.c_proj", 64, 16)]
             {
-                add(format!("h.{layer}.{name}.weight"), &[rows, columns]);
-                add(format!("h.{layer}.{name}.bias"), &[columns]);
+                parameters.push((format!("h.{layer}.{name}.weight"), vec![rows, columns]));
+                parameters.push((format!("h.{layer}.{name}.bias"), vec![columns]));
             }
-            for norm in ["ln_1", "ln_2"] {
-                add(format!("h.{layer}.{norm}.weight"), &[16]);
-                add(format!("h.{layer}.{norm}.bias"), &[16]);
+            for name in ["ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias"] {
+                parameters.push((format!("h.{layer}.{name}"), vec![16]));
             }
         }
-        add("ln_f.weight".to_owned(), &[16]);
-        add("ln_f.bias".to_owned(), &[16]);
-        let tensors = file(&format!("{{{}}}", entries.join(",")), end);
+        let parameters: Vec<_> = parameters.iter().map(|(name, shape)| (&name[..], dtype, &shape[..])).collect();
+        let tensors = tensor_file(&parameters);
         let folder = folder(&config, "", &tensors);
         watch(&format!("a model in {dtype}"), tensors.len(), || {
             drop(from_huggingface(folder.path(), &Device::flex()).unwrap())

@@ -9,6 +9,7 @@
 //! Every parser gets a multiple of `PROPTEST_CASES`, which is 256 without the variable: the cheaper, the more.
 
 mod arrays;
+mod attention_weights;
 mod configuration;
 mod harness;
 mod large_json;
@@ -18,4 +19,5 @@ mod memory;
 mod mutation;
 mod names;
 mod run_files;
+mod tensor_files;
 mod text;

@@ -1,13 +1,14 @@
 //! The files of a run directory.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, Config, HeadName, HeadRow, HeadSummary, MetricsRow, RunDirectory, Score,
-    SequenceKind, Summary, Weights,
+    Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadName, HeadRow, HeadSummary, HeadsUse, Left,
+    MetricsRow, RunDirectory, Score, SeedsSummary, SequenceKind, Spread, Summary, UsesRow, Weights,
 };
 use serde::Serialize;
 use tempfile::TempDir;
@@ -64,7 +65,13 @@ fn metrics() {
         gradient_norm: None,
     };
     let valid = line(&row);
-    run_file("metrics.jsonl", vec![valid.repeat(2), valid], |run| drop(run.metrics()));
+    run_file("metrics.jsonl", vec![valid.repeat(2), valid], |run| {
+        let followed = Follower::new(run).new_rows();
+        if let Ok(rows) = run.metrics() {
+            // The last line may still be under way.
+            assert!(rows.starts_with(&followed.unwrap().metrics));
+        }
+    });
 }
 
 #[test]
@@ -79,6 +86,47 @@ fn heads() {
     };
     let valid = line(&row);
     run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| drop(run.heads()));
+}
+
+#[test]
+fn events() {
+    let row = EventRow {
+        step: 50,
+        event: "role_emerged".to_owned(),
+        head: HeadName { layer: 0, head: 1 },
+        role: "induction".to_owned(),
+        value: 0.5,
+    };
+    let valid = line(&row);
+    run_file("events.jsonl", vec![valid.repeat(2), valid], |run| drop(run.events()));
+}
+
+#[test]
+fn uses() {
+    let left = Left { accuracy: 0.5, low: 0.25, high: 0.75, loss: 1.5 };
+    let of_head = HeadsUse {
+        heads: vec![HeadName { layer: 0, head: 1 }],
+        name: "induction".to_owned(),
+        ablated: Some(left),
+        through: [("keys".to_owned(), left)].into(),
+    };
+    let valid = line(&UsesRow { step: 50, sequences: 64, untouched: left, uses: vec![of_head] });
+    run_file("uses.jsonl", vec![valid.repeat(2), valid], |run| drop(run.uses()));
+}
+
+#[test]
+fn seeds() {
+    let spread = Spread { mean: 0.5, low: Some(0.25), high: None, values: vec![Some(0.5), None] };
+    let named = || BTreeMap::from([("loss".to_owned(), spread.clone())]);
+    let summary = SeedsSummary {
+        task: "repeat".to_owned(),
+        seeds: vec![0, 1],
+        measures: named(),
+        heads: named(),
+        emergence: named(),
+        half_way: named(),
+    };
+    run_file("../seeds.json", vec![line(&summary)], |run| drop(run.seeds()));
 }
 
 #[test]
