@@ -83,3 +83,29 @@ impl LogRow for UsesRow {
         self.uses.capacity() * size_of::<HeadsUse>() + self.uses.iter().map(of_use).sum::<usize>()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(before: usize, text: &str) -> String {
+        parse::<EventRow>(Path::new("a.jsonl"), before, text.as_bytes()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_line_that_is_no_row_or_too_long_is_named() {
+        let row = r#"{"step":0,"event":"role_lost","head":"L0H0","role":"induction","value":0}"#;
+        let rows: Vec<EventRow> = parse(Path::new("a.jsonl"), 0, format!("{row}\n{row}").as_bytes()).unwrap();
+        assert_eq!((rows.len(), rows[1].role.as_str()), (2, "induction"));
+        assert!(error(7, &format!("{row}\n\n{row}")).starts_with("a.jsonl:9: EOF while parsing"));
+        let long = " ".repeat(MOST_LINE_BYTES + 1);
+        assert_eq!(error(0, &format!("{row}\n{long}")), "a.jsonl:2: has 524289 bytes, more than 524288");
+    }
+
+    #[test]
+    fn rows_without_end_are_refused_before_room_is_made_for_them() {
+        let lines = 1 << 20;
+        let message = "its rows take far more memory than any run's";
+        assert_eq!(error(0, &"0\n".repeat(lines)), format!("a.jsonl:{lines}: {message}"));
+    }
+}

@@ -169,7 +169,7 @@ fn beside(parts: &[&TensorData]) -> TensorData {
     }
     let shape = first.shape().to_vec();
     let rows: usize = shape[..shape.len() - 1].iter().product();
-    let parts: Vec<(usize, Vec<f32>)> = parts.iter().map(|part| (last_axis(&part.shape()), values(part))).collect();
+    let parts: Vec<(usize, Vec<f32>)> = parts.iter().map(|part| (last_axis(part.shape()), values(part))).collect();
     let width = parts.iter().map(|(width, _)| width).sum();
     let mut together = Vec::with_capacity(rows * width);
     for row in 0..rows {

@@ -1,6 +1,6 @@
 //! Logs of many megabytes, made of whatever takes the most memory for its bytes.
 
-use std::{fs, path::PathBuf};
+use std::fs;
 
 use headlight_run::{
     Follower, HeadName, HeadRow, Left, MetricsRow, RelationScore, RunDirectory, Score, SequenceKind, UsesRow,
@@ -14,40 +14,26 @@ use crate::{
 
 const BYTES: usize = 24 << 20;
 
-struct Run {
-    path: PathBuf,
-    run: RunDirectory,
-    _folder: TempDir,
-}
-
-impl Run {
-    fn new() -> Self {
-        let folder = TempDir::new().unwrap();
-        let (path, run) = run_in(&folder);
-        Self { path, run, _folder: folder }
-    }
-
-    /// Reads the log whole and as one that grows; the rows it has, if it is not refused.
-    fn rows(&self, log: &str, what: &str, text: &[u8]) -> Option<usize> {
-        fs::write(self.path.join(log), text).unwrap();
-        let mut rows = None;
-        watch(&format!("{log}, {what}"), text.len(), || {
-            rows = match log {
-                "metrics.jsonl" => self.run.metrics().ok().map(|rows| rows.len()),
-                "heads.jsonl" => self.run.heads().ok().map(|rows| rows.len()),
-                "events.jsonl" => self.run.events().ok().map(|rows| rows.len()),
-                _ => self.run.uses().ok().map(|rows| rows.len()),
-            };
+/// Reads a log whole, and as one that grows; the rows it has, if it is not refused.
+fn rows(run: &RunDirectory, log: &str, what: &str, text: &[u8]) -> Option<usize> {
+    fs::write(run.path().join(log), text).unwrap();
+    let mut rows = None;
+    watch(&format!("{log}, {what}"), text.len(), || {
+        rows = match log {
+            "metrics.jsonl" => run.metrics().ok().map(|rows| rows.len()),
+            "heads.jsonl" => run.heads().ok().map(|rows| rows.len()),
+            "events.jsonl" => run.events().ok().map(|rows| rows.len()),
+            _ => run.uses().ok().map(|rows| rows.len()),
+        };
+    });
+    if log == "heads.jsonl" {
+        watch(&format!("{log} as it grows, {what}"), text.len(), || {
+            let new = Follower::new(run).new_rows();
+            assert_eq!(new.ok().map(|new| new.heads.len()), rows);
         });
-        if log == "heads.jsonl" {
-            watch(&format!("{log} as it grows, {what}"), text.len(), || {
-                let new = Follower::new(&self.run).new_rows();
-                assert_eq!(new.ok().map(|new| new.heads.len()), rows);
-            });
-        }
-        fs::remove_file(self.path.join(log)).unwrap();
-        rows
     }
+    fs::remove_file(run.path().join(log)).unwrap();
+    rows
 }
 
 fn many(row: &str) -> Vec<u8> {
@@ -71,7 +57,8 @@ fn heads(scores: &str, more: &str) -> String {
 
 #[test]
 fn logs_of_hostile_rows_stay_within_bounds() {
-    let run = Run::new();
+    let folder = TempDir::new().unwrap();
+    let (_, run) = run_in(&folder);
     let relation = r#"{"":{"value":0,"null":0,"ceiling":0,"low":0,"high":0,"distance_null":0,"rows":0}}"#;
     let one = named(1, SCORE);
     let metrics = |more: &str| format!(r#"{{"step":0,"validation":0,"accuracy":0{more}}}"#);
@@ -109,25 +96,26 @@ fn logs_of_hostile_rows_stay_within_bounds() {
             uses(&format!(r#"{{"heads":[{}"L0H0"],"name":""}}"#, r#""L0H0","#.repeat(100_000)), 1),
         ),
     ] {
-        run.rows(log, what, &many(&row));
+        rows(&run, log, what, &many(&row));
     }
     // Bytes that are no rows at all.
     for (what, byte) in [("line feeds", b'\n'), ("spaces", b' '), ("zeros", 0), ("brackets", b'[')] {
         let mut text = [byte].repeat(BYTES);
         text.push(b'\n');
-        assert_eq!(run.rows("heads.jsonl", what, &text), None);
+        assert_eq!(rows(&run, "heads.jsonl", what, &text), None);
     }
     // Rows with so much white space that they are just accepted hold as much as accepted rows ever do.
     for (length, accepted) in [(262, true), (248, false)] {
         let row = format!("{:<length$}", heads(&one, ""));
-        assert_eq!(run.rows("heads.jsonl", "as short as is accepted", &many(&row)).is_some(), accepted);
+        assert_eq!(rows(&run, "heads.jsonl", "as short as is accepted", &many(&row)).is_some(), accepted);
     }
 }
 
 /// What a run writes is read, with room to spare.
 #[test]
 fn large_logs_of_honest_rows_are_read() {
-    let run = Run::new();
+    let folder = TempDir::new().unwrap();
+    let (_, run) = run_in(&folder);
     // Numbers as long as most are.
     let third = 1.0 / 3.0;
     let score = Score { value: third, null: third, ceiling: 1.0, low: third, high: third };
@@ -168,9 +156,9 @@ fn large_logs_of_honest_rows_are_read() {
         ("uses.jsonl", line(&uses)),
     ] {
         let count = BYTES / line.len();
-        assert_eq!(run.rows(log, "honest rows", &line.repeat(count)), Some(count));
+        assert_eq!(rows(&run, log, "honest rows", &line.repeat(count)), Some(count));
     }
     // Longer than any run's: not read at all.
-    fs::File::create(run.path.join("heads.jsonl")).unwrap().set_len((128 << 20) + 1).unwrap();
-    watch("heads.jsonl, too long", 1, || drop(run.run.heads().unwrap_err()));
+    fs::File::create(run.path().join("heads.jsonl")).unwrap().set_len((128 << 20) + 1).unwrap();
+    watch("heads.jsonl, too long", 1, || drop(run.heads().unwrap_err()));
 }
