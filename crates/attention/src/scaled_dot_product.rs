@@ -132,6 +132,10 @@ pub fn attention(
 /// ```
 #[must_use]
 pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, mask: &Mask, options: &AttentionOptions) -> Tensor<4> {
+    #[cfg(feature = "flex")]
+    if let Some(weights) = crate::kernel::weights(&query, &key, mask, options, &score_shape(&query, &key)) {
+        return weights;
+    }
     softmax_of_scores(attention_scores(query, key, mask, options))
 }
 

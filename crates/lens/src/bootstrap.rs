@@ -58,16 +58,16 @@ pub(crate) fn mean(shares: &[Share]) -> Option<f64> {
 
 /// The 95 % percentile interval of `Σ sum / Σ rows` over sequences.
 pub(crate) fn interval_of_ratio(shares: &[Share]) -> (f64, f64) {
-    let mean = |counts: &[f64]| {
-        let (mut sum, mut rows) = (0.0, 0.0);
-        for (share, count) in shares.iter().zip(counts) {
-            sum += share.sum * count;
-            rows += share.rows as f64 * count;
+    // All resamples side by side: one sum after the other would wait for each addition.
+    let (mut sums, mut rows) = ([0.0; RESAMPLES], [0.0; RESAMPLES]);
+    for (share, counts) in shares.iter().zip(resamples_of(shares.len()).iter()) {
+        for ((sum, rows), count) in sums.iter_mut().zip(&mut rows).zip(counts) {
+            *sum += share.sum * count;
+            *rows += share.rows as f64 * count;
         }
-        (rows > 0.0).then(|| sum / rows)
-    };
-    let resamples = resamples_of(shares.len());
-    let mut means: Vec<f64> = resamples.chunks_exact(shares.len().max(1)).filter_map(mean).collect();
+    }
+    let drawn = sums.iter().zip(rows).filter(|(_, rows)| *rows > 0.0);
+    let mut means: Vec<f64> = drawn.map(|(sum, rows)| sum / rows).collect();
     means.sort_by(f64::total_cmp);
     let at = |quantile: f64| {
         let index = (quantile * (means.len().max(1) - 1) as f64).round() as usize;
@@ -76,17 +76,17 @@ pub(crate) fn interval_of_ratio(shares: &[Share]) -> (f64, f64) {
     (at(0.025), at(0.975))
 }
 
-/// How often each of `count` sequences is drawn, resample after resample: the same for every head and every call, so
-/// that differences come from the data alone. Drawn once and kept, since scores come by the hundred.
-fn resamples_of(count: usize) -> Arc<[f64]> {
-    static KEPT: Mutex<BTreeMap<usize, Arc<[f64]>>> = Mutex::new(BTreeMap::new());
+/// How often each of `count` sequences is drawn in each resample: the same for every head and every call, so that
+/// differences come from the data alone. Drawn once and kept, since scores come by the hundred.
+fn resamples_of(count: usize) -> Arc<[[f64; RESAMPLES]]> {
+    static KEPT: Mutex<BTreeMap<usize, Arc<[[f64; RESAMPLES]]>>> = Mutex::new(BTreeMap::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let draw = || {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
-        let mut counts = vec![0.0; RESAMPLES * count];
-        for counts in counts.chunks_exact_mut(count.max(1)) {
+        let mut counts = vec![[0.0; RESAMPLES]; count];
+        for resample in 0..RESAMPLES {
             for _ in 0..count {
-                counts[rng.random_range(0..count)] += 1.0;
+                counts[rng.random_range(0..count)][resample] += 1.0;
             }
         }
         counts.into()

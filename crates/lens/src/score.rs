@@ -1,6 +1,7 @@
 //! Head scores: value, uniform null, ceiling and interval.
 
 use headlight_run::{Score, Scores};
+use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
 
 use crate::{
     Measure,
@@ -93,18 +94,39 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
 
 /// The entropy of a head's rows, each divided by that of uniform attention; a single row says nothing.
 fn entropy(pattern: &LayerPattern, head: usize, sequences: usize) -> Scores {
-    let of_row = |row: &[f32]| -> f64 {
-        let positive = row.iter().map(|&weight| f64::from(weight)).filter(|&weight| weight > 0.0);
-        -positive.map(|weight| weight * weight.ln()).sum::<f64>()
-    };
+    let most: Vec<f64> = (0..pattern.length).map(|q| ((q + 1) as f64).ln()).collect();
     let of_sequence = |sequence| Share {
-        sum: (1..pattern.length).map(|q| of_row(pattern.row(sequence, head, q)) / ((q + 1) as f64).ln()).sum(),
+        sum: vectorised(Entropies { pattern, sequence, head, most: &most }),
         rows: pattern.length.saturating_sub(1),
     };
     let shares: Vec<Share> = (0..sequences).map(of_sequence).collect();
     let Some(value) = mean(&shares) else { return Scores::new() };
     let (low, high) = interval_of_ratio(&shares);
     Scores::from([(ENTROPY.to_owned(), Score { value, null: 1.0, ceiling: 1.0, low, high })])
+}
+
+/// The entropies of a head's rows in one sequence, each over the most it can be, summed for q ≥ 1.
+struct Entropies<'a> {
+    pattern: &'a LayerPattern<'a>,
+    sequence: usize,
+    head: usize,
+    most: &'a [f64],
+}
+
+impl Kernel for Entropies<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let mut sum = 0.0;
+        for q in 1..self.pattern.length {
+            let row = self.pattern.row(self.sequence, self.head, q);
+            // A whole number of vectors; what a causal query cannot see is 0 and adds nothing.
+            let seen = &row[..(q + 1).next_multiple_of(LANES).min(row.len())];
+            sum += f64::from(entropy_of(seen)) / self.most[q];
+        }
+        sum
+    }
 }
 
 /// Every head's mean weight on the target keys, over the queries that count: those for which `targets`, given sequence

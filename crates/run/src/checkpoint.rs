@@ -95,11 +95,12 @@ pub struct Checkpoint {
 }
 
 impl RunDirectory {
-    /// Writes a checkpoint.
+    /// Writes a checkpoint, after all that the logs hold.
     ///
     /// # Errors
     /// If a file cannot be written.
     pub fn write_checkpoint(&self, which: Weights, checkpoint: &Checkpoint) -> Result<(), InputError> {
+        logs::flush(self.path())?;
         let path = self.directory_of(which);
         let state = serde_json::to_vec_pretty(&checkpoint.state).map_err(|e| InputError::new(path.display(), e))?;
         let files: [(&str, &[u8]); 3] =

@@ -119,12 +119,12 @@ impl RunDirectory {
         logs::cut_back(&self.path, lengths)
     }
 
-    /// Flushes every log to disk and gives their lengths.
+    /// Every log's length.
     ///
     /// # Errors
-    /// If a log cannot be flushed.
-    pub fn flush_logs(&self) -> Result<LogLengths, InputError> {
-        logs::flush(&self.path)
+    /// If a log cannot be asked.
+    pub fn log_lengths(&self) -> Result<LogLengths, InputError> {
+        logs::lengths(&self.path)
     }
 
     /// Opens a run.

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, OpenOptions},
     io::{self, Write},
     path::Path,
 };
@@ -25,17 +25,24 @@ pub fn append(path: &Path, lines: &[u8]) -> Result<(), InputError> {
     append().map_err(|error| InputError::io(path, "append", &error))
 }
 
-/// Flushes every log of `run` to disk and gives their lengths.
-pub fn flush(run: &Path) -> Result<LogLengths, InputError> {
-    let flush = |name: &String| -> io::Result<u64> {
-        let file = File::open(run.join(name))?;
-        file.sync_all()?;
-        Ok(file.metadata()?.len())
+/// Every log's length.
+pub fn lengths(run: &Path) -> Result<LogLengths, InputError> {
+    let length = |name: String| {
+        let path = run.join(&name);
+        let found = fs::metadata(&path).map_err(|error| InputError::io(&path, "measure", &error))?;
+        Ok((name, found.len()))
     };
-    let with_length = |name: String| {
-        flush(&name).map(|length| (name.clone(), length)).map_err(|e| InputError::io(&run.join(name), "flush", &e))
-    };
-    names(run)?.into_iter().map(with_length).collect()
+    names(run)?.into_iter().map(length).collect()
+}
+
+/// Flushes every log of `run` to disk.
+pub fn flush(run: &Path) -> Result<(), InputError> {
+    names(run)?.iter().try_for_each(|name| {
+        let path = run.join(name);
+        // Windows flushes only what is open for writing.
+        let flush = || OpenOptions::new().append(true).open(&path)?.sync_all();
+        flush().map_err(|error| InputError::io(&path, "flush", &error))
+    })
 }
 
 /// Checks that every log is at least as long as it was.

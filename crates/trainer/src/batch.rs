@@ -65,7 +65,7 @@ pub fn summed_loss(logits: Tensor<3>, batch: &Batch) -> Tensor<1> {
 }
 
 /// What a model got right.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Right {
     /// Scored targets that are the likeliest token.
     pub targets: f64,

@@ -1,12 +1,15 @@
 //! Loss and accuracy on sequences that are not learned from.
 
+use std::ops::Range;
+
 use burn::tensor::{Device, Tensor};
 use headlight_lens::{Ablation, Quarters, without};
 use headlight_residual::Decoder;
 use headlight_run::{Breakdown, HeadName};
 
 use crate::{
-    batch::{Batch, count_right, count_scored, summed_loss},
+    batch::{Batch, Right, count_right, count_scored, summed_loss},
+    cores::Cores,
     tasks::{Marks, Question, Sequence, Task},
 };
 
@@ -50,38 +53,57 @@ pub fn evaluate_without(
     questions: &[Vec<Question>],
     device: &Device,
 ) -> Evaluation {
-    let (mut loss, mut right, mut exact) = (0.0, 0.0, 0.0);
     let quarters = Quarters::of(&sequences.iter().map(|sequence| &sequence.scored).collect::<Vec<_>>());
-    let parts = quarters.map(|quarters| [quarters.early, quarters.late]);
-    let mut losses = [Mean::default(); 2];
-    let mut marks = Marks::default();
-    let mut unasked = questions;
-    for rows in sequences.chunks(ROWS_AT_ONCE) {
-        let batch = Batch::new(rows, device);
+    let part = |rows: Range<usize>| {
+        let batch = Batch::new(&sequences[rows.clone()], device);
         let mut edits = without(model, batch.inputs.clone(), heads, Ablation::Mean);
         let logits = model.forward_probed(batch.inputs.clone(), &mut edits);
-        loss += f64::from(summed_loss(logits.clone(), &batch).into_scalar::<f32>());
-        for (mean, part) in losses.iter_mut().zip(parts.iter().flatten()) {
-            let part = batch.scored_in(part.clone());
-            mean.sum += f64::from(summed_loss(logits.clone(), &part).into_scalar::<f32>());
-            mean.count += f64::from(part.scored.sum().into_scalar::<f32>());
+        let loss_of = |batch: &Batch| f64::from(summed_loss(logits.clone(), batch).into_scalar::<f32>());
+        let mean_of = |positions: &Range<usize>| {
+            let inside = batch.scored_in(positions.clone());
+            Mean { sum: loss_of(&inside), count: f64::from(inside.scored.sum().into_scalar::<f32>()) }
+        };
+        let asked = questions.get(rows).unwrap_or_default();
+        Sums {
+            loss: loss_of(&batch),
+            early: quarters.as_ref().map(|quarters| mean_of(&quarters.early)).unwrap_or_default(),
+            late: quarters.as_ref().map(|quarters| mean_of(&quarters.late)).unwrap_or_default(),
+            marks: if asked.is_empty() { Marks::default() } else { marks(asked, logits.clone()) },
+            right: count_right(logits, &batch),
         }
-        let asked;
-        (asked, unasked) = unasked.split_at(rows.len().min(unasked.len()));
-        if !asked.is_empty() {
-            mark(&mut marks, asked, logits.clone());
-        }
-        let counts = count_right(logits, &batch);
-        right += counts.targets;
-        exact += counts.sequences;
-    }
+    };
+    let firsts = (0..sequences.len()).step_by(ROWS_AT_ONCE);
+    let parts = firsts.map(|first| first..(first + ROWS_AT_ONCE).min(sequences.len())).collect();
+    let sums = Cores::all().map(parts, part).into_iter().fold(Sums::default(), Sums::add);
     let scored = count_scored(sequences).max(1) as f64;
     Evaluation {
-        loss: loss / scored,
-        accuracy: right / scored,
-        exact: exact / sequences.len().max(1) as f64,
-        in_context: parts.is_some().then(|| losses[1].value() - losses[0].value()),
-        breakdown: marks.breakdown(),
+        loss: sums.loss / scored,
+        accuracy: sums.right.targets / scored,
+        exact: sums.right.sequences / sequences.len().max(1) as f64,
+        in_context: quarters.is_some().then(|| sums.late.value() - sums.early.value()),
+        breakdown: sums.marks.breakdown(),
+    }
+}
+
+/// What adds up over sequences.
+#[derive(Debug, Default)]
+struct Sums {
+    loss: f64,
+    early: Mean,
+    late: Mean,
+    right: Right,
+    marks: Marks,
+}
+
+impl Sums {
+    fn add(mut self, more: Self) -> Self {
+        self.loss += more.loss;
+        self.early.add(more.early);
+        self.late.add(more.late);
+        self.right.targets += more.right.targets;
+        self.right.sequences += more.right.sequences;
+        self.marks.extend(more.marks);
+        self
     }
 }
 
@@ -92,6 +114,11 @@ struct Mean {
 }
 
 impl Mean {
+    fn add(&mut self, more: Self) {
+        self.sum += more.sum;
+        self.count += more.count;
+    }
+
     fn value(self) -> f64 {
         self.sum / self.count
     }
@@ -99,13 +126,15 @@ impl Mean {
 
 /// # Shapes
 /// - logits: `[rows, positions, vocabulary]`, with a list of questions for each row
-fn mark(marks: &mut Marks, questions: &[Vec<Question>], logits: Tensor<3>) {
+fn marks(questions: &[Vec<Question>], logits: Tensor<3>) -> Marks {
     let [_, positions, vocabulary] = logits.dims();
     let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
+    let mut marks = Marks::default();
     for (row, questions) in questions.iter().enumerate() {
         for question in questions {
             let at = (row * positions + question.input) * vocabulary;
             marks.add(question, question.is_answered_by(&logits[at..at + vocabulary]));
         }
     }
+    marks
 }

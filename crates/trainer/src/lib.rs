@@ -5,6 +5,7 @@
 mod adamw;
 mod batch;
 pub mod command_line;
+mod cores;
 pub mod device;
 mod dropout;
 mod evaluate;

@@ -6,6 +6,7 @@ use headlight_run::TrainConfig;
 
 use crate::{
     batch::{Batch, count_scored, summed_loss},
+    cores::Cores,
     dropout::Dropout,
     gradients,
     optimizer::{Memory, Optimizer},
@@ -19,7 +20,7 @@ pub struct Updater {
     optimizer: Optimizer,
     clip: f64,
     accumulate: usize,
-    pools: Vec<rayon::ThreadPool>,
+    shards: Cores,
 }
 
 /// What one update did.
@@ -54,11 +55,8 @@ impl Updater {
     /// If threads cannot be started.
     pub fn new(train: &TrainConfig, device: Device) -> Result<Self, rayon::ThreadPoolBuildError> {
         let optimizer = Optimizer::new(train);
-        // Burn's operations use the pool they are called from. With a pool of one thread each, shards do not wait
-        // for each other's pieces.
-        let pool = |_| rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let pools = (0..train.shards).map(pool).collect::<Result<_, _>>()?;
-        Ok(Self { device, optimizer, clip: train.clip, accumulate: train.accumulate, pools })
+        let shards = Cores::new(train.shards)?;
+        Ok(Self { device, optimizer, clip: train.clip, accumulate: train.accumulate, shards })
     }
 
     /// Moves `model` one step down the gradient of the mean loss over the scored positions of `sequences`.
@@ -131,7 +129,7 @@ impl Updater {
         scored: f64,
         dropout: Option<Dropout>,
     ) -> (Vec<f64>, Vec<GradientsParams>) {
-        let rows_at_once = sequences.len().div_ceil(self.pools.len() * self.accumulate);
+        let rows_at_once = sequences.len().div_ceil(self.shards.count() * self.accumulate);
         let work = |model: &Decoder, first_row: usize, rows: &[Sequence]| {
             let batch = Batch::new(rows, &self.device);
             let logits = match dropout {
@@ -154,21 +152,11 @@ impl Updater {
             };
             parts.reduce(add).unwrap_or_else(|| (0.0, GradientsParams::new()))
         };
-        let rows_each = sequences.len().div_ceil(self.pools.len());
-        std::thread::scope(|scope| {
-            let shards: Vec<_> = self
-                .pools
-                .iter()
-                .zip((0..).step_by(rows_each).zip(sequences.chunks(rows_each)))
-                .map(|(pool, (first_row, rows))| {
-                    // Parameters shared between graphs would tie the shards together under one lock.
-                    let own = model.clone().fork(&self.device);
-                    let shard = &shard;
-                    scope.spawn(move || pool.install(|| shard(own, first_row, rows)))
-                })
-                .collect();
-            shards.into_iter().map(|shard| shard.join().expect("a shard panicked")).unzip()
-        })
+        let rows_each = sequences.len().div_ceil(self.shards.count());
+        // Parameters shared between graphs would tie the shards together under one lock.
+        let own = |(first_row, rows)| (model.clone().fork(&self.device), first_row, rows);
+        let shards = (0..).step_by(rows_each).zip(sequences.chunks(rows_each)).map(own).collect();
+        self.shards.map(shards, |(model, first_row, rows)| shard(model, first_row, rows)).into_iter().unzip()
     }
 }
 

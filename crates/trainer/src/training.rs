@@ -5,18 +5,20 @@ mod events;
 mod follow;
 mod live;
 mod place;
+mod writer;
 
 use burn::{module::Module, tensor::Device};
 use headlight_lens::Role;
 use headlight_residual::Decoder;
 use headlight_run::{
-    Config, HeadName, HeadSummary, InputError, MetricsRow, RunDirectory, SequenceKind, Summary, UsesRow,
+    Config, HeadName, HeadSummary, InputError, MetricsRow, PatternFile, RunDirectory, SequenceKind, Summary, UsesRow,
 };
 
 use course::Course;
 
 use crate::{
     Dropout, Stopped,
+    cores::Cores,
     evaluate::{Evaluation, evaluate, questions},
     model,
     progress::{Progress, View},
@@ -50,7 +52,8 @@ pub struct Training {
 struct Measured {
     evaluation: Evaluation,
     training_accuracy: Option<f64>,
-    observations: [Observation; 2],
+    /// On the probe, on the task.
+    observations: Vec<Observation>,
 }
 
 impl Training {
@@ -202,15 +205,12 @@ impl Training {
 
     fn measure(&self, model: &Decoder) -> Measured {
         let model = model.valid();
-        // Side by side: what is done between the model's operations runs on one core.
-        let [probe, task] = &self.watched;
-        let (evaluation, (probe, task)) = rayon::join(
-            || evaluate(&model, &self.validation, &self.questions, &self.device),
-            || rayon::join(|| probe.observe(&model, &self.device), || task.observe(&model, &self.device)),
-        );
+        let evaluation = evaluate(&model, &self.validation, &self.questions, &self.device);
+        let observe = |watched: &Watched| watched.observe(&model, &self.device);
+        let observations = Cores::all().map(self.watched.iter().collect(), observe);
         let accuracy_on = |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device).accuracy;
         let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
-        Measured { evaluation, training_accuracy, observations: [probe, task] }
+        Measured { evaluation, training_accuracy, observations }
     }
 
     /// What heads are used as; everything at the end, before that what is cheap.
@@ -269,12 +269,12 @@ fn write_measured(
     measured.observations.iter().try_for_each(|observation| run.append_heads(&observation.rows(step)))
 }
 
-fn write_patterns(run: &RunDirectory, step: usize, measured: &Measured) -> Result<(), InputError> {
-    measured.observations.iter().try_for_each(|observation| {
-        let name = match observation.kind {
-            SequenceKind::Probe => "probe",
-            SequenceKind::Task => "task",
-        };
-        run.write_patterns(step, name, &observation.patterns)
-    })
+/// The patterns by the name of what they were seen on.
+fn patterns_of(measured: &Measured) -> Vec<(&'static str, PatternFile)> {
+    let name = |kind| match kind {
+        SequenceKind::Probe => "probe",
+        SequenceKind::Task => "task",
+    };
+    let named = |observation: &Observation| (name(observation.kind), observation.patterns.clone());
+    measured.observations.iter().map(named).collect()
 }

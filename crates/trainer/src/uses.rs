@@ -7,7 +7,7 @@ use headlight_lens::{
 use headlight_residual::Decoder;
 use headlight_run::{Config, HeadName, HeadsUse, Left, UsesRow};
 
-use crate::{batch::Batch, tasks::Sequence};
+use crate::{batch::Batch, cores::Cores, tasks::Sequence};
 
 /// Sequences that interventions are measured on after training.
 pub const SEQUENCES: usize = 128;
@@ -45,7 +45,7 @@ pub fn watch_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: 
         let ablated = left(&ablate(model, behaviour, &heads, Ablation::Mean));
         HeadsUse { heads, name, ablated: Some(ablated), through: [].into() }
     };
-    row(model, behaviour, step, groups(model, roles).into_iter().map(ablated))
+    row(model, behaviour, step, Cores::all().map(groups(model, roles), ablated))
 }
 
 /// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader besides.
@@ -55,7 +55,7 @@ pub fn all_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: us
         let usage = usage(model, behaviour, &heads);
         HeadsUse { heads, name, ablated: Some(left(&usage.ablated)), through: by_name(&usage.through) }
     };
-    row(model, behaviour, step, groups(model, roles).into_iter().map(whole))
+    row(model, behaviour, step, Cores::all().map(groups(model, roles), whole))
 }
 
 /// Each head with its role, and the heads of each role that several have.
@@ -66,18 +66,15 @@ fn groups(model: &Decoder, roles: &[Role]) -> Vec<(Vec<HeadName>, String)> {
     alone.chain(several.map(|(role, heads)| (heads, role.name().to_owned()))).collect()
 }
 
-fn row(model: &Decoder, behaviour: &Behaviour, step: usize, groups: impl Iterator<Item = HeadsUse>) -> UsesRow {
+fn row(model: &Decoder, behaviour: &Behaviour, step: usize, mut uses: Vec<HeadsUse>) -> UsesRow {
     let layer = |layer| {
         let heads: Vec<HeadName> = (0..model.n_heads()).map(|head| HeadName { layer, head }).collect();
         let through = by_name(&readers(model, behaviour, &heads));
         HeadsUse { heads, name: "layer".to_owned(), ablated: None, through }
     };
-    UsesRow {
-        step,
-        sequences: behaviour.sequences(),
-        untouched: left(&ablate(model, behaviour, &[], Ablation::Mean)),
-        uses: groups.chain((0..model.blocks.len()).map(layer)).collect(),
-    }
+    uses.extend(Cores::all().map((0..model.blocks.len()).collect(), layer));
+    let untouched = left(&ablate(model, behaviour, &[], Ablation::Mean));
+    UsesRow { step, sequences: behaviour.sequences(), untouched, uses }
 }
 
 fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<String, Left> {

@@ -1,6 +1,6 @@
 //! Sums and maxima in lanes: the order is fixed, and many are added at once.
 
-use crate::exp;
+use crate::{exp, ln};
 
 /// Numbers worked on side by side: loops over a multiple of it have no slow rest.
 pub const LANES: usize = 32;
@@ -64,6 +64,22 @@ pub fn sum_of(row: &[f32]) -> f32 {
     for chunk in chunks {
         for (lane, x) in lanes.iter_mut().zip(chunk) {
             *lane += x;
+        }
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+/// `−Σ x ln x` over the numbers that are positive and normal; smaller ones add less than 10⁻³⁵ each.
+#[inline(always)]
+#[must_use]
+pub fn entropy(row: &[f32]) -> f32 {
+    let term = |x: f32| if x >= f32::MIN_POSITIVE { -x * ln(x) } else { 0.0 };
+    let mut lanes = [0.0; LANES];
+    let chunks = row.chunks_exact(LANES);
+    let rest: f32 = chunks.remainder().iter().map(|&x| term(x)).sum();
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane += term(x);
         }
     }
     lanes.iter().sum::<f32>() + rest

@@ -8,8 +8,8 @@ mod elementary;
 mod lanes;
 mod matrix;
 
-pub use elementary::{erf, exp, sigmoid, tanh};
-pub use lanes::{LANES, dot, exp_and_sum, max_of, sum_of};
+pub use elementary::{erf, exp, ln, sigmoid, tanh};
+pub use lanes::{LANES, dot, entropy, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, new_product, product};
 
 /// Loops over numbers, with what they need.

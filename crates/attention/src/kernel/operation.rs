@@ -1,4 +1,4 @@
-//! The kernel as a Burn operation, with its backward pass.
+//! The kernels as Burn operations; attention with its backward pass.
 
 use std::sync::Arc;
 
@@ -18,6 +18,7 @@ use super::{
     Plan,
     backward::{Saved, backward},
     forward::{Inputs, forward, in_order},
+    weights::weights,
 };
 
 /// Attention as one operation.
@@ -89,6 +90,31 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
             OpsKind::Tracked(prep) => prep.finish(Saved::new(inputs, &output, log_sums, plan), output),
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
+    }
+}
+
+/// The weights, on a backend without gradients.
+#[backend_extension(Flex)]
+pub(crate) trait NativeWeights: Backend {
+    /// `softmax(Q·Kᵀ·scale + mask)` by `plan`.
+    fn native_weights(query: FloatTensor<Self>, key: FloatTensor<Self>, plan: Arc<Plan>) -> FloatTensor<Self>;
+
+    /// The same with a bias `[batch, heads, queries, keys]` on the scores.
+    fn native_weights_with_bias(
+        query: FloatTensor<Self>,
+        key: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        plan: Arc<Plan>,
+    ) -> FloatTensor<Self>;
+}
+
+impl NativeWeights for Flex {
+    fn native_weights(query: FlexTensor, key: FlexTensor, plan: Arc<Plan>) -> FlexTensor {
+        weights(&in_order(query), &in_order(key), None, &plan)
+    }
+
+    fn native_weights_with_bias(query: FlexTensor, key: FlexTensor, bias: FlexTensor, plan: Arc<Plan>) -> FlexTensor {
+        weights(&in_order(query), &in_order(key), Some(&in_order(bias)), &plan)
     }
 }
 

@@ -50,6 +50,14 @@ impl Marks {
         }
     }
 
+    /// Counts answers that were counted elsewhere.
+    pub fn extend(&mut self, more: Self) {
+        for (kind, [right, count]) in more.0 {
+            let sum = self.0.entry(kind).or_default();
+            *sum = [sum[0] + right, sum[1] + count];
+        }
+    }
+
     /// The share of right answers to each kind.
     #[must_use]
     pub fn breakdown(self) -> Breakdown {

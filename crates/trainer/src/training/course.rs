@@ -13,9 +13,10 @@ use headlight_run::{
 };
 
 use super::{
-    Measured, Training, events,
+    Measured, Training, events, patterns_of,
     place::{self, restored},
-    write_measured, write_patterns,
+    write_measured,
+    writer::Writer,
 };
 use crate::{
     Stopped, interrupt, learning_rate, non_finite,
@@ -30,6 +31,8 @@ use crate::{
 pub(super) struct Course<'a> {
     training: &'a Training,
     run: &'a RunDirectory,
+    /// What may come late; rows that a reader follows are written at once.
+    writer: Writer,
     ranks: &'a dyn Ranks,
     progress: Progress,
     updater: Updater,
@@ -58,6 +61,7 @@ impl<'a> Course<'a> {
         let mut course = Self {
             training,
             run,
+            writer: Writer::new(run),
             ranks,
             progress: training.progress(),
             updater,
@@ -140,12 +144,14 @@ impl<'a> Course<'a> {
             model = self.step(model)?;
             if interrupt::requested() && !self.state.ended {
                 self.write_checkpoint(Weights::Step(self.state.step), &model)?;
+                self.writer.finish()?;
                 self.progress.finish();
                 let message = format!("by a signal after step {}; --resume goes on from there", self.state.step);
                 return Err(Stopped::Interrupted(InputError::new(self.run.path().display(), message)));
             }
         }
         self.write_checkpoint(Weights::Last, &model)?;
+        self.writer.finish()?;
         self.progress.finish();
         let measured = self.measured.take().unwrap_or_else(|| self.training.measure(&model));
         let seconds = self.state.seconds;
@@ -188,7 +194,7 @@ impl<'a> Course<'a> {
         }
         if step.is_multiple_of(config.checkpoint.every) && !self.state.ended {
             self.write_checkpoint(Weights::Step(step), &model)?;
-            tracing::info!(step, "checkpoint written");
+            tracing::info!(step, "checkpoint");
         }
         self.progress.step(step);
         Ok(model)
@@ -242,31 +248,34 @@ impl<'a> Course<'a> {
         target.or(waited)
     }
 
-    fn write_patterns_and_uses(&self, model: &Decoder) -> Result<(), InputError> {
+    fn write_patterns_and_uses(&mut self, model: &Decoder) -> Result<(), InputError> {
         let Some(measured) = &self.measured else { return Ok(()) };
-        write_patterns(self.run, self.state.step, measured)?;
-        self.run.append_uses(&self.training.uses(model, measured, self.state.step, self.state.ended))
+        let (step, patterns) = (self.state.step, patterns_of(measured));
+        self.writer.write(move |run| {
+            patterns.iter().try_for_each(|(name, patterns)| run.write_patterns(step, name, patterns))
+        })?;
+        self.run.append_uses(&self.training.uses(model, measured, step, self.state.ended))
     }
 
-    /// The best first: whoever is killed between the two goes on from an older checkpoint and writes it again.
+    /// Copies everything that training goes on from, and leaves it to the writer.
     fn write_checkpoint(&mut self, which: Weights, model: &Decoder) -> Result<(), InputError> {
         let wrong = |error| InputError::new(self.run.path().display(), error);
         let bytes = |model: &Decoder| weights_to_bytes(&model.valid()).map_err(wrong);
-        if let Some(best) = &self.unwritten_best {
-            self.run.write_best(&bytes(best)?)?;
-        }
-        self.unwritten_best = None;
+        let best = self.unwritten_best.as_ref().map(bytes).transpose()?;
         let Memory { tensors, counts } = self.updater.memory();
         let optimizer = tensors_to_bytes(&tensors).map_err(wrong)?;
         self.state.counts = counts;
         self.state.seconds = self.seconds();
-        self.state.logs = self.run.flush_logs()?;
+        self.state.logs = self.run.log_lengths()?;
         let checkpoint = Checkpoint { state: self.state.clone(), weights: bytes(model)?, optimizer };
-        self.run.write_checkpoint(which, &checkpoint)?;
-        match self.training.config.checkpoint.keep {
-            Some(keep) => self.run.forget_checkpoints(self.state.step, keep),
-            None => Ok(()),
-        }
+        let keep = self.training.config.checkpoint.keep;
+        self.unwritten_best = None;
+        self.writer.write(move |run| {
+            // The best first: whoever is killed between the two goes on from an older checkpoint and writes it again.
+            best.map_or(Ok(()), |best| run.write_best(&best))?;
+            run.write_checkpoint(which, &checkpoint)?;
+            keep.map_or(Ok(()), |keep| run.forget_checkpoints(checkpoint.state.step, keep))
+        })
     }
 
     /// Wall time of training so far.

@@ -1,0 +1,91 @@
+//! Pieces of work side by side, each on one core.
+
+use std::{sync::OnceLock, thread};
+
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
+
+/// Cores that work on one piece at a time each.
+///
+/// Burn's operations use the pool they are called from. With a pool of one thread each, pieces do not wait for parts of
+/// each other's operations, and what is computed does not depend on how many cores there are.
+pub struct Cores {
+    pools: Vec<ThreadPool>,
+}
+
+impl Cores {
+    /// As many cores, whether the machine has them or not.
+    ///
+    /// # Errors
+    /// If threads cannot be started.
+    pub fn new(count: usize) -> Result<Self, ThreadPoolBuildError> {
+        let pool = |_| ThreadPoolBuilder::new().num_threads(1).build();
+        Ok(Self { pools: (0..count).map(pool).collect::<Result<_, _>>()? })
+    }
+
+    /// Those of this machine.
+    ///
+    /// # Panics
+    /// If threads cannot be started.
+    #[must_use]
+    pub fn all() -> &'static Self {
+        static ALL: OnceLock<Cores> = OnceLock::new();
+        let count = || thread::available_parallelism().map_or(1, usize::from);
+        ALL.get_or_init(|| Self::new(count()).expect("threads for the machine's cores"))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.pools.len()
+    }
+
+    /// What `work` makes of each piece, in the order of the pieces. Core `i` of `n` takes pieces `i, i + n, …`.
+    ///
+    /// # Panics
+    /// If `work` panics.
+    pub fn map<T: Send, R: Send>(&self, pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+        let mut shares: Vec<Vec<T>> = self.pools.iter().map(|_| Vec::new()).collect();
+        for (index, piece) in pieces.into_iter().enumerate() {
+            shares[index % self.pools.len()].push(piece);
+        }
+        let work = &work;
+        let mut results: Vec<_> = thread::scope(|scope| {
+            let busy = self.pools.iter().zip(shares).filter(|(_, share)| !share.is_empty());
+            let cores: Vec<_> = busy
+                .map(|(pool, share)| {
+                    scope.spawn(move || pool.install(|| share.into_iter().map(work).collect::<Vec<R>>()))
+                })
+                .collect();
+            cores.into_iter().map(|core| core.join().expect("a piece of work panicked").into_iter()).collect()
+        });
+        let count: usize = results.iter().map(ExactSizeIterator::len).sum();
+        let cores = results.len();
+        (0..count).filter_map(|index| results[index % cores].next()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_stand_in_the_order_of_the_pieces_whatever_their_number() {
+        let cores = Cores::new(3).unwrap();
+        for count in 0..8 {
+            let pieces: Vec<usize> = (0..count).collect();
+            let expected: Vec<usize> = pieces.iter().map(|piece| piece * piece).collect();
+            assert_eq!(cores.map(pieces, |piece| piece * piece), expected);
+        }
+    }
+
+    #[test]
+    fn a_piece_has_one_thread_and_as_many_pieces_as_cores_run_at_once() {
+        // Each piece waits for the other: one after the other would wait for ever.
+        let barrier = std::sync::Barrier::new(2);
+        let threads = Cores::new(2).unwrap().map(vec![(); 2], |()| {
+            barrier.wait();
+            rayon::current_num_threads()
+        });
+        assert_eq!(threads, [1, 1]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Files written while training goes on: waiting for a disk is no work.
+
+use std::{
+    sync::mpsc::{SyncSender, sync_channel},
+    thread::{self, JoinHandle},
+};
+
+use headlight_run::{InputError, RunDirectory};
+
+/// What is to be written.
+type Job = Box<dyn FnOnce(&RunDirectory) -> Result<(), InputError> + Send>;
+
+/// Jobs that may wait, and so are held in memory.
+const WAITING: usize = 4;
+
+/// Writes into a run on a thread of its own, in the order in which it is told to. What was not written yet when the
+/// process is killed belongs to steps after the newest checkpoint.
+pub(super) struct Writer {
+    jobs: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<Result<(), InputError>>>,
+}
+
+impl Writer {
+    pub fn new(run: &RunDirectory) -> Self {
+        let (jobs, waiting) = sync_channel::<Job>(WAITING);
+        let run = run.clone();
+        // The first error ends it: what comes after might need what could not be written.
+        let thread = thread::spawn(move || waiting.into_iter().try_for_each(|job| job(&run)));
+        Self { jobs: Some(jobs), thread: Some(thread) }
+    }
+
+    /// Writes `job` when all before it are written.
+    ///
+    /// # Errors
+    /// If one of those before it could not be.
+    pub fn write(
+        &mut self,
+        job: impl FnOnce(&RunDirectory) -> Result<(), InputError> + Send + 'static,
+    ) -> Result<(), InputError> {
+        match self.jobs.as_ref().map(|jobs| jobs.send(Box::new(job))) {
+            Some(Ok(())) => Ok(()),
+            _ => self.end(),
+        }
+    }
+
+    /// Waits until everything is written.
+    ///
+    /// # Errors
+    /// If something could not be.
+    pub fn finish(mut self) -> Result<(), InputError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), InputError> {
+        self.jobs = None;
+        let failed = |reason| InputError::new("the thread that writes the run", reason);
+        let thread = self.thread.take().ok_or_else(|| failed("has ended"))?;
+        thread.join().map_err(|_| failed("panicked"))?
+    }
+}
+
+impl Drop for Writer {
+    /// Training that fails leaves what it has reached.
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use headlight_run::Config;
+
+    use super::*;
+
+    fn run_in(directory: &std::path::Path) -> RunDirectory {
+        let text = r#"
+            task = { name = "repeat" }
+            model = { n_layers = 1, n_heads = 1, d_model = 8, n_ctx = 64, feed_forward = "none" }
+            train = { steps = 10, batch_size = 8, learning_rate = 1e-3 }
+        "#;
+        RunDirectory::create(&directory.join("run"), &Config::parse(text, "test", &[]).unwrap(), false).unwrap()
+    }
+
+    #[test]
+    fn jobs_are_done_in_their_order_and_all_before_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let (done, log) = channel();
+        let mut writer = Writer::new(&run_in(directory.path()));
+        for job in 0..20 {
+            let done = done.clone();
+            writer.write(move |_| done.send(job).map_err(|error| InputError::new("test", error))).unwrap();
+        }
+        writer.finish().unwrap();
+        assert_eq!(log.try_iter().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_first_error_is_told_and_nothing_is_written_after_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (done, log) = channel();
+        let mut writer = Writer::new(&run_in(directory.path()));
+        writer.write(|_| Err(InputError::new("disk", "is full"))).unwrap();
+        let told = (0..10).find_map(|_| {
+            let done = done.clone();
+            writer.write(move |_| done.send(()).map_err(|error| InputError::new("test", error))).err()
+        });
+        let told = told.or_else(|| writer.finish().err()).unwrap();
+        assert_eq!(told.to_string(), InputError::new("disk", "is full").to_string());
+        assert!(log.try_iter().next().is_none());
+    }
+}
