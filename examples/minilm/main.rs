@@ -25,7 +25,7 @@ use std::{
 use burn::tensor::{Device, Tensor};
 use clap::Parser;
 use encoder::{Config, Encoder};
-use headlight_report::{Heatmap, Ink};
+use headlight_report::{Heatmap, Ink, MayAttend};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokenizer::{Encoding, Tokenizer};
 
@@ -164,7 +164,7 @@ impl Answer {
             let _ = writeln!(out, "How alike they are (cosine):\n\n{}", self.cosines());
         }
         let weights = self.pattern.concat();
-        let heatmap = Heatmap { weights: &weights, tokens: &self.tokens[0], causal: false };
+        let heatmap = Heatmap { weights: &weights, tokens: &self.tokens[0], may_attend: MayAttend::All };
         let _ = write!(out, "Where L{layer}H{head} looks in sentence 1:\n\n{}", heatmap.draw(ink).trim_end());
         out
     }

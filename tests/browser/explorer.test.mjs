@@ -8,7 +8,7 @@ import { fitsItsWidth, visit } from "./browser.mjs";
 const [program, run] = [process.env.INSPECT, `${process.env.PAGES}/run`];
 const inspect = (...args) => JSON.parse(execFileSync(program, [run, ...args, "--json"], { encoding: "utf8" }));
 const PROMPT = "c a t s o n c a t s o n c a";
-const OTHER = "c a t s o n c a t s o n c t";
+const OTHER = "c a d s o n c a t s o n c t";
 let server = null;
 let address = "";
 
@@ -18,44 +18,69 @@ before(async () => {
 });
 after(() => server.kill());
 
-/** The likeliest token of a column: `with changes` or `untouched`. */
-const said = (page, column) => page.locator(`#predictions table[data-which="${column}"] th`).first().innerText();
+/** What `inspect predict` prints, as the page writes it: the five likeliest tokens and their probabilities. */
+const predicted = (prompt, ...args) =>
+  inspect("predict", "--prompt", prompt, ...args).predictions.slice(0, 5).map(({ token, probability }) => [token, probability.toFixed(4)]);
+
+/** The rows of a column: `with changes` or `untouched`. */
+const said = (page, column) =>
+  page.locator(`#predictions table[data-which="${column}"] tr`).evaluateAll((rows) => rows.map((row) => [...row.children].slice(0, 2).map((cell) => cell.textContent)));
+
+/** Does something that asks the model, and waits until its answer is on the page. */
+async function asking(page, act) {
+  const before = await page.locator("#predictions table").first().elementHandle();
+  await act();
+  // An answer brings new tables.
+  await page.waitForFunction((table) => !table.isConnected, before);
+}
 
 async function read(page, prompt) {
   await page.getByRole("textbox", { name: "Prompt", exact: true }).fill(prompt);
-  const answered = page.waitForResponse((response) => response.url().endsWith("/explore"));
   await page.getByRole("button", { name: "read it" }).click();
-  await answered;
 }
 
-const answerTo = (prompt) => inspect("generate", "--prompt", prompt, "--tokens", "1", "--temperature", "0").tokens[0];
-
-test("a prompt, switched-off heads and a patch change what the model says", async () => {
+test("a prompt, switched-off heads and a patch change what the model says to what inspect says", async () => {
+  const untouched = predicted(PROMPT);
   await visit(address, async (page) => {
-    await read(page, PROMPT);
-    const untouched = answerTo(PROMPT);
-    assert.equal(await said(page, "with changes"), untouched);
-    const probability = () => page.locator('#predictions table[data-which="with changes"] td').first().innerText();
-    const whole = await probability();
-    for (const head of inspect("heads").map(({ head }) => head)) {
-      const answered = page.waitForResponse((response) => response.url().endsWith("/explore"));
-      await page.getByLabel(`switch ${head} off`).check();
-      await answered;
-    }
-    await page.waitForFunction((before) => document.querySelector('#predictions table[data-which="with changes"] td').textContent !== before, whole);
-    assert.equal(await said(page, "untouched"), untouched);
-    for (const box of await page.locator('#heads input[type="checkbox"]').all()) await box.uncheck();
+    await page.waitForSelector("#predictions table");
+    const shows = async (...args) => {
+      const expected = predicted(PROMPT, ...args);
+      assert.deepEqual(await said(page, "with changes"), expected);
+      assert.deepEqual(await said(page, "untouched"), untouched);
+      if (args.length) assert.notDeepEqual(expected, untouched);
+    };
+    await asking(page, () => read(page, PROMPT));
+    await shows();
+    await asking(page, () => page.getByLabel("switch L0H1 off").check());
+    await shows("--off", "L0H1");
+    await asking(page, () => page.getByLabel("switch L1H2 off").check());
+    await shows("--off", "L0H1,L1H2");
+
+    const patch = page.locator("#patch");
+    const put = async (site, positions) => {
+      await patch.getByLabel("The other prompt").fill(OTHER);
+      await patch.getByLabel("Place").selectOption(site);
+      await patch.getByLabel("Positions").fill(positions);
+      await patch.getByRole("button", { name: "patch" }).click();
+    };
+    await asking(page, () => put("blocks.1.hook_resid_pre", "2 13"));
+    await shows("--off", "L0H1,L1H2", "--patch-from", OTHER, "--patch", "blocks.1.hook_resid_pre@2,13");
+    await asking(page, () => page.getByLabel("switch L0H1 off").uncheck());
+    await asking(page, () => page.getByLabel("switch L1H2 off").uncheck());
+    await shows("--patch-from", OTHER, "--patch", "blocks.1.hook_resid_pre@2,13");
+    // At another position of the prompt.
+    await page.locator("#predictions .strip button").nth(2).click();
+    assert.deepEqual(
+      await said(page, "with changes"),
+      predicted(PROMPT, "--position", "2", "--patch-from", OTHER, "--patch", "blocks.1.hook_resid_pre@2,13"),
+    );
+    await page.locator("#predictions .strip button").last().click();
 
     // All of another prompt's stream: the model says what it says to that prompt.
-    const patch = page.locator("#patch");
-    await patch.getByLabel("The other prompt").fill(OTHER);
-    await patch.getByLabel("Place").selectOption("blocks.0.hook_resid_pre");
-    const answered = page.waitForResponse((response) => response.url().endsWith("/explore"));
-    await patch.getByRole("button", { name: "patch" }).click();
-    await answered;
-    await page.waitForTimeout(200);
-    assert.equal(await said(page, "with changes"), answerTo(OTHER));
-    assert.equal(await said(page, "untouched"), untouched);
+    await asking(page, () => patch.getByRole("button", { name: "remove" }).click());
+    await asking(page, () => put("blocks.0.hook_resid_pre", ""));
+    await shows("--patch-from", OTHER, "--patch", "blocks.0.hook_resid_pre");
+    assert.deepEqual(await said(page, "with changes"), predicted(OTHER));
   });
 });
 

@@ -91,5 +91,7 @@ test("when the run has ended, its report opens though the program is gone", asyn
     const [report] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
     await report.waitForSelector("#training");
     assert.match(await report.locator("h1").innerText(), /live-ended/);
+    // The blob has no learn.html beside it.
+    assert.equal(await report.locator('a[href="learn.html"]').count(), 0);
   });
 });

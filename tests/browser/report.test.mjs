@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { fitsItsWidth, numberIn, visit } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/run/report.html`;
@@ -39,6 +40,13 @@ test("the finding stands first, whole", async () => {
     assert.ok(data.finding.length > 1);
     data.finding.forEach((sentence) => assert.ok(first.includes(sentence), sentence));
     assert.match(data.finding[0], /^Between steps \d+ and \d+ the induction heads? .*formed/);
+  });
+});
+
+test("the lesson that it links to is beside it", async () => {
+  await visit(file, async (page) => {
+    const lesson = await page.getByRole("link", { name: "How it works" }).evaluate((link) => link.href);
+    assert.match(readFileSync(fileURLToPath(lesson), "utf8"), /<title>How attention works<\/title>/);
   });
 });
 

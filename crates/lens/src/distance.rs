@@ -1,6 +1,8 @@
 //! How far back does a head look?
+#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
 
 use headlight_run::Score;
+use headlight_vector::{Kernel, LANES, dot, vectorised};
 
 use crate::{
     LayerPattern,
@@ -12,8 +14,8 @@ pub const MEAN_DISTANCE: &str = "mean distance";
 
 /// Every head's mean attention distance `Σ_k A[q, k] (q − k)`, in tokens, over the queries q ≥ 1.
 ///
-/// The ceiling is the mean of q (all weight on the first token), the null, uniform attention, half of it. The
-/// interval is a 95 % bootstrap over sequences.
+/// The ceiling is the mean of the furthest that a query sees (without a window q, all weight on the first token), the
+/// null, uniform attention, half of it. The interval is a 95 % bootstrap over sequences.
 ///
 /// ```
 /// use headlight_lens::{LayerPattern, mean_distance};
@@ -25,19 +27,43 @@ pub const MEAN_DISTANCE: &str = "mean distance";
 /// ```
 #[must_use]
 pub fn mean_distance(pattern: LayerPattern) -> Vec<Score> {
-    let ceiling = pattern.length() as f64 / 2.0;
+    let queries = 1..pattern.length();
+    let furthest: usize = queries.clone().map(|query| pattern.seen(query).len() - 1).sum();
+    let ceiling = furthest as f64 / queries.len().max(1) as f64;
+    // Distances from the last query; those from an earlier one begin further on. Zeros fill the last vector up.
+    let mut back: Vec<f32> = (0..pattern.length()).rev().map(|distance| distance as f32).collect();
+    back.resize(pattern.length() + LANES, 0.0);
     let of_head = |head| {
-        let of_sequence = |sequence| {
-            let of_query = |query: usize| -> f64 {
-                let row = pattern.row(sequence, head, query);
-                row[..=query].iter().rev().enumerate().map(|(back, weight)| back as f64 * f64::from(*weight)).sum()
-            };
-            let queries = 1..pattern.length();
-            Share { rows: queries.len(), sum: queries.map(of_query).sum() }
+        let of_sequence = |sequence| Share {
+            sum: vectorised(Distances { pattern, sequence, head, back: &back }),
+            rows: queries.len(),
         };
         let shares: Vec<Share> = (0..pattern.sequences()).map(of_sequence).collect();
         let (low, high) = interval_of_ratio(&shares);
         Score { value: mean(&shares).unwrap_or(f64::NAN), null: ceiling / 2.0, ceiling, low, high }
     };
     (0..pattern.n_heads()).map(of_head).collect()
+}
+
+/// `Σ_q Σ_k A[q, k] (q − k)` of a head in one sequence.
+struct Distances<'a> {
+    pattern: LayerPattern<'a>,
+    sequence: usize,
+    head: usize,
+    back: &'a [f32],
+}
+
+impl Kernel for Distances<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run(self) -> f64 {
+        let length = self.pattern.length();
+        let of_query = |query: usize| {
+            let row = self.pattern.row(self.sequence, self.head, query);
+            let seen = &row[..(query + 1).next_multiple_of(LANES).min(length)];
+            f64::from(dot(seen, &self.back[length - 1 - query..][..seen.len()]))
+        };
+        (1..length).map(of_query).sum()
+    }
 }

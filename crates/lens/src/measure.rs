@@ -50,15 +50,20 @@ impl Measure {
     /// ```
     #[must_use]
     pub fn targets(self, tokens: &[u32], q: usize) -> Vec<usize> {
-        let earlier_equal = |j: &usize| tokens[*j] == tokens[q];
-        match self {
-            _ if q == 0 => Vec::new(),
-            Self::PreviousToken => vec![q - 1],
-            Self::CurrentToken => vec![q],
-            Self::FirstToken => vec![0],
-            Self::DuplicateToken => (0..q).filter(earlier_equal).collect(),
-            Self::Induction => (0..q).filter(earlier_equal).map(|j| j + 1).collect(),
-        }
+        self.each_target(tokens, q).collect()
+    }
+
+    /// [`targets`](Self::targets), one by one.
+    pub(crate) fn each_target(self, tokens: &[u32], q: usize) -> impl Iterator<Item = usize> + '_ {
+        let (places, only_equal, shift) = match self {
+            _ if q == 0 => (0..0, false, 0),
+            Self::PreviousToken => (q - 1..q, false, 0),
+            Self::CurrentToken => (q..q + 1, false, 0),
+            Self::FirstToken => (0..1, false, 0),
+            Self::DuplicateToken => (0..q, true, 0),
+            Self::Induction => (0..q, true, 1),
+        };
+        places.filter(move |&j| !only_equal || tokens[j] == tokens[q]).map(move |j| j + shift)
     }
 }
 

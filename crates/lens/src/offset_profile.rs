@@ -49,8 +49,8 @@ impl fmt::Display for Offset {
     }
 }
 
-/// Every head's mean weight at each [`Offset`], over the queries whose token has been there before. The ceiling is 1,
-/// the null uniform attention on the same rows. Empty if no token comes twice.
+/// Every head's mean weight at each [`Offset`], over the queries whose token has been there before. The ceiling is 1
+/// (less where a window hides the place), the null uniform attention on the same rows. Empty if no token comes twice.
 ///
 /// A head that looks two after the match and a later layer that shifts what it carries make the same predictions as an
 /// induction head, and score nothing on `match+1`.

@@ -30,7 +30,8 @@ impl Relation {
 ///
 /// Under the relation's own name stands the mean of `A[dependent, source]`; under `next NAME` the mean of
 /// `A[dependent − 1, source]`, the position that has to *predict* the dependent word and so needs its source. The
-/// ceiling is 1. There are two nulls on the same rows: uniform attention, `1/(q + 1)`, and the same head at the same
+/// ceiling is 1, or less where a window hides some sources. There are two nulls on the same rows: uniform attention,
+/// `1/(q + 1)` (or one over the keys that are seen), and the same head at the same
 /// distance: the mean of `A[q′, q′ − d]` over all other queries `q′` of these sequences, averaged over the distances
 /// `d` of the relation. A head that only knows positions scores its second null.
 ///
@@ -110,13 +111,14 @@ fn score_pairs(pattern: LayerPattern, head: usize, pairs: &Pairs) -> RelationSco
     };
     let elsewhere = mean_at_distance_elsewhere(pattern, head, pairs);
     let found = shares(&|sequence, query, key| f64::from(pattern.row(sequence, head, query)[key]));
+    let seen = |query, key| f64::from(u8::from(pattern.seen(query).contains(&key)));
     let of = |value: &dyn Fn(usize, usize) -> f64| mean(&shares(&|_, query, key| value(query, key)));
     let (low, high) = interval_of_ratio(&found);
     RelationScore {
         score: Score {
             value: mean(&found).unwrap_or(f64::NAN),
-            null: of(&|query, _| 1.0 / (query + 1) as f64).unwrap_or(f64::NAN),
-            ceiling: 1.0,
+            null: of(&|query, key| seen(query, key) / pattern.seen(query).len() as f64).unwrap_or(f64::NAN),
+            ceiling: of(&seen).unwrap_or(f64::NAN),
             low,
             high,
         },

@@ -1,4 +1,7 @@
 //! Head scores: value, uniform null, ceiling and interval.
+#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
+
+use std::ops::Range;
 
 use headlight_run::{Score, Scores};
 use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
@@ -8,16 +11,18 @@ use crate::{
     bootstrap::{Share, interval_of_ratio, mean},
 };
 
-/// The name of the entropy score, `−Σ A ln A / ln(q + 1)` for q ≥ 1: 0 when a head looks at one key, 1 (null and ceiling
-/// at once) when it looks at all equally. It says how sharp a head is, not at what it looks, so it is no role.
+/// The name of the entropy score, `−Σ A ln A / ln n` over the queries that see n ≥ 2 keys (without a window n = q + 1): 0
+/// when a head looks at one key, 1 (null and ceiling at once) when it looks at all equally. It says how sharp a head is,
+/// not at what it looks, so it is no role.
 pub const ENTROPY: &str = "entropy";
 
-/// The patterns of the heads of one layer, `[batch, heads, queries, keys]` row by row, queries = keys.
+/// The patterns of the heads of one causal layer, `[batch, heads, queries, keys]` row by row, queries = keys.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerPattern<'a> {
     n_heads: usize,
     length: usize,
     weights: &'a [f32],
+    window: usize,
 }
 
 impl<'a> LayerPattern<'a> {
@@ -30,7 +35,31 @@ impl<'a> LayerPattern<'a> {
             batch * n_heads * length * length,
             "patterns of {batch} sequences, {n_heads} heads, length {length}"
         );
-        Self { n_heads, length, weights }
+        Self { n_heads, length, weights, window: length }
+    }
+
+    /// The same of a model whose queries see `window` keys at most, their own among them: nulls and ceilings are those
+    /// of what can be seen.
+    ///
+    /// ```
+    /// use headlight_lens::{LayerPattern, score_layer};
+    ///
+    /// // Three tokens, a window of two: the third sees the second and itself, never the first.
+    /// let weights = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0, 0.5, 0.5];
+    /// let pattern = LayerPattern::new([1, 1, 3], &weights).with_window(Some(2));
+    /// let scores = &score_layer(pattern, &[vec![4, 5, 6]])[0];
+    /// assert_eq!((scores["previous token"].null, scores["previous token"].ceiling), (0.5, 1.0));
+    /// // Of the queries 1 and 2 the second cannot see the first token.
+    /// assert_eq!((scores["first token"].null, scores["first token"].ceiling), (0.25, 0.5));
+    /// ```
+    #[must_use]
+    pub fn with_window(self, window: Option<usize>) -> Self {
+        Self { window: window.unwrap_or(self.length), ..self }
+    }
+
+    /// The keys that a query sees.
+    pub(crate) fn seen(&self, query: usize) -> Range<usize> {
+        (query + 1).saturating_sub(self.window)..query + 1
     }
 
     /// The number of heads.
@@ -48,10 +77,15 @@ impl<'a> LayerPattern<'a> {
         self.weights.len() / (self.n_heads * self.length * self.length).max(1)
     }
 
+    /// All weights of one head, query by query.
+    fn of_head(&self, sequence: usize, head: usize) -> &'a [f32] {
+        let size = self.length * self.length;
+        &self.weights[(sequence * self.n_heads + head) * size..][..size]
+    }
+
     /// The weights of one query on all keys.
     pub(crate) fn row(&self, sequence: usize, head: usize, query: usize) -> &'a [f32] {
-        let row = (sequence * self.n_heads + head) * self.length + query;
-        &self.weights[row * self.length..][..self.length]
+        &self.of_head(sequence, head)[query * self.length..][..self.length]
     }
 }
 
@@ -83,7 +117,10 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
     );
     let mut scores: Vec<Scores> = (0..pattern.n_heads).map(|head| entropy(&pattern, head, tokens.len())).collect();
     for measure in Measure::ALL {
-        let targets = |sequence: usize, q| Some(measure.targets(&tokens[sequence], q)).filter(|keys| !keys.is_empty());
+        let targets = |sequence: usize, q| {
+            let mut targets = measure.each_target(&tokens[sequence], q).peekable();
+            targets.peek().is_some().then_some(targets)
+        };
         let Some(measured) = score_targets(&pattern, targets) else { continue };
         for (scores, score) in scores.iter_mut().zip(measured) {
             scores.insert(measure.name().to_owned(), score);
@@ -92,20 +129,18 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
     scores
 }
 
-/// The entropy of a head's rows, each divided by that of uniform attention; a single row says nothing.
+/// The entropy of a head's rows, each divided by that of uniform attention; a row of a single key says nothing.
 fn entropy(pattern: &LayerPattern, head: usize, sequences: usize) -> Scores {
-    let most: Vec<f64> = (0..pattern.length).map(|q| ((q + 1) as f64).ln()).collect();
-    let of_sequence = |sequence| Share {
-        sum: vectorised(Entropies { pattern, sequence, head, most: &most }),
-        rows: pattern.length.saturating_sub(1),
-    };
+    let most: Vec<f64> = (0..pattern.length).map(|q| (pattern.seen(q).len() as f64).ln()).collect();
+    let rows = most.iter().filter(|&&most| most > 0.0).count();
+    let of_sequence = |sequence| Share { sum: vectorised(Entropies { pattern, sequence, head, most: &most }), rows };
     let shares: Vec<Share> = (0..sequences).map(of_sequence).collect();
     let Some(value) = mean(&shares) else { return Scores::new() };
     let (low, high) = interval_of_ratio(&shares);
     Scores::from([(ENTROPY.to_owned(), Score { value, null: 1.0, ceiling: 1.0, low, high })])
 }
 
-/// The entropies of a head's rows in one sequence, each over the most it can be, summed for q ≥ 1.
+/// The entropies of a head's rows in one sequence, each over the most it can be.
 struct Entropies<'a> {
     pattern: &'a LayerPattern<'a>,
     sequence: usize,
@@ -119,39 +154,65 @@ impl Kernel for Entropies<'_> {
     #[inline(always)]
     fn run(self) -> f64 {
         let mut sum = 0.0;
-        for q in 1..self.pattern.length {
-            let row = self.pattern.row(self.sequence, self.head, q);
-            // A whole number of vectors; what a causal query cannot see is 0 and adds nothing.
-            let seen = &row[..(q + 1).next_multiple_of(LANES).min(row.len())];
-            sum += f64::from(entropy_of(seen)) / self.most[q];
+        for (q, most) in self.most.iter().enumerate() {
+            if *most > 0.0 {
+                let row = self.pattern.row(self.sequence, self.head, q);
+                // A whole number of vectors; what a causal query cannot see is 0 and adds nothing.
+                let seen = &row[..(q + 1).next_multiple_of(LANES).min(row.len())];
+                sum += f64::from(entropy_of(seen)) / most;
+            }
         }
         sum
     }
 }
 
 /// Every head's mean weight on the target keys, over the queries that count: those for which `targets`, given sequence
-/// and query, gives any, be it an empty list. `None` if none counts.
-pub(crate) fn score_targets(
+/// and query, gives any, be it an empty list. `None` if none counts. The ceiling is the share of these queries that see
+/// a target.
+pub(crate) fn score_targets<I: IntoIterator<Item = usize>>(
     pattern: &LayerPattern,
-    targets: impl Fn(usize, usize) -> Option<Vec<usize>>,
+    targets: impl Fn(usize, usize) -> Option<I>,
 ) -> Option<Vec<Score>> {
-    let rows = |sequence| (0..pattern.length).filter_map(|q| Some((q, targets(sequence, q)?))).collect();
-    let targets: Vec<Vec<(usize, Vec<usize>)>> = (0..pattern.sequences()).map(rows).collect();
-    let shares = |weight: &dyn Fn(usize, usize, &[usize]) -> f64| -> Vec<Share> {
-        let of_sequence = |(sequence, rows): (usize, &Vec<(usize, Vec<usize>)>)| Share {
-            sum: rows.iter().map(|(q, targets)| weight(sequence, *q, targets)).sum(),
-            rows: rows.len(),
-        };
-        targets.iter().enumerate().map(of_sequence).collect()
+    let counted = |sequence| {
+        let mut counted = Counted::default();
+        for (q, targets) in (0..pattern.length).filter_map(|q| Some((q, targets(sequence, q)?))) {
+            let (seen, before) = (pattern.seen(q), counted.places.len());
+            counted
+                .places
+                .extend(targets.into_iter().filter(|key| seen.contains(key)).map(|key| q * pattern.length + key));
+            let visible = counted.places.len() - before;
+            counted.queries += 1;
+            counted.uniform += visible as f64 / seen.len() as f64;
+            counted.reachable += usize::from(visible > 0);
+        }
+        counted
     };
-    let null = mean(&shares(&|_, q, targets| targets.len() as f64 / (q + 1) as f64))?;
+    let counted: Vec<Counted> = (0..pattern.sequences()).map(counted).collect();
+    let mean_of = |sum: &dyn Fn(&Counted) -> f64| {
+        mean(&counted.iter().map(|counted| Share { sum: sum(counted), rows: counted.queries }).collect::<Vec<_>>())
+    };
+    let (null, ceiling) = (mean_of(&|counted| counted.uniform)?, mean_of(&|counted| counted.reachable as f64)?);
     let of_head = |head| {
-        let shares = shares(&|sequence, q, targets| {
-            let row = pattern.row(sequence, head, q);
-            targets.iter().map(|&key| f64::from(row[key])).sum()
-        });
+        let of_sequence = |(sequence, counted): (usize, &Counted)| {
+            let weights = pattern.of_head(sequence, head);
+            let sum = counted.places.iter().map(|&place| f64::from(weights[place])).sum();
+            Share { sum, rows: counted.queries }
+        };
+        let shares: Vec<Share> = counted.iter().enumerate().map(of_sequence).collect();
         let (low, high) = interval_of_ratio(&shares);
-        Score { value: mean(&shares).unwrap_or(f64::NAN), null, ceiling: 1.0, low, high }
+        Score { value: mean(&shares).unwrap_or(f64::NAN), null, ceiling, low, high }
     };
     Some((0..pattern.n_heads).map(of_head).collect())
+}
+
+/// What counts in one sequence.
+#[derive(Default)]
+struct Counted {
+    queries: usize,
+    /// What uniform attention gives the target keys, summed over these.
+    uniform: f64,
+    /// Those of them that see a target.
+    reachable: usize,
+    /// The target keys that are seen, each at `query · length + key`.
+    places: Vec<usize>,
 }

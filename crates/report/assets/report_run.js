@@ -20,8 +20,8 @@ export function findingSection() {
       element(
         "p",
         { class: "soft" },
-        `${run.task}. ${run.model}. Seed ${run.seed}. New to attention? `,
-        element("a", { href: "learn.html" }, "How it works"),
+        `${run.task}. ${run.model}. Seed ${run.seed}.`,
+        lesson(),
       ),
     ),
     themeButton(),
@@ -70,6 +70,11 @@ export function findingSection() {
     );
   }
   return element("section", {}, header, first, picture, leftOut());
+}
+
+/** A link to the page that is written beside the report. Opened from the live page, the report is a blob and has no neighbours. */
+function lesson() {
+  return location.protocol === "blob:" ? null : [" New to attention? ", element("a", { href: "learn.html" }, "How it works")];
 }
 
 /** The head that the finding speaks of, or the first. */

@@ -78,8 +78,9 @@ fn looks_like(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<Strin
     let does = data.measures.iter().find(|measure| measure.name == role).map_or("", |measure| &measure.does);
     Some(format!(
         "It looks like one: {best} {does}, with {value:.2} of its attention (95 % interval {low:.2} to {high:.2}; the most \
-         is {ceiling:.0}). Evenly spread attention would give {null:.2}, the untrained head gave {before:.2}.",
-        ceiling = series.ceiling,
+         is {ceiling}). Evenly spread attention would give {null:.2}, the untrained head gave {before:.2}.",
+        // 1, or with decimals where a window hides some targets.
+        ceiling = (series.ceiling * 100.0).round() / 100.0,
         null = series.null,
     ))
 }

@@ -52,7 +52,7 @@ pub fn head_scores_svg(heads: &[HeadCurves]) -> String {
     }
     let below = MARGIN[1] + PANEL[1] * layers as f64;
     svg.text([MARGIN[0], below + 16.0], "", "Each score over the step (logarithmic); band: 95 % interval;");
-    svg.text([MARGIN[0], below + 32.0], "", "dotted: uniform attention; the ceiling is 1.");
+    svg.text([MARGIN[0], below + 32.0], "", "dotted: uniform attention; no score exceeds 1.");
     svg.finish()
 }
 

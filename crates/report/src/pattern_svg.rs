@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use headlight_run::HeadName;
 
 use crate::{
-    Heatmap,
+    Heatmap, MayAttend,
     colour::{colour, hex},
     label::token_label,
     svg::Svg,
@@ -21,14 +21,16 @@ const AMONG_OTHERS: f64 = 180.0;
 const LEVELS: f32 = 255.0;
 /// Labels narrower than this would overlap.
 const LABEL: f64 = 8.0;
+/// The width that the legend needs.
+const LEGEND: f64 = 490.0;
 
 /// Draws one head with its tokens on both axes.
 ///
 /// ```
-/// use headlight_report::{Heatmap, pattern_svg};
+/// use headlight_report::{Heatmap, MayAttend, pattern_svg};
 ///
 /// let tokens = ["<b>".to_owned(), "b".to_owned()];
-/// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, causal: true };
+/// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, may_attend: MayAttend::Causal };
 /// let svg = pattern_svg("L1H0".parse()?, &heatmap);
 /// assert!(svg.contains("&lt;b&gt;") && !svg.contains("<b>"));
 /// // The weight 0.8 is in the second row and the second column; one cell has the unit length.
@@ -43,7 +45,7 @@ pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {
     let font = (cell * 0.8).clamp(LABEL, 14.0);
     let side = cell * labels.len() as f64;
     let corner = [22.0 + longest * font * 0.62, 44.0 + longest * font * 0.62];
-    let mut svg = Svg::new((corner[0] + side + 24.0).max(430.0), corner[1] + side + 70.0);
+    let mut svg = Svg::new((corner[0] + side + 24.0).max(corner[0] + LEGEND), corner[1] + side + 70.0);
     hatching(&mut svg);
     svg.text([16.0, 24.0], r#"font-size="15""#, &head.to_string());
     svg.text([64.0, 24.0], "", "rows are queries, columns are keys");
@@ -57,7 +59,7 @@ pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {
         svg.text([x, y], &format!(r#"transform="rotate(-90 {x:.1} {y:.1})" {font}"#), label);
     }
     cells(&mut svg, heatmap, corner, side);
-    legend(&mut svg, [corner[0], corner[1] + side + 18.0], heatmap.causal);
+    legend(&mut svg, [corner[0], corner[1] + side + 18.0], heatmap.may_attend);
     svg.finish()
 }
 
@@ -67,7 +69,7 @@ pub fn pattern_grid_svg(heads: &[(HeadName, Heatmap)]) -> String {
     let last = |of: fn(&HeadName) -> usize| heads.iter().map(|(head, _)| of(head)).max().unwrap_or(0);
     let (rows, columns) = ((last(|head| head.layer) + 1) as f64, (last(|head| head.head) + 1) as f64);
     let step = [AMONG_OTHERS + 16.0, AMONG_OTHERS + 34.0];
-    let mut svg = Svg::new((16.0 + step[0] * columns).max(430.0), 16.0 + step[1] * rows + 84.0);
+    let mut svg = Svg::new((16.0 + step[0] * columns).max(16.0 + LEGEND), 16.0 + step[1] * rows + 84.0);
     hatching(&mut svg);
     for (head, heatmap) in heads {
         let corner = [16.0 + step[0] * head.head as f64, 34.0 + step[1] * head.layer as f64];
@@ -76,7 +78,8 @@ pub fn pattern_grid_svg(heads: &[(HeadName, Heatmap)]) -> String {
     }
     let below = 16.0 + step[1] * rows;
     svg.text([16.0, below + 14.0], "", "Rows are queries, columns are keys.");
-    legend(&mut svg, [16.0, below + 28.0], heads.iter().any(|(_, heatmap)| heatmap.causal));
+    let may_attend = heads.first().map_or(MayAttend::All, |(_, heatmap)| heatmap.may_attend);
+    legend(&mut svg, [16.0, below + 28.0], may_attend);
     svg.finish()
 }
 
@@ -100,9 +103,10 @@ fn cells(svg: &mut Svg, heatmap: &Heatmap, [x, y]: [f64; 2], side: f64) {
     ));
     let mut paths: BTreeMap<u8, String> = BTreeMap::new();
     for query in 0..length {
-        let row = &heatmap.weights[query * length..][..if heatmap.causal { query + 1 } else { length }];
+        let keys = heatmap.may_attend.keys(query, length);
+        let mut key = keys.start;
+        let row = &heatmap.weights[query * length..][keys];
         let levels: Vec<u8> = row.iter().map(|weight| (weight.clamp(0.0, 1.0) * LEVELS).round() as u8).collect();
-        let mut key = 0;
         for run in levels.chunk_by(PartialEq::eq) {
             let path = paths.entry(run[0]).or_default();
             let _ = write!(path, "M{key} {query}h{0}v1h-{0}z", run.len());
@@ -121,7 +125,7 @@ fn cells(svg: &mut Svg, heatmap: &Heatmap, [x, y]: [f64; 2], side: f64) {
 }
 
 /// What the colours and the hatching mean.
-fn legend(svg: &mut Svg, [x, y]: [f64; 2], causal: bool) {
+fn legend(svg: &mut Svg, [x, y]: [f64; 2], may_attend: MayAttend) {
     const STEPS: usize = 32;
     for step in 0..STEPS {
         let fill = hex(colour(step as f32 / (STEPS - 1) as f32));
@@ -135,9 +139,14 @@ fn legend(svg: &mut Svg, [x, y]: [f64; 2], causal: bool) {
         svg.text([at, y + 26.0], r#"text-anchor="middle""#, value);
     }
     svg.text([x, y + 42.0], "", "attention weight");
-    if causal {
+    let masked = match may_attend {
+        MayAttend::All => None,
+        MayAttend::Causal => Some("masked: after the query"),
+        MayAttend::Window(_) => Some("masked: after the query or too far before it"),
+    };
+    if let Some(masked) = masked {
         let at = right + 24.0;
         svg.element(format_args!(r#"<rect x="{at:.1}" y="{y:.1}" width="24" height="12" fill="url(#masked)"/>"#));
-        svg.text([at + 30.0, y + 10.0], "", "after the query: may not be looked at");
+        svg.text([at + 30.0, y + 10.0], "", masked);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use anstyle::{RgbColor, Style};
 
-use crate::{colour::colour, label::token_label};
+use crate::{MayAttend, colour::colour, label::token_label};
 
 /// One head's pattern on one sequence.
 #[derive(Debug, Clone, Copy)]
@@ -13,8 +13,8 @@ pub struct Heatmap<'a> {
     pub weights: &'a [f32],
     /// The tokens, which name rows and columns.
     pub tokens: &'a [String],
-    /// Whether no query sees the future, which is then left blank; else all keys are drawn.
-    pub causal: bool,
+    /// What is drawn of it; the rest is left blank or hatched.
+    pub may_attend: MayAttend,
 }
 
 /// What weights are drawn with.
@@ -33,15 +33,17 @@ impl Heatmap<'_> {
     /// Draws it: a row per query, two columns per key.
     ///
     /// ```
-    /// use headlight_report::{Heatmap, Ink};
+    /// use headlight_report::{Heatmap, Ink, MayAttend};
     ///
     /// let tokens = ["a".to_owned(), "b".to_owned()];
-    /// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, causal: true };
+    /// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, may_attend: MayAttend::Causal };
     /// let picture = heatmap.draw(Ink::Characters);
     /// let lines: Vec<&str> = picture.lines().collect();
     /// assert_eq!(lines[..3], ["   a b", "a  @@", "b  --xx"]);
-    /// let picture = Heatmap { causal: false, ..heatmap }.draw(Ink::Characters);
+    /// let picture = Heatmap { may_attend: MayAttend::All, ..heatmap }.draw(Ink::Characters);
     /// assert_eq!(picture.lines().nth(1), Some("a  @@.."));
+    /// let picture = Heatmap { may_attend: MayAttend::Window(1), ..heatmap }.draw(Ink::Characters);
+    /// assert_eq!(picture.lines().nth(2), Some("b    xx"));
     /// ```
     #[must_use]
     pub fn draw(&self, ink: Ink) -> String {
@@ -53,8 +55,9 @@ impl Heatmap<'_> {
         }
         for (query, name) in labels.iter().enumerate() {
             let _ = write!(out, "{name:>left$}  ");
-            let keys = if self.causal { query + 1 } else { labels.len() };
-            for key in 0..keys {
+            let keys = self.may_attend.keys(query, labels.len());
+            out.extend(std::iter::repeat_n("  ", keys.start));
+            for key in keys {
                 cell(&mut out, self.weights[query * labels.len() + key], ink);
             }
             out.push('\n');

@@ -45,6 +45,12 @@ impl InputError {
         self
     }
 
+    /// What it is about.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
     /// The key, if one was named.
     #[must_use]
     pub fn key_name(&self) -> Option<&str> {

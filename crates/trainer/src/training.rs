@@ -9,6 +9,7 @@ mod writer;
 
 use burn::{module::Module, tensor::Device};
 use headlight_lens::Role;
+use headlight_report::MayAttend;
 use headlight_residual::Decoder;
 use headlight_run::{
     Config, HeadName, HeadSummary, InputError, MetricsRow, PatternFile, RunDirectory, SequenceKind, Summary, UsesRow,
@@ -106,7 +107,10 @@ impl Training {
         match &self.view {
             View::Bar => Progress::new(steps),
             View::Lines(name) => Progress::lines(steps, name),
-            View::Screen => Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor)),
+            View::Screen => {
+                let may_attend = MayAttend::causal(self.config.model.window);
+                Progress::on_screen(steps, State::new(self.config.task.name(), steps, self.floor, may_attend))
+            }
         }
     }
 

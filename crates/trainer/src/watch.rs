@@ -83,7 +83,7 @@ impl Watched {
         let mut kept = Vec::new();
         let kept_rows = rows.min(KEPT_SEQUENCES);
         for (layer, weights) in layers.iter().enumerate() {
-            let pattern = LayerPattern::new([rows, n_heads, length], weights);
+            let pattern = LayerPattern::new([rows, n_heads, length], weights).with_window(model.config().window);
             let mut scores = score_layer(pattern, &self.tokens);
             for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
                 scores.insert(MEAN_DISTANCE.to_owned(), distance);

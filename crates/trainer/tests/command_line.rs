@@ -177,6 +177,49 @@ fn pictures_are_files_with_their_numbers_beside_them() {
 }
 
 #[test]
+fn every_picture_shows_that_a_window_masks_what_is_too_far_back() {
+    let workshop = Workshop::new();
+    let config = workshop.write("small.toml", SMALL);
+    assert_ok(&workshop.train(&config, &["--out", "run", "--set", "model.window=3"]));
+    let pattern = |arguments: &[&str]| {
+        let prompted = ["pattern", "--head", "L0H1", "--prompt", "a b c d e"];
+        let output = workshop.inspect("run", &[&prompted, arguments].concat());
+        assert_ok(&output);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    pattern(&["--svg", "a.svg", "--csv", "a.csv"]);
+    let masked = |query: usize, key: usize| key > query || query - key >= 3;
+
+    let text = pattern(&[]);
+    for (query, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
+        let row = text.lines().find_map(|line| line.strip_prefix(&format!("{name}  "))).unwrap();
+        let cells: Vec<char> = row.chars().step_by(2).collect();
+        assert!((0..=query).all(|key| (cells[key] == ' ') == masked(query, key)) && cells.len() == query + 1, "{text}");
+    }
+
+    let csv = fs::read_to_string(workshop.path("a.csv")).unwrap();
+    let places = csv.lines().skip(1).map(|line| {
+        let mut fields = line.split(',').skip(1).map(|field| field.parse().unwrap());
+        (fields.next().unwrap(), fields.next().unwrap())
+    });
+    let seen: Vec<(usize, usize)> = places.collect();
+    let expected = (0..5).flat_map(|query| (0..5).map(move |key| (query, key)));
+    assert_eq!(seen, expected.filter(|&(query, key)| !masked(query, key)).collect::<Vec<_>>());
+
+    // `M2 4h1v1h-1z`: in the row of query 4, a cell from key 2 on.
+    let svg = fs::read_to_string(workshop.path("a.svg")).unwrap();
+    let paths = svg.split(" d=\"M").skip(2).flat_map(|path| path.split('"').next().unwrap().split('M'));
+    let mut drawn = Vec::new();
+    for run in paths {
+        let numbers: Vec<usize> = run.split([' ', 'h', 'v']).take(3).map(|number| number.parse().unwrap()).collect();
+        drawn.extend((numbers[0]..numbers[0] + numbers[2]).map(|key| (numbers[1], key)));
+    }
+    drawn.sort_unstable();
+    assert_eq!(drawn, seen);
+    assert!(svg.contains("masked: after the query or too far before it"), "{svg}");
+}
+
+#[test]
 fn inspect_reads_circuits_from_the_weights() {
     let workshop = Workshop::trained("run");
     let circuits = |arguments: &[&str]| workshop.inspect("run", &[&["circuits"], arguments].concat());

@@ -56,6 +56,13 @@ impl Served {
         let output = command.current_dir(&self.directory).arg("run").args(arguments).arg("--json").output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
     }
+
+    /// What `inspect predict` prints, as the explorer shows it: the five likeliest after the last position.
+    fn predict(&self, prompt: &str, arguments: &[&str]) -> Value {
+        let predictions = self.inspect(&[&["predict", "--prompt", prompt], arguments].concat());
+        let shown = predictions["predictions"].as_array().unwrap()[..5].iter();
+        shown.map(|row| json!([row["token"], row["probability"]])).collect()
+    }
 }
 
 impl Drop for Served {
@@ -72,8 +79,7 @@ fn the_explorer_says_what_inspect_says() {
     let (status, answer) = served.ask("/explore", &json!({ "prompt": prompt }));
     assert_eq!(status, 200, "{answer}");
     assert_eq!(answer["predictions"], answer["untouched"]);
-    let written = served.inspect(&["generate", "--prompt", prompt, "--tokens", "1", "--temperature", "0"]);
-    assert_eq!(answer["predictions"][6][0][0], written["tokens"][0]);
+    assert_eq!(answer["predictions"][6], served.predict(prompt, &[]));
     for prediction in answer["predictions"].as_array().unwrap() {
         let sum: f64 = prediction.as_array().unwrap().iter().map(|shown| shown[1].as_f64().unwrap()).sum();
         assert!(prediction.as_array().unwrap().len() == 5 && sum < 1.0 + 1e-5, "{prediction}");
@@ -83,6 +89,7 @@ fn the_explorer_says_what_inspect_says() {
     let all = json!(["L0H0", "L0H1", "L1H0", "L1H1"]);
     let (_, off) = served.ask("/explore", &json!({ "prompt": prompt, "off": all }));
     assert_eq!(off["untouched"], answer["untouched"]);
+    assert_eq!(off["predictions"][6], served.predict(prompt, &["--off", "L0H0,L0H1,L1H0,L1H1"]));
     assert_ne!(off["predictions"], off["untouched"]);
     let (_, elsewhere) = served.ask("/explore", &json!({ "prompt": "d d d d d d a", "off": all }));
     assert_eq!(off["predictions"][6], elsewhere["predictions"][6]);
@@ -95,6 +102,8 @@ fn the_explorer_says_what_inspect_says() {
     let (_, whole) = served.ask("/explore", &json!({ "prompt": prompt, "patches": patch(Value::Null) }));
     assert_eq!(whole["predictions"], others["predictions"]);
     let (_, one) = served.ask("/explore", &json!({ "prompt": prompt, "patches": patch(json!([3])) }));
+    let at_three = ["--patch-from", other, "--patch", "blocks.1.hook_resid_post@3", "--position", "3"];
+    assert_eq!(one["predictions"][3], served.predict(prompt, &at_three));
     assert_eq!(one["predictions"][3], others["predictions"][3]);
     assert_eq!(one["predictions"][4], answer["predictions"][4]);
 

@@ -17,7 +17,19 @@ pub fn max_of(row: &[f32]) -> f32 {
             *lane = if x > *lane { x } else { *lane };
         }
     }
-    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |max, &x| if x > max { x } else { max })
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane = if x > *lane { x } else { *lane };
+    }
+    // In halves: few steps that wait for each other.
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (left, right) = lanes.split_at_mut(half);
+        for (left, &x) in left.iter_mut().zip(&*right) {
+            *left = if x > *left { x } else { *left };
+        }
+        half /= 2;
+    }
+    lanes[0]
 }
 
 /// Replaces each `x` by `e^{x − shift}` and gives their sum.

@@ -10,8 +10,8 @@ use headlight_run::{HeadName, InputError};
 use headlight_trainer::{
     command_line::{self, Failure, print},
     inspect::{
-        ExportFormat, HeadPattern, Inspection, PictureFiles, curves_picture, detect_text, head_curves_picture,
-        head_curves_text, offsets_text, swaps_text, write_learn_page,
+        ExportFormat, HeadPattern, Inspection, PictureFiles, PredictArguments, curves_picture, detect_text,
+        head_curves_picture, head_curves_text, offsets_text, swaps_text, write_learn_page,
     },
 };
 use serde::Serialize;
@@ -20,6 +20,8 @@ use serde::Serialize;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Look at the attention heads of a run.
+///
+/// Exit codes: 0 done, 1 failed while running, 2 the input was wrong.
 #[derive(Parser)]
 #[command(version, subcommand_negates_reqs = true)]
 struct Arguments {
@@ -75,6 +77,8 @@ enum What {
         #[arg(long, requires = "prompt")]
         position: Option<usize>,
     },
+    /// What comes next after a prompt, with heads switched off and activations of another prompt put in
+    Predict(PredictArguments),
     /// Whether predictions follow when the context says that another token came next
     Swap,
     /// What the stream says at each depth, and which parts say it
@@ -246,6 +250,10 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
         (What::Patch { prompt, corrupted, position }, json) => {
             let patch = inspection.patch(prompt.as_deref(), corrupted.as_deref(), *position);
             patch.and_then(|patch| if json { to_json(&patch) } else { Ok(patch.text()) })
+        }
+        (What::Predict(arguments), json) => {
+            let predictions = inspection.predict(arguments);
+            predictions.and_then(|predictions| if json { to_json(&predictions) } else { Ok(predictions.text()) })
         }
         (What::Swap, json) => {
             inspection.swaps().and_then(|swaps| if json { to_json(&swaps) } else { Ok(swaps_text(&swaps)) })

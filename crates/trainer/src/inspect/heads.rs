@@ -133,7 +133,7 @@ impl Inspection {
             let (layers, dims) = patterns(&model, shuffled.contexts(), &self.device);
             let (mut heads, mut relations) = (Vec::new(), Vec::new());
             for (layer, weights) in layers.iter().enumerate() {
-                let pattern = LayerPattern::new(dims, weights);
+                let pattern = LayerPattern::new(dims, weights).with_window(model.config().window);
                 let named = |(head, scores)| (HeadName { layer, head }, scores);
                 heads.extend(shuffled.scores(pattern).into_iter().enumerate().map(named));
                 relations.extend(shuffled.relation_scores(pattern));

@@ -34,9 +34,10 @@ impl Inspection {
         let (layers, dims) = carried_patterns(&model, &probe.tokens, &self.device);
         let mut heads = Vec::new();
         for (layer, CarriedPattern { weights, weighted }) in layers.iter().enumerate() {
-            let profile = offset_profile(LayerPattern::new(dims, weights), &probe.tokens);
-            let scores = score_layer(LayerPattern::new(dims, weights), &probe.tokens);
-            let of_values = score_layer(LayerPattern::new(dims, weighted), &probe.tokens);
+            let pattern = |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
+            let profile = offset_profile(pattern(weights), &probe.tokens);
+            let scores = score_layer(pattern(weights), &probe.tokens);
+            let of_values = score_layer(pattern(weighted), &probe.tokens);
             let elsewhere = value_disagreement(weights, weighted, dims);
             for (head, (scores, value_weighted)) in scores.into_iter().zip(of_values).enumerate() {
                 let at = |(offset, scores): &(Offset, Vec<Score>)| (offset.to_string(), scores[head]);

@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, causal::with_interval};
+use super::{Inspection, ModelParts, causal::with_interval, prompt_reader::check_position};
 use crate::{tasks, watch::Watched};
 
 /// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
@@ -93,10 +93,7 @@ impl Inspection {
             return Err(InputError::new(self.run.path().display(), message));
         };
         let position = position.unwrap_or(clean.len() - 1);
-        if position >= clean.len() {
-            let message = format_args!("is not inside the prompt of {} tokens, counted from 0", clean.len());
-            return Err(InputError::new("--position", message).value(position));
-        }
+        check_position("--position", position, clean.len())?;
         let returning = Patching::new(&model, &corrupted, &clean, position).map_err(|same| {
             let message = "is the answer to both prompts, so that there is nothing to find";
             InputError::new("--prompt", message).value(&vocabulary[same.token as usize])
@@ -249,6 +246,6 @@ fn short(place: &str) -> String {
 }
 
 /// A token's name on one line.
-fn printable(token: &str) -> String {
+pub(super) fn printable(token: &str) -> String {
     token.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
 }

@@ -1,6 +1,6 @@
 //! `inspect RUN pattern`: who looks where.
 
-use headlight_report::{Heatmap, Ink, MOST_PICTURED_TOKENS, csv, pattern_grid_svg, pattern_svg};
+use headlight_report::{Heatmap, Ink, MOST_PICTURED_TOKENS, MayAttend, csv, pattern_grid_svg, pattern_svg};
 use headlight_run::{HeadName, InputError};
 use serde::Serialize;
 
@@ -19,6 +19,9 @@ pub struct HeadPattern {
     pub tokens: Vec<String>,
     /// `[queries][keys]`
     pub pattern: Vec<Vec<f32>>,
+    /// Which of its weights are no weights but masked.
+    #[serde(skip)]
+    pub may_attend: MayAttend,
 }
 
 impl Inspection {
@@ -49,6 +52,7 @@ impl Inspection {
                 .chunks(length)
                 .map(<[f32]>::to_vec)
                 .collect(),
+            may_attend: MayAttend::causal(self.config.model.window),
         };
         Ok(shown.map(pattern).collect())
     }
@@ -85,16 +89,16 @@ impl HeadPattern {
     }
 
     fn heatmap<'a>(&'a self, weights: &'a [f32]) -> Heatmap<'a> {
-        Heatmap { weights, tokens: &self.tokens, causal: true }
+        Heatmap { weights, tokens: &self.tokens, may_attend: self.may_attend }
     }
 
-    /// A row for every key up to the query.
+    /// A row for every key that the query may attend to.
     fn rows(&self) -> impl Iterator<Item = Vec<String>> {
         self.pattern.iter().enumerate().flat_map(move |(query, weights)| {
-            weights[..=query].iter().enumerate().map(move |(key, weight)| {
+            self.may_attend.keys(query, weights.len()).map(move |key| {
                 let places = [self.head.to_string(), query.to_string(), key.to_string()];
                 let tokens = [self.tokens[query].clone(), self.tokens[key].clone()];
-                places.into_iter().chain(tokens).chain([weight.to_string()]).collect()
+                places.into_iter().chain(tokens).chain([weights[key].to_string()]).collect()
             })
         })
     }

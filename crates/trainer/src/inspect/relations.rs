@@ -97,10 +97,11 @@ impl Inspection {
             let named = |scores: Vec<RelationScores>| {
                 scores.into_iter().enumerate().map(move |(head, scores)| (HeadName { layer, head }, scores))
             };
-            let score = |weights| named(score_relations(LayerPattern::new(dims, weights), &watched.relations));
+            let pattern = |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
+            let score = |weights| named(score_relations(pattern(weights), &watched.relations));
             heads.plain.extend(score(&carried.weights));
             heads.value_weighted.extend(score(&carried.weighted));
-            heads.shuffled.extend(named(shuffled.relation_scores(LayerPattern::new(dims, on_shuffled))));
+            heads.shuffled.extend(named(shuffled.relation_scores(pattern(on_shuffled))));
         }
         heads
     }

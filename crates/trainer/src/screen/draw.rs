@@ -108,7 +108,7 @@ fn draw_chosen(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     };
     let title = format!(" {}: queries down, keys across{scale} ", head.name);
     frame.render_widget(Block::bordered().title(title), area);
-    draw_pattern(frame.buffer_mut(), inner, patterns, head.name, ink);
+    draw_pattern(frame.buffer_mut(), inner, patterns, head.name, state.may_attend, ink);
 }
 
 /// In the colour of a role or line, if there are colours.
@@ -126,6 +126,7 @@ fn painted(style: Style, ink: Ink, index: Option<usize>) -> Style {
 mod tests {
     use std::time::Duration;
 
+    use headlight_report::MayAttend;
     use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
     use super::{
@@ -145,7 +146,7 @@ mod tests {
     }
 
     fn state() -> State {
-        let mut state = State::new("repeat", 100, Some(0.5));
+        let mut state = State::new("repeat", 100, Some(0.5), MayAttend::Causal);
         state.learn(measured(50));
         state.learn(News::Step(60, Duration::from_secs(7)));
         state.learn(News::Line("step 50: L1H0 looks like: induction (score 0.90)".to_owned()));
@@ -187,7 +188,7 @@ mod tests {
     fn a_terminal_of_any_size_is_drawn_on() {
         for size in [[1, 1], [10, 3], [20, 8], [40, 60], [300, 100]] {
             drawn(&state(), Ink::Colour, size);
-            drawn(&State::new("repeat", 100, None), Ink::Characters, size);
+            drawn(&State::new("repeat", 100, None, MayAttend::Causal), Ink::Characters, size);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The pattern of one head in as many cells as there are.
 
-use headlight_report::{Ink, colour};
+use headlight_report::{Ink, MayAttend, colour};
 use headlight_run::{HeadName, PatternFile};
 use ratatui::{buffer::Buffer, layout::Rect, style::Color};
 
@@ -21,15 +21,22 @@ fn dots_per_row(ink: Ink) -> usize {
 }
 
 /// Draws the pattern on the first sequence: queries downwards, keys to the right. A dot is the largest weight of the
-/// tokens it stands for; where no query sees a key there is none.
-pub fn draw_pattern(buffer: &mut Buffer, area: Rect, patterns: &PatternFile, head: HeadName, ink: Ink) {
+/// tokens it stands for; where no query may attend to a key there is none.
+pub fn draw_pattern(
+    buffer: &mut Buffer,
+    area: Rect,
+    patterns: &PatternFile,
+    head: HeadName,
+    may_attend: MayAttend,
+    ink: Ink,
+) {
     let length = patterns.tokens().first().map_or(0, Vec::len);
     let per_dot = tokens_per_dot(length, area, ink);
     let dots = length.div_ceil(per_dot);
     let dot = |row: usize, column: usize| {
         let tokens = |dot: usize| dot * per_dot..((dot + 1) * per_dot).min(length);
         let weights = tokens(row).flat_map(|query| tokens(column).map(move |key| (query, key)));
-        let seen = weights.filter(|(query, key)| key <= query);
+        let seen = weights.filter(|(query, key)| may_attend.keys(*query, length).contains(key));
         let largest = seen.map(|(query, key)| patterns.weight(head.layer, 0, head.head, query, key));
         largest.reduce(f32::max).filter(|_| row < dots)
     };
@@ -67,12 +74,16 @@ mod tests {
     use super::*;
 
     fn picture(length: usize, width: u16, height: u16, ink: Ink) -> Buffer {
+        masked_picture(length, [width, height], MayAttend::Causal, ink)
+    }
+
+    fn masked_picture(length: usize, [width, height]: [u16; 2], may_attend: MayAttend, ink: Ink) -> Buffer {
         let previous = |at: usize| f32::from(u8::from(at % length + 1 == at / length || at == 0));
         let weights: Vec<f32> = (0..length * length).map(previous).collect();
         let patterns = PatternFile::quantise([1, 1, 1, length], &weights, vec![vec![0; length]]);
         let area = Rect::new(0, 0, width, height);
         let mut buffer = Buffer::empty(area);
-        draw_pattern(&mut buffer, area, &patterns, HeadName { layer: 0, head: 0 }, ink);
+        draw_pattern(&mut buffer, area, &patterns, HeadName { layer: 0, head: 0 }, may_attend, ink);
         buffer
     }
 
@@ -80,6 +91,12 @@ mod tests {
     fn a_previous_token_head_is_a_line_below_the_diagonal() {
         let buffer = picture(4, 4, 4, Ink::Characters);
         assert_eq!(buffer, Buffer::with_lines(["@   ", "@.  ", ".@. ", "..@."]));
+    }
+
+    #[test]
+    fn a_window_leaves_blank_what_is_too_far_back() {
+        let buffer = masked_picture(4, [4, 4], MayAttend::Window(2), Ink::Characters);
+        assert_eq!(buffer, Buffer::with_lines(["@   ", "@.  ", " @. ", "  @."]));
     }
 
     #[test]

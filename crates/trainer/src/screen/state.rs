@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use headlight_lens::{Measure, Role};
+use headlight_report::MayAttend;
 use headlight_run::{HeadName, PatternFile};
 
 use crate::watch::Observation;
@@ -51,6 +52,8 @@ pub struct State {
     pub left: Duration,
     /// What the best predictor pays, nats, where it is known.
     pub floor: Option<f64>,
+    /// Which weights of a pattern are shown.
+    pub may_attend: MayAttend,
     /// `(step, loss)`, nats.
     pub losses: Vec<(f64, f64)>,
     /// The newest measurements in words.
@@ -68,13 +71,14 @@ pub struct State {
 impl State {
     /// Before the first update.
     #[must_use]
-    pub fn new(task: &str, steps: usize, floor: Option<f64>) -> Self {
+    pub fn new(task: &str, steps: usize, floor: Option<f64>, may_attend: MayAttend) -> Self {
         Self {
             task: task.to_owned(),
             steps,
             step: 0,
             left: Duration::ZERO,
             floor,
+            may_attend,
             losses: Vec::new(),
             text: String::new(),
             heads: Vec::new(),
@@ -179,7 +183,7 @@ pub mod tests {
 
     #[test]
     fn arrows_move_between_heads_and_stop_at_the_edges() {
-        let mut state = State::new("repeat", 100, None);
+        let mut state = State::new("repeat", 100, None, MayAttend::Causal);
         state.choose(1, 0);
         assert_eq!(state.chosen_head(), None);
         state.learn(measured(50));
@@ -198,7 +202,7 @@ pub mod tests {
 
     #[test]
     fn heads_bear_their_roles() {
-        let mut state = State::new("repeat", 100, None);
+        let mut state = State::new("repeat", 100, None, MayAttend::Causal);
         state.learn(measured(50));
         state.learn(News::Step(51, Duration::from_secs(3)));
         let seen: Vec<_> = state.heads.iter().map(|head| (head.letter(), head.colour_index(), head.score)).collect();

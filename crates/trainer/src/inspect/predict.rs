@@ -1,0 +1,156 @@
+//! `inspect RUN predict`: what comes next after a prompt, and what some change makes of it.
+
+use std::collections::BTreeSet;
+
+use headlight_report::{ActivationPatch, Question, plain_table};
+use headlight_residual::NoProbe;
+use headlight_run::{HeadName, InputError};
+use serde::Serialize;
+
+use super::{
+    Inspection,
+    patch::printable,
+    prompt_reader::{PromptReader, Reading, SHOWN_TOKENS, check_position, likeliest},
+};
+
+/// A prompt, and what is changed while the model reads it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct PredictArguments {
+    /// Token names with spaces between them, for a text some text
+    #[arg(long)]
+    prompt: String,
+    /// The position whose next token is predicted, counted from 0 [default: the last]
+    #[arg(long)]
+    position: Option<usize>,
+    /// How many of the likeliest tokens to print; with a change, as many of the likeliest without it too
+    #[arg(long, value_name = "K", default_value_t = SHOWN_TOKENS)]
+    top: usize,
+    /// Switch these heads off, written L1H0,L1H2: 0 stands in place of a head's blend of values, as in serve
+    #[arg(long, value_delimiter = ',', value_name = "HEADS")]
+    off: Vec<HeadName>,
+    /// Another prompt of as many tokens, whose activations --patch takes
+    #[arg(long, value_name = "PROMPT", requires = "patch")]
+    patch_from: Option<String>,
+    /// Where they are put: `blocks.0.hook_resid_post`, or only at some positions, `blocks.0.hook_resid_post@3,5`; may be
+    /// given several times
+    #[arg(long, value_name = "PLACE", requires = "patch_from")]
+    patch: Vec<String>,
+}
+
+/// What `inspect RUN predict` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Predictions {
+    /// The prompt's tokens.
+    pub tokens: Vec<String>,
+    /// The position whose next token is predicted.
+    pub position: usize,
+    /// What was changed, in words.
+    pub changes: Vec<String>,
+    /// How many tokens there are.
+    pub vocabulary: usize,
+    /// The likeliest next tokens, the likeliest first; after them those that are among the likeliest without the changes
+    /// only.
+    pub predictions: Vec<Prediction>,
+}
+
+/// A token that may come next.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Its name.
+    pub token: String,
+    /// Softmax of the logits, with the changes.
+    pub probability: f32,
+    /// The same of the model as it is; none if nothing was changed.
+    pub untouched: Option<f32>,
+}
+
+impl Inspection {
+    /// What comes next after a prompt, with heads switched off and activations of another prompt put in: the numbers that
+    /// the live explorer shows.
+    ///
+    /// # Errors
+    /// If the run has no weights, or a token, head, place or position does not exist, or the prompts are not equally long.
+    pub fn predict(&self, arguments: &PredictArguments) -> Result<Predictions, InputError> {
+        let PredictArguments { position, top, .. } = *arguments;
+        if top == 0 {
+            return Err(InputError::new("--top", "must be at least 1").value(top));
+        }
+        let question = arguments.question()?;
+        let reader = PromptReader::open(self, self.config.model.n_ctx)?;
+        let Reading { tokens, changed, untouched } = reader.read(&question, &mut NoProbe).map_err(of_argument)?;
+        let position = position.unwrap_or(tokens.len() - 1);
+        check_position("--position", position, tokens.len())?;
+
+        let (changed, untouched) = (&changed[position], &untouched[position]);
+        let changes = arguments.changes();
+        let likeliest_before: BTreeSet<usize> = likeliest(untouched).into_iter().take(top).collect();
+        let shown = likeliest(changed).into_iter().enumerate();
+        let shown = shown.filter(|(rank, token)| *rank < top || likeliest_before.contains(token));
+        let prediction = |(_, token): (usize, usize)| Prediction {
+            token: reader.vocabulary[token].clone(),
+            probability: changed[token],
+            untouched: (!changes.is_empty()).then_some(untouched[token]),
+        };
+        let predictions = shown.map(prediction).collect();
+        Ok(Predictions { tokens, position, changes, vocabulary: reader.vocabulary.len(), predictions })
+    }
+}
+
+impl PredictArguments {
+    fn question(&self) -> Result<Question, InputError> {
+        let from = self.patch_from.clone().unwrap_or_default();
+        let patch = |place: &String| {
+            let (site, positions) = place.split_once('@').map_or((place.as_str(), None), |(site, at)| (site, Some(at)));
+            let position = |text: &str| {
+                let message = "is no position; positions are counted from 0, with commas between them";
+                text.trim().parse().map_err(|_| InputError::new(format_args!("--patch {place}"), message).value(text))
+            };
+            let positions = positions.map(|all| all.split(',').map(position).collect::<Result<_, _>>()).transpose()?;
+            Ok(ActivationPatch { from: from.clone(), site: site.to_owned(), positions })
+        };
+        let patches = self.patch.iter().map(patch).collect::<Result<_, _>>()?;
+        Ok(Question { prompt: self.prompt.clone(), off: self.off.clone(), patches })
+    }
+
+    fn changes(&self) -> Vec<String> {
+        let off = self.off.iter().map(|head| format!("{head} off: 0 in place of its blend of values"));
+        let from = self.patch_from.as_deref().unwrap_or_default();
+        let patched = self.patch.iter().map(|place| format!("{place} as in: {from}"));
+        off.chain(patched).collect()
+    }
+}
+
+/// The same error about the argument that the question's field came from.
+fn of_argument(error: InputError) -> InputError {
+    let argument = match error.place() {
+        "from" => "--patch-from".to_owned(),
+        "site" | "positions" | "patches" => "--patch".to_owned(),
+        field => format!("--{field}"),
+    };
+    error.at(argument)
+}
+
+impl Predictions {
+    /// As text: the prompt, what was changed, a line for each token.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let prompt = self.tokens.iter().map(|token| printable(token)).collect::<Vec<_>>().join(" ");
+        let position = format!("next after position {}, {}", self.position, printable(&self.tokens[self.position]));
+        let changes = self.changes.iter().map(|change| format!("with  {}", printable(change)));
+        let above: Vec<String> = [prompt, position].into_iter().chain(changes).collect();
+        let columns = ["token", "probability", "untouched"];
+        let columns = if self.changes.is_empty() { &columns[..2] } else { &columns };
+        let row = |prediction: &Prediction| {
+            let numbers = [Some(prediction.probability), prediction.untouched].into_iter().flatten();
+            let numbers = numbers.map(|probability| format!("{probability:.4}"));
+            std::iter::once(printable(&prediction.token)).chain(numbers).collect()
+        };
+        format!(
+            "{}\n\n{}\n\nSoftmax of the logits; guessing gives each of the {} tokens {:.4}.",
+            above.join("\n"),
+            plain_table(columns, self.predictions.iter().map(row)),
+            self.vocabulary,
+            1.0 / self.vocabulary as f64,
+        )
+    }
+}
