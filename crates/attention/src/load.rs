@@ -81,7 +81,7 @@ impl MultiHeadAttention {
     /// dot, or empty).
     ///
     /// # Errors
-    /// Names the tensor that is missing, left over (a bias the module lacks) or of the wrong shape.
+    /// Names the tensor that is missing, left over (a bias the module lacks), of the wrong shape or of whole numbers.
     ///
     /// ```no_run
     /// use burn::{store::SafetensorsStore, tensor::Device};

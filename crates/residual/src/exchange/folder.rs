@@ -23,9 +23,14 @@ fn wrong(file: &Path, reason: impl ToString) -> ExchangeError {
 }
 
 fn read(file: &Path, most: u64) -> Result<Vec<u8>, ExchangeError> {
-    let size = fs::metadata(file).map_err(|error| wrong(file, error))?.len();
+    let metadata = fs::metadata(file).map_err(|error| wrong(file, error))?;
+    let size = metadata.len();
     if size > most {
         return Err(wrong(file, format_args!("has {size} bytes, more than {most}")));
+    }
+    // A pipe or a device might not end.
+    if !metadata.is_file() {
+        return Err(wrong(file, "is not a file"));
     }
     fs::read(file).map_err(|error| wrong(file, error))
 }
