@@ -81,7 +81,7 @@ impl MultiHeadAttention {
     /// dot, or empty).
     ///
     /// # Errors
-    /// Names the tensor that is missing, left over (a bias the module lacks) or of the wrong shape.
+    /// Names the tensor that is missing, left over (a bias the module lacks), of the wrong shape or of whole numbers.
     ///
     /// ```no_run
     /// use burn::{store::SafetensorsStore, tensor::Device};
@@ -240,6 +240,9 @@ impl Source<'_> {
         let full = self.full(name);
         let unreadable = |error: &dyn std::fmt::Display| LoadError::Unreadable(error.to_string());
         match self.store.get_tensor(&full).map_err(|error| unreadable(&error))? {
+            Some(tensor) if !tensor.dtype.is_float() => {
+                Err(LoadError::Unreadable(format!("{full} holds {:?}, not floating-point numbers", tensor.dtype)))
+            }
             Some(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| unreadable(&error))?;
                 let data = TensorData::try_from_bytes(bytes, tensor.shape.clone(), tensor.dtype);

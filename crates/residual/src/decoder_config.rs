@@ -1,7 +1,7 @@
 //! Sizes and parts of a decoder.
 
 use burn::{
-    module::Param,
+    module::{Param, ParamId},
     tensor::{Device, Tensor},
 };
 use headlight_attention::{
@@ -119,10 +119,18 @@ impl DecoderConfig {
     /// # Errors
     /// If the numbers do not fit together.
     pub fn try_init(&self, seed: u64, device: &Device) -> Result<Decoder, ConfigError> {
+        Ok(initialize(self.try_lay_out(device)?, seed, self))
+    }
+
+    /// Builds the model without its matrices: each takes memory when it is set or asked for.
+    pub(crate) fn try_lay_out(&self, device: &Device) -> Result<Decoder, ConfigError> {
         self.validate()?;
         let d_model = self.d_model;
         let norm = || self.norm.init(d_model, self.norm_epsilon, device);
-        let matrix = |rows, columns| Param::from_tensor(Tensor::zeros([rows, columns], device));
+        let matrix = |rows, columns| {
+            let zeros = move |device: &Device, _| Tensor::zeros([rows, columns], device);
+            Param::uninitialized(ParamId::new(), zeros, device.clone(), true, [rows, columns].into())
+        };
         let blocks = (0..self.n_layers)
             .map(|_| {
                 Ok(Block {
@@ -136,7 +144,7 @@ impl DecoderConfig {
                 })
             })
             .collect::<Result<_, ConfigError>>()?;
-        let decoder = Decoder {
+        Ok(Decoder {
             w_e: matrix(self.vocabulary, d_model),
             w_pos: (self.positions == Positions::Learned).then(|| matrix(self.n_ctx, d_model)),
             blocks,
@@ -147,8 +155,7 @@ impl DecoderConfig {
             w_u: (!self.tied_embedding).then(|| matrix(d_model, self.vocabulary)),
             b_u: None,
             config: self.clone(),
-        };
-        Ok(initialize(decoder, seed, self))
+        })
     }
 
     /// The number of key/value heads in force.

@@ -7,6 +7,8 @@ use burn::{
     tensor::{Tensor, TensorData},
 };
 
+use crate::initialize::param_id;
+
 /// Where a parameter is, `blocks.0.mlp.w_in.weight`. Which variant a swappable part is does not show: a norm's gain is
 /// at `ln1.gain` whatever norm it is.
 ///
@@ -85,6 +87,33 @@ impl ModuleVisitor for Reader {
     }
 }
 
+/// Every parameter's shape.
+pub(crate) fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    let mut measurer = Measurer::default();
+    module.visit(&mut measurer);
+    measurer.found
+}
+
+#[derive(Default)]
+struct Measurer {
+    path: ParameterPath,
+    found: BTreeMap<String, Vec<usize>>,
+}
+
+impl ModuleVisitor for Measurer {
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+
+    fn exit_module(&mut self, _: &str, container: &str) {
+        self.path.exit(container);
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.found.insert(self.path.to_string(), param.lazy_shape().to_vec());
+    }
+}
+
 /// Why values do not fit a module's parameters.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Mismatch {
@@ -134,7 +163,7 @@ impl ModuleMapper for Writer {
             self.mismatch.get_or_insert(Mismatch::Shape { name, found, expected });
             return param;
         }
-        // The id stays: gradients are kept by it.
-        param.map(|values| Tensor::from_data(data, &device).set_require_grad(values.is_require_grad()))
+        // Gradients are kept by the id: it is that of a new model's parameter, whatever this model was made from.
+        param.transform_for_load(Tensor::from_data(data, &device), param_id(&name))
     }
 }

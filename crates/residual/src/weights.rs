@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
-use safetensors::SafeTensors;
 
 use crate::{
     Decoder,
     parameters::{Mismatch, parameters, with_parameters},
-    tensor_file::{data_of, serialize},
+    tensor_file::{data_of, open, serialize},
 };
 
 /// Why weights could not be written or read.
@@ -59,7 +58,7 @@ pub fn tensors_to_bytes(tensors: &BTreeMap<String, TensorData>) -> Result<Vec<u8
 /// # Errors
 /// If the bytes are no such file, or hold anything but floating-point numbers.
 pub fn tensors_from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, TensorData>, WeightsError> {
-    let file = SafeTensors::deserialize(bytes).map_err(|error| WeightsError::Unreadable(error.to_string()))?;
+    let file = open(bytes).map_err(WeightsError::Unreadable)?;
     file.iter()
         .map(|(name, view)| Ok((name.to_owned(), data_of(name, &view)?)))
         .collect::<Result<_, String>>()

@@ -198,6 +198,15 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
     assert!(refusal(empty.path()).contains("config.json"));
 }
 
+/// It would never end.
+#[test]
+#[cfg(unix)]
+fn a_device_is_not_read() {
+    let folder = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("/dev/zero", folder.path().join("config.json")).unwrap();
+    assert!(refusal(folder.path()).ends_with("config.json: is not a file"));
+}
+
 #[test]
 fn a_shard_that_is_missing_or_elsewhere_is_named() {
     let folder = TempDir::new().unwrap();

@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    HeadName, InputError, LogLengths, RunDirectory, atomic::write_directory_atomically, capped::read_capped, logs,
+    HeadName, InputError, LogLengths, RunDirectory, atomic::write_directory_atomically, capped::read_capped,
+    json::from_json, logs,
 };
 
 /// The largest file of weights or of an optimizer that is read.
 const MOST_TENSOR_BYTES: u64 = 8 << 30;
-/// The largest of the other files of a checkpoint that is read.
-const MOST_STATE_BYTES: u64 = 16 << 20;
+/// The largest of the other files of a checkpoint that is read. Small parts of a hostile one take 10 times their bytes.
+const MOST_STATE_BYTES: u64 = 2 << 20;
 
 const WEIGHTS: &str = "weights.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
@@ -121,7 +122,7 @@ impl RunDirectory {
     /// Names the file that is missing or damaged.
     pub fn checkpoint(&self, which: Weights) -> Result<Checkpoint, InputError> {
         let path = self.directory_of(which).join(STATE);
-        let state: CheckpointState = serde_json::from_slice(&self.checked(which, STATE, MOST_STATE_BYTES)?)
+        let state: CheckpointState = from_json(&self.checked(which, STATE, MOST_STATE_BYTES)?)
             .map_err(|error| InputError::new(path.display(), error))?;
         logs::check(self.path(), &state.logs)?;
         let weights = self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)?;

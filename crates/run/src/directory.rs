@@ -13,7 +13,9 @@ use crate::{
     UsesRow,
     atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
     capped::read_capped,
+    json::from_json,
     lock::Lock,
+    log_rows::{self, LogRow},
     logs,
     tensorboard::EventFile,
     vocabulary::TokenNames,
@@ -21,9 +23,13 @@ use crate::{
 };
 
 /// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
-/// on both kinds of sequences fill 30 MB. Short rows of a hostile file take up to 12 times their bytes in memory.
+/// on both kinds of sequences fill 30 MB.
 const MOST_LOG_BYTES: u64 = 128 << 20;
-/// The largest of the other texts that is read: the summary of 16 heads has 30 KB, a report at most 5 MB.
+/// The largest summary that is read: that of 16 heads has 30 KB. Small parts of a hostile one take 10 times their bytes.
+const MOST_SUMMARY_BYTES: u64 = 2 << 20;
+/// The largest summary of several seeds that is read: that of 1000 seeds has 600 KB. Short numbers take 16 times theirs.
+const MOST_SEEDS_BYTES: u64 = 1 << 20;
+/// The largest of the other texts that is read: a report has at most 5 MB.
 const MOST_TEXT_BYTES: u64 = 16 << 20;
 /// The largest file of patterns that is read.
 const MOST_PATTERN_BYTES: u64 = 1 << 30;
@@ -166,7 +172,7 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
-        self.read_json("vocabulary.json").map(|TokenNames(names)| names)
+        self.read_json("vocabulary.json", MOST_TEXT_BYTES).map(|TokenNames(names)| names)
     }
 
     /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
@@ -256,7 +262,7 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read; a run that has not ended has none.
     pub fn summary(&self) -> Result<Summary, InputError> {
-        self.read_json("summary.json")
+        self.read_json("summary.json", MOST_SUMMARY_BYTES)
     }
 
     /// Reads `report.html`.
@@ -284,7 +290,7 @@ impl RunDirectory {
     /// If the file beside the runs cannot be read.
     pub fn seeds(&self) -> Result<Option<SeedsSummary>, InputError> {
         let beside = self.path.join("../seeds.json");
-        if beside.exists() { self.read_json("../seeds.json").map(Some) } else { Ok(None) }
+        if beside.exists() { self.read_json("../seeds.json", MOST_SEEDS_BYTES).map(Some) } else { Ok(None) }
     }
 
     /// The steps whose patterns were written, in order.
@@ -325,17 +331,9 @@ impl RunDirectory {
         logs::append(&path, &lines)
     }
 
-    fn read_rows<T: DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, InputError> {
+    fn read_rows<R: LogRow>(&self, name: &str) -> Result<Vec<R>, InputError> {
         let path = self.path.join(name);
-        let text = String::from_utf8(read_capped(&path, MOST_LOG_BYTES)?)
-            .map_err(|_| InputError::new(path.display(), "is not UTF-8"))?;
-        text.lines()
-            .enumerate()
-            .map(|(line, row)| {
-                serde_json::from_str(row)
-                    .map_err(|error| InputError::new(format_args!("{}:{}", path.display(), line + 1), error))
-            })
-            .collect()
+        log_rows::parse(&path, 0, &read_capped(&path, MOST_LOG_BYTES)?)
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), InputError> {
@@ -345,9 +343,8 @@ impl RunDirectory {
         write_atomically(&path, &bytes)
     }
 
-    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T, InputError> {
+    fn read_json<T: DeserializeOwned>(&self, name: &str, most: u64) -> Result<T, InputError> {
         let path = self.path.join(name);
-        serde_json::from_slice(&read_capped(&path, MOST_TEXT_BYTES)?)
-            .map_err(|error| InputError::new(path.display(), error))
+        from_json(&read_capped(&path, most)?).map_err(|error| InputError::new(path.display(), error))
     }
 }

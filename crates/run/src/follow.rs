@@ -6,9 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::de::DeserializeOwned;
-
-use crate::{EventRow, HeadRow, InputError, MetricsRow, RunDirectory};
+use crate::{
+    EventRow, HeadRow, InputError, MetricsRow, RunDirectory,
+    log_rows::{self, LogRow},
+};
 
 /// Bytes of one log that are read in one look; the rest comes with the next.
 const MOST_BYTES: u64 = 1 << 26;
@@ -39,7 +40,7 @@ impl Follower {
     #[must_use]
     pub fn new(run: &RunDirectory) -> Self {
         let [metrics, heads, events] =
-            ["metrics.jsonl", "heads.jsonl", "events.jsonl"].map(|name| Tail { path: run.path().join(name), read: 0 });
+            ["metrics.jsonl", "heads.jsonl", "events.jsonl"].map(|name| Tail::new(run.path().join(name)));
         Self { metrics, heads, events }
     }
 
@@ -52,26 +53,30 @@ impl Follower {
     }
 }
 
-/// A log, and how many of its bytes were read.
+/// A log, and how many of its bytes and lines were read.
 #[derive(Debug)]
 struct Tail {
     path: PathBuf,
     read: u64,
+    lines: usize,
 }
 
 impl Tail {
+    fn new(path: PathBuf) -> Self {
+        Self { path, read: 0, lines: 0 }
+    }
+
     /// The rows of the lines that are whole by now; none of a log that is not there yet.
-    fn rows<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, InputError> {
+    fn rows<R: LogRow>(&mut self) -> Result<Vec<R>, InputError> {
         let mut bytes = match read_from(&self.path, self.read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             read => read.map_err(|error| InputError::io(&self.path, "read", &error))?,
         };
         // The last line may still be under way.
         bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
-        let lines = bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-        let rows = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
-        let rows = rows.map_err(|error| InputError::new(self.path.display(), error))?;
+        let rows = log_rows::parse(&self.path, self.lines, &bytes)?;
         self.read += bytes.len() as u64;
+        self.lines += rows.len();
         Ok(rows)
     }
 }
@@ -79,8 +84,9 @@ impl Tail {
 fn read_from(path: &Path, start: u64) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes)?;
+    let new = file.metadata()?.len().saturating_sub(start).min(MOST_BYTES);
+    let mut bytes = Vec::with_capacity(new as usize);
+    file.take(new).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -90,6 +96,12 @@ mod tests {
 
     use super::*;
 
+    impl LogRow for u32 {
+        fn held(&self) -> usize {
+            0
+        }
+    }
+
     #[test]
     fn every_row_is_read_once_and_whole() {
         let folder = tempfile::tempdir().unwrap();
@@ -98,7 +110,7 @@ mod tests {
             let file = OpenOptions::new().create(true).append(true).open(&path);
             file.unwrap().write_all(text.as_bytes()).unwrap();
         };
-        let mut tail = Tail { path: path.clone(), read: 0 };
+        let mut tail = Tail::new(path.clone());
         assert!(tail.rows::<u32>().unwrap().is_empty());
         append("1\n2\n3");
         assert_eq!(tail.rows::<u32>().unwrap(), [1, 2]);
@@ -113,6 +125,6 @@ mod tests {
         assert_eq!(tail.rows::<u32>().unwrap(), [5]);
 
         append("six\n");
-        assert!(tail.rows::<u32>().unwrap_err().to_string().contains("numbers.jsonl"));
+        assert!(tail.rows::<u32>().unwrap_err().to_string().contains("numbers.jsonl:5: "));
     }
 }

@@ -6,6 +6,11 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::InputError;
 
+/// The longest header that is read: that of two tensors is short, and a long one takes many times its bytes.
+const MOST_HEADER_BYTES: u64 = 64 << 10;
+/// More sequences than any run keeps: each takes memory beside its tokens.
+const MOST_SEQUENCES: usize = 65_536;
+
 /// The patterns of all heads on a few sequences.
 ///
 /// As a file: a safetensors file with `pattern`, U8 `[layers, sequences, heads, queries, keys]` (weight · 255,
@@ -94,11 +99,18 @@ impl PatternFile {
     /// If the bytes are not such a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InputError> {
         let wrong = |error: safetensors::SafeTensorError| InputError::new("patterns", error);
+        if bytes.first_chunk().is_some_and(|&header| u64::from_le_bytes(header) > MOST_HEADER_BYTES) {
+            return Err(InputError::new("patterns", "not a pattern file: its header is too long"));
+        }
         let file = SafeTensors::deserialize(bytes).map_err(wrong)?;
         let (pattern, tokens) = (file.tensor("pattern").map_err(wrong)?, file.tensor("tokens").map_err(wrong)?);
         match (pattern.shape(), tokens.shape(), pattern.dtype(), tokens.dtype()) {
             (&[layers, sequences, heads, length, keys], &[rows, columns], Dtype::U8, Dtype::U32)
-                if length == keys && columns == length && rows == sequences && length > 0 =>
+                if length == keys
+                    && columns == length
+                    && rows == sequences
+                    && length > 0
+                    && sequences <= MOST_SEQUENCES =>
             {
                 let ids: Vec<u32> =
                     tokens.data().chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]])).collect();

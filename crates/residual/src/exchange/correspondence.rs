@@ -1,13 +1,13 @@
 //! Which of another tool's tensors is which parameter.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use burn::tensor::TensorData;
 
 use super::ExchangeError;
 use crate::{
     Decoder,
-    parameters::{parameters, with_parameters},
+    parameters::{parameters, shapes, with_parameters},
 };
 
 /// One tensor of another tool and the parameters that it holds.
@@ -68,23 +68,23 @@ pub fn import(
     entries: &[Correspondence],
     mut tensors: BTreeMap<String, TensorData>,
 ) -> Result<Decoder, ExchangeError> {
-    let own = parameters(&model);
+    let own = shapes(&model);
     let mut values = BTreeMap::new();
     for entry in entries {
         let name = &entry.theirs;
         let theirs = tensors.remove(name).ok_or_else(|| ExchangeError::Missing(name.clone()))?;
-        let wanted: Vec<&TensorData> = entry
+        let wanted: Vec<&Vec<usize>> = entry
             .ours
             .iter()
             .map(|name| own.get(name).ok_or_else(|| ExchangeError::LeftOver(entry.theirs.clone())))
             .collect::<Result<_, _>>()?;
-        let expected = entry.layout.export(&beside(&wanted)).shape().to_vec();
+        let widths: Vec<usize> = wanted.iter().map(|shape| last_axis(shape)).collect();
+        let expected = entry.layout.shape(wanted[0], widths.iter().sum());
         let found = theirs.shape().to_vec();
         if found != expected {
             return Err(ExchangeError::Shape { name: name.clone(), found, expected });
         }
-        let widths: Vec<usize> = wanted.iter().map(|data| last_axis(data)).collect();
-        let parts = split(&entry.layout.import(&theirs), &widths);
+        let parts = split(entry.layout.import(theirs), &widths);
         values.extend(entry.ours.iter().cloned().zip(parts));
     }
     if let Some(name) = tensors.into_keys().next() {
@@ -109,11 +109,20 @@ impl Layout {
     }
 
     /// The way back of the layouts that are read; those of heads are only written.
-    fn import(self, data: &TensorData) -> TensorData {
+    fn import(self, data: TensorData) -> TensorData {
         match self {
-            Self::Transposed => self.export(data),
-            Self::Same | Self::HeadsOut(_) | Self::HeadsIn(_) => data.clone(),
+            Self::Transposed => self.export(&data),
+            Self::Same | Self::HeadsOut(_) | Self::HeadsIn(_) => data,
         }
+    }
+
+    /// Their shape in a layout that is read, for parameters that are `width` wide together.
+    fn shape(self, ours: &[usize], width: usize) -> Vec<usize> {
+        let mut shape = with_width(ours, width);
+        if self == Self::Transposed {
+            shape.reverse();
+        }
+        shape
     }
 }
 
@@ -127,7 +136,7 @@ fn reshaped(data: &TensorData, shape: Vec<usize>) -> TensorData {
 
 /// Three axes in another order.
 fn permuted(data: &TensorData, sizes: [usize; 3], order: [usize; 3], shape: Vec<usize>) -> TensorData {
-    let from = values(data);
+    let from = data.as_slice::<f32>().map_or_else(|_| Cow::Owned(values(data)), Cow::Borrowed);
     let strides = [sizes[1] * sizes[2], sizes[2], 1];
     let [a, b, c] = order.map(|axis| (sizes[axis], strides[axis]));
     let mut to = Vec::with_capacity(from.len());
@@ -139,8 +148,17 @@ fn permuted(data: &TensorData, sizes: [usize; 3], order: [usize; 3], shape: Vec<
     TensorData::new(to, shape)
 }
 
-fn last_axis(data: &TensorData) -> usize {
-    data.shape().to_vec().last().copied().unwrap_or(1)
+fn last_axis(shape: &[usize]) -> usize {
+    shape.last().copied().unwrap_or(1)
+}
+
+/// The shape with another last axis.
+fn with_width(shape: &[usize], width: usize) -> Vec<usize> {
+    let mut shape = shape.to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last = width;
+    }
+    shape
 }
 
 /// Tensors side by side along the last axis.
@@ -149,9 +167,9 @@ fn beside(parts: &[&TensorData]) -> TensorData {
     if parts.len() == 1 {
         return (*first).clone();
     }
-    let mut shape = first.shape().to_vec();
+    let shape = first.shape().to_vec();
     let rows: usize = shape[..shape.len() - 1].iter().product();
-    let parts: Vec<(usize, Vec<f32>)> = parts.iter().map(|part| (last_axis(part), values(part))).collect();
+    let parts: Vec<(usize, Vec<f32>)> = parts.iter().map(|part| (last_axis(part.shape()), values(part))).collect();
     let width = parts.iter().map(|(width, _)| width).sum();
     let mut together = Vec::with_capacity(rows * width);
     for row in 0..rows {
@@ -159,26 +177,23 @@ fn beside(parts: &[&TensorData]) -> TensorData {
             together.extend_from_slice(&values[row * width..][..*width]);
         }
     }
-    if let Some(last) = shape.last_mut() {
-        *last = width;
-    }
-    TensorData::new(together, shape)
+    TensorData::new(together, with_width(&shape, width))
 }
 
 /// The way back of [`beside`].
-fn split(data: &TensorData, widths: &[usize]) -> Vec<TensorData> {
-    let (all, values, shape) = (last_axis(data), values(data), data.shape().to_vec());
+fn split(data: TensorData, widths: &[usize]) -> Vec<TensorData> {
+    if widths.len() == 1 {
+        return vec![data];
+    }
+    let (values, shape) = (values(&data), data.shape().to_vec());
+    let rows = || values.chunks(last_axis(&shape).max(1));
     let mut from = 0;
     widths
         .iter()
         .map(|&width| {
-            let part = values.chunks(all.max(1)).flat_map(|row| row[from..from + width].iter().copied()).collect();
+            let part = rows().flat_map(|row| &row[from..from + width]).copied().collect();
             from += width;
-            let mut shape = shape.clone();
-            if let Some(last) = shape.last_mut() {
-                *last = width;
-            }
-            TensorData::new::<f32, _>(part, shape)
+            TensorData::new::<f32, _>(part, with_width(&shape, width))
         })
         .collect()
 }

@@ -7,29 +7,36 @@ use std::{
 };
 
 use burn::tensor::TensorData;
-use safetensors::SafeTensors;
 use serde_json::{Map, Value};
 
 use super::ExchangeError;
-use crate::tensor_file::data_of;
+use crate::tensor_file::{data_of, open};
 
-/// The largest file that is read: far above any mini-transformer.
-const MOST_BYTES: u64 = 4 << 30;
+/// The largest file of tensors that is read: far above any mini-transformer.
+const MOST_TENSOR_BYTES: u64 = 4 << 30;
+/// The largest JSON that is read: the list of 700 tensors has 60 KB. Small values of a hostile one take 100 times their
+/// bytes.
+const MOST_JSON_BYTES: u64 = 128 << 10;
 
 fn wrong(file: &Path, reason: impl ToString) -> ExchangeError {
     ExchangeError::File { file: file.display().to_string(), reason: reason.to_string() }
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, ExchangeError> {
-    let size = fs::metadata(file).map_err(|error| wrong(file, error))?.len();
-    if size > MOST_BYTES {
-        return Err(wrong(file, format_args!("has {size} bytes, more than {MOST_BYTES}")));
+fn read(file: &Path, most: u64) -> Result<Vec<u8>, ExchangeError> {
+    let metadata = fs::metadata(file).map_err(|error| wrong(file, error))?;
+    let size = metadata.len();
+    if size > most {
+        return Err(wrong(file, format_args!("has {size} bytes, more than {most}")));
+    }
+    // A pipe or a device might not end.
+    if !metadata.is_file() {
+        return Err(wrong(file, "is not a file"));
     }
     fs::read(file).map_err(|error| wrong(file, error))
 }
 
 fn read_object(file: &Path) -> Result<Map<String, Value>, ExchangeError> {
-    serde_json::from_slice(&read(file)?).map_err(|error| wrong(file, error))
+    serde_json::from_slice(&read(file, MOST_JSON_BYTES)?).map_err(|error| wrong(file, error))
 }
 
 /// `config.json`
@@ -66,8 +73,8 @@ pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, Excha
 }
 
 fn read_file(file: &Path) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
-    let bytes = read(file)?;
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| wrong(file, error))?;
+    let bytes = read(file, MOST_TENSOR_BYTES)?;
+    let tensors = open(&bytes).map_err(|reason| wrong(file, reason))?;
     // Masks and angles that some files keep are no parameters and need not be floats.
     let parameters = tensors.iter().filter(|(name, _)| !is_buffer(name));
     parameters

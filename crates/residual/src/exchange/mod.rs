@@ -181,7 +181,7 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
         gpt2::complete_names(&mut tensors);
     }
     check_backed(&decoder, parameters, &tensors)?;
-    let model = decoder.try_init(0, device)?;
+    let model = decoder.try_lay_out(device)?;
     correspondence::import(model, &entries(&decoder), tensors)
 }
 

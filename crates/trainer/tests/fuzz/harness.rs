@@ -19,6 +19,14 @@ pub const SLOW: u32 = 4;
 /// How much memory a parser may take, whatever the input.
 pub const ALLOWANCE: usize = 16 << 20;
 
+/// Lets `parser` read an input of `length` bytes, which small inputs do not stand for, and watches its memory.
+pub fn watch(name: &str, length: usize, parser: impl FnOnce()) {
+    let held = most_held_during(parser);
+    let (mib, times) = (length as f64 / f64::from(1 << 20), held as f64 / length as f64);
+    println!("{name}: {mib:.1} MiB, at most {times:.2} times that held");
+    assert!(held <= ALLOWANCE + 4 * length, "{name}: {held} bytes for an input of {length}");
+}
+
 /// Puts `share · PROPTEST_CASES` of the inputs to `parser`, whose panics are failures, and watches its memory.
 pub fn fuzz(name: &str, share: u32, inputs: impl Strategy<Value = Vec<u8>>, parser: impl Fn(&[u8])) {
     let mut config = Config { failure_persistence: None, ..Config::default() };

@@ -7,7 +7,7 @@ use headlight_trainer::tasks::{RowKey, Task, Text, Use};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{SLOW, fuzz},
+    harness::{SLOW, fuzz, watch},
     mutation::changed,
 };
 
@@ -56,6 +56,22 @@ fn texts_by_bytes() {
 #[test]
 fn texts_by_words() {
     texts("texts by words", &TextTokens::Words);
+}
+
+#[test]
+fn large_texts_stay_within_bounds() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.txt");
+    let words = (0..2_000_000_u32).map(|word| word.to_string()).collect::<Vec<_>>().join(" ");
+    let characters: String = ('a'..='\u{ffff}').cycle().take(4_000_000).collect();
+    for text in [words, characters, "a".repeat(24 << 20), "a ".repeat(12 << 20)] {
+        fs::write(&path, &text).unwrap();
+        for tokens in [TextTokens::Characters, TextTokens::Bytes, TextTokens::Words] {
+            watch(&format!("text by {tokens}"), text.len(), || {
+                check(&TextConfig { path: path.clone(), tokens: tokens.clone() });
+            });
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! Logs of many megabytes, made of whatever takes the most memory for its bytes.
+
+use std::fs;
+
+use headlight_run::{
+    Follower, HeadName, HeadRow, Left, MetricsRow, RelationScore, RunDirectory, Score, SequenceKind, UsesRow,
+};
+use tempfile::TempDir;
+
+use crate::{
+    harness::watch,
+    run_files::{line, run_in},
+};
+
+const BYTES: usize = 24 << 20;
+
+/// Reads a log whole, and as one that grows; the rows it has, if it is not refused.
+fn rows(run: &RunDirectory, log: &str, what: &str, text: &[u8]) -> Option<usize> {
+    fs::write(run.path().join(log), text).unwrap();
+    let mut rows = None;
+    watch(&format!("{log}, {what}"), text.len(), || {
+        rows = match log {
+            "metrics.jsonl" => run.metrics().ok().map(|rows| rows.len()),
+            "heads.jsonl" => run.heads().ok().map(|rows| rows.len()),
+            "events.jsonl" => run.events().ok().map(|rows| rows.len()),
+            _ => run.uses().ok().map(|rows| rows.len()),
+        };
+    });
+    if log == "heads.jsonl" {
+        watch(&format!("{log} as it grows, {what}"), text.len(), || {
+            let new = Follower::new(run).new_rows();
+            assert_eq!(new.ok().map(|new| new.heads.len()), rows);
+        });
+    }
+    fs::remove_file(run.path().join(log)).unwrap();
+    rows
+}
+
+fn many(row: &str) -> Vec<u8> {
+    format!("{row}\n").repeat(BYTES / (row.len() + 1)).into_bytes()
+}
+
+/// `{name: value, …}` with `count` names.
+fn named(count: usize, value: &str) -> String {
+    let entries: Vec<String> = (0..count).map(|name| format!(r#""{name:x}":{value}"#)).collect();
+    format!("{{{}}}", entries.join(","))
+}
+
+const SCORE: &str = r#"{"value":0,"null":0,"ceiling":0,"low":0,"high":0}"#;
+const LEFT: &str = r#"{"accuracy":0,"low":0,"high":0,"loss":0}"#;
+/// Six times as long in a message.
+const UNPRINTABLE: &str = "\u{7f}";
+
+fn heads(scores: &str, more: &str) -> String {
+    format!(r#"{{"step":0,"on":"task","head":"L0H0","scores":{scores}{more}}}"#)
+}
+
+#[test]
+fn logs_of_hostile_rows_stay_within_bounds() {
+    let folder = TempDir::new().unwrap();
+    let (_, run) = run_in(&folder);
+    let relation = r#"{"":{"value":0,"null":0,"ceiling":0,"low":0,"high":0,"distance_null":0,"rows":0}}"#;
+    let one = named(1, SCORE);
+    let metrics = |more: &str| format!(r#"{{"step":0,"validation":0,"accuracy":0{more}}}"#);
+    let uses = |uses: &str, count: usize| {
+        let uses = vec![uses; count].join(",");
+        format!(r#"{{"step":0,"sequences":0,"untouched":{LEFT},"uses":[{uses}]}}"#)
+    };
+    let through = format!(r#"{{"heads":[],"name":"","through":{{"":{LEFT}}}}}"#);
+    for (log, what, row) in [
+        ("metrics.jsonl", "the shortest rows", metrics("")),
+        ("metrics.jsonl", "one answer each", metrics(r#","breakdown":{"":{"accuracy":0,"count":0}}"#)),
+        ("metrics.jsonl", "long numbers", metrics(&format!(r#","loss":0.{}"#, "1".repeat(100_000)))),
+        ("heads.jsonl", "no rows", String::new()),
+        ("heads.jsonl", "the shortest rows", heads("{}", "")),
+        ("heads.jsonl", "one score each", heads(&one, "")),
+        ("heads.jsonl", "one relation each", heads(&one, &format!(r#","relations":{relation}"#))),
+        ("heads.jsonl", "many scores", heads(&named(10_000, SCORE), "")),
+        ("heads.jsonl", "scores on one line", heads(&named(BYTES / 58, SCORE), "")),
+        ("heads.jsonl", "long names", heads(&format!(r#"{{"{}":{SCORE}}}"#, "a".repeat(200_000)), "")),
+        ("heads.jsonl", "written names", heads(&format!(r#"{{"{}":{SCORE}}}"#, r"\u0041".repeat(40_000)), "")),
+        ("heads.jsonl", "a name of a megabyte", heads(&format!(r#"{{"{}":{SCORE}}}"#, "a".repeat(1 << 20)), "")),
+        ("heads.jsonl", "long roles", heads("{}", &format!(r#","role":"{}""#, "a".repeat(250_000)))),
+        ("heads.jsonl", "long heads", heads("{}", "").replace("L0H0", &"L0H0".repeat(60_000))),
+        ("heads.jsonl", "text for a number", heads(&format!("\"{}\"", UNPRINTABLE.repeat(250_000)), "")),
+        ("heads.jsonl", "nested", heads(&"[".repeat(500_000), "")),
+        ("events.jsonl", "the shortest rows", r#"{"step":0,"event":"","head":"L0H0","role":"","value":0}"#.to_owned()),
+        ("uses.jsonl", "the shortest rows", uses("", 0)),
+        ("uses.jsonl", "one use each", uses(r#"{"heads":[],"name":""}"#, 1)),
+        ("uses.jsonl", "the shortest uses", uses(r#"{"heads":[],"name":""}"#, 40_000)),
+        ("uses.jsonl", "uses of one head", uses(r#"{"heads":["L0H0"],"name":""}"#, 30_000)),
+        ("uses.jsonl", "uses through one reader", uses(&through, 10_000)),
+        (
+            "uses.jsonl",
+            "many heads",
+            uses(&format!(r#"{{"heads":[{}"L0H0"],"name":""}}"#, r#""L0H0","#.repeat(100_000)), 1),
+        ),
+    ] {
+        rows(&run, log, what, &many(&row));
+    }
+    // Bytes that are no rows at all.
+    for (what, byte) in [("line feeds", b'\n'), ("spaces", b' '), ("zeros", 0), ("brackets", b'[')] {
+        let mut text = [byte].repeat(BYTES);
+        text.push(b'\n');
+        assert_eq!(rows(&run, "heads.jsonl", what, &text), None);
+    }
+    // Rows with so much white space that they are just accepted hold as much as accepted rows ever do.
+    for (length, accepted) in [(262, true), (248, false)] {
+        let row = format!("{:<length$}", heads(&one, ""));
+        assert_eq!(rows(&run, "heads.jsonl", "as short as is accepted", &many(&row)).is_some(), accepted);
+    }
+}
+
+/// What a run writes is read, with room to spare.
+#[test]
+fn large_logs_of_honest_rows_are_read() {
+    let folder = TempDir::new().unwrap();
+    let (_, run) = run_in(&folder);
+    // Numbers as long as most are.
+    let third = 1.0 / 3.0;
+    let score = Score { value: third, null: third, ceiling: 1.0, low: third, high: third };
+    let names = ["current token", "first token", "entropy"].map(str::to_owned);
+    let relation = RelationScore { score, distance_null: third, rows: 100 };
+    let heads = |relations: usize| HeadRow {
+        step: 50,
+        on: SequenceKind::Probe,
+        head: HeadName { layer: 0, head: 1 },
+        role: Some("mixed".to_owned()),
+        scores: names.iter().map(|name| (name.clone(), score)).collect(),
+        relations: names[..relations].iter().map(|name| (name.clone(), relation)).collect(),
+    };
+    let metrics = MetricsRow {
+        step: 50,
+        loss: Some(third),
+        validation: third,
+        accuracy: 0.5,
+        exact: 0.25,
+        in_context: Some(third),
+        training_accuracy: None,
+        breakdown: [("agreement".to_owned(), headlight_run::Answers { accuracy: 0.5, count: 8 })].into(),
+        learning_rate: Some(1e-3),
+        gradient_norm: Some(third),
+    };
+    let left = Left { accuracy: third, low: third, high: third, loss: third };
+    let uses = headlight_run::HeadsUse {
+        heads: vec![HeadName { layer: 0, head: 1 }],
+        name: "induction".to_owned(),
+        ablated: Some(left),
+        through: ["keys", "values"].map(|reader| (reader.to_owned(), left)).into(),
+    };
+    let uses = UsesRow { step: 50, sequences: 64, untouched: left, uses: vec![uses; 500] };
+    for (log, line) in [
+        ("metrics.jsonl", line(&metrics)),
+        ("heads.jsonl", line(&heads(0))),
+        ("heads.jsonl", line(&heads(3))),
+        ("uses.jsonl", line(&uses)),
+    ] {
+        let count = BYTES / line.len();
+        assert_eq!(rows(&run, log, "honest rows", &line.repeat(count)), Some(count));
+    }
+    // Longer than any run's: not read at all.
+    fs::File::create(run.path().join("heads.jsonl")).unwrap().set_len((128 << 20) + 1).unwrap();
+    watch("heads.jsonl, too long", 1, || drop(run.heads().unwrap_err()));
+}
