@@ -9,22 +9,16 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Config, EventRow, HeadRow, InputError, LogLengths, MetricsRow, PatternFile, SeedsSummary, Summary, TimingRow,
-    UsesRow,
+    Config, InputError, PatternFile, SeedsSummary, Summary,
     atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
     capped::read_capped,
     json::from_json,
     lock::Lock,
-    log_rows::{self, LogRow},
-    logs,
     tensorboard::EventFile,
     vocabulary::TokenNames,
     write_atomically,
 };
 
-/// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
-/// on both kinds of sequences fill 30 MB.
-const MOST_LOG_BYTES: u64 = 128 << 20;
 /// The largest summary that is read: that of 16 heads has 30 KB. Small parts of a hostile one take 10 times their bytes.
 const MOST_SUMMARY_BYTES: u64 = 2 << 20;
 /// The largest summary of several seeds that is read: that of 1000 seeds has 600 KB. Short numbers take 16 times theirs.
@@ -48,7 +42,8 @@ const MOST_PATTERN_BYTES: u64 = 1 << 30;
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
     path: PathBuf,
-    events: EventFile,
+    /// The process' own file for TensorBoard.
+    pub(crate) events: EventFile,
     /// Held by who writes.
     _lock: Option<Arc<Lock>>,
 }
@@ -111,22 +106,6 @@ impl RunDirectory {
         self.path.join("summary.json").is_file()
     }
 
-    /// Cuts every log back to the length it had at a checkpoint.
-    ///
-    /// # Errors
-    /// If a log cannot be written.
-    pub fn cut_logs(&self, lengths: &LogLengths) -> Result<(), InputError> {
-        logs::cut_back(&self.path, lengths)
-    }
-
-    /// Every log's length.
-    ///
-    /// # Errors
-    /// If a log cannot be asked.
-    pub fn log_lengths(&self) -> Result<LogLengths, InputError> {
-        logs::lengths(&self.path)
-    }
-
     /// Opens a run.
     ///
     /// # Errors
@@ -173,80 +152,6 @@ impl RunDirectory {
     /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
         self.read_json("vocabulary.json", MOST_TEXT_BYTES).map(|TokenNames(names)| names)
-    }
-
-    /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub fn append_metrics(&self, row: &MetricsRow) -> Result<(), InputError> {
-        self.append("metrics.jsonl", std::slice::from_ref(row))?;
-        self.events.append_metrics(row)
-    }
-
-    /// Appends to `timing.jsonl`.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn append_timing(&self, row: &TimingRow) -> Result<(), InputError> {
-        self.append("timing.jsonl", std::slice::from_ref(row))
-    }
-
-    /// Appends to `heads.jsonl`, and to the TensorBoard file of this process.
-    ///
-    /// # Errors
-    /// If a file cannot be written.
-    pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), InputError> {
-        self.append("heads.jsonl", rows)?;
-        self.events.append_heads(rows)
-    }
-
-    /// Appends to `events.jsonl`.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn append_event(&self, row: &EventRow) -> Result<(), InputError> {
-        self.append("events.jsonl", std::slice::from_ref(row))
-    }
-
-    /// Appends to `uses.jsonl`.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn append_uses(&self, row: &UsesRow) -> Result<(), InputError> {
-        self.append("uses.jsonl", std::slice::from_ref(row))
-    }
-
-    /// All rows of `uses.jsonl`; none where nothing was tested.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn uses(&self) -> Result<Vec<UsesRow>, InputError> {
-        if self.path.join("uses.jsonl").exists() { self.read_rows("uses.jsonl") } else { Ok(Vec::new()) }
-    }
-
-    /// All rows of `metrics.jsonl`.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn metrics(&self) -> Result<Vec<MetricsRow>, InputError> {
-        self.read_rows("metrics.jsonl")
-    }
-
-    /// All rows of `heads.jsonl`.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
-        self.read_rows("heads.jsonl")
-    }
-
-    /// All rows of `events.jsonl`; none where nothing has happened.
-    ///
-    /// # Errors
-    /// Names the line that cannot be read.
-    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
-        if self.path.join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
     }
 
     /// Writes `summary.json`.
@@ -319,21 +224,6 @@ impl RunDirectory {
         let path = self.path.join(name);
         fs::create_dir_all(&path).map_err(|error| InputError::io(&path, "create", &error))?;
         Ok(path)
-    }
-
-    fn append<T: Serialize>(&self, name: &str, rows: &[T]) -> Result<(), InputError> {
-        let path = self.path.join(name);
-        let mut lines = Vec::new();
-        for row in rows {
-            serde_json::to_writer(&mut lines, row).map_err(|error| InputError::new(path.display(), error))?;
-            lines.push(b'\n');
-        }
-        logs::append(&path, &lines)
-    }
-
-    fn read_rows<R: LogRow>(&self, name: &str) -> Result<Vec<R>, InputError> {
-        let path = self.path.join(name);
-        log_rows::parse(&path, 0, &read_capped(&path, MOST_LOG_BYTES)?)
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), InputError> {

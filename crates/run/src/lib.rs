@@ -8,6 +8,7 @@ mod check;
 mod checkpoint;
 mod config;
 mod directory;
+mod directory_logs;
 mod error;
 mod follow;
 mod json;

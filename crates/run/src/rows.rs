@@ -147,7 +147,7 @@ pub struct Answers {
 pub type Breakdown = BTreeMap<String, Answers>;
 
 /// On which sequences a head was watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SequenceKind {
     /// The jittered `repeat` task over the model's own vocabulary: here roles are read.
