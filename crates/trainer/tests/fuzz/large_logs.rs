@@ -115,6 +115,10 @@ fn logs_of_hostile_rows_stay_within_bounds() {
     }
 }
 
+fn written(row: &impl serde::Serialize) -> String {
+    String::from_utf8(line(row)).unwrap().trim_end().to_owned()
+}
+
 /// What a run writes is read, with room to spare.
 #[test]
 fn large_logs_of_honest_rows_are_read() {
@@ -152,9 +156,6 @@ fn large_logs_of_honest_rows_are_read() {
         ablated: Some(left),
         through: ["keys", "values"].map(|reader| (reader.to_owned(), left)).into(),
     };
-    fn written(row: &impl serde::Serialize) -> String {
-        String::from_utf8(line(row)).unwrap().trim_end().to_owned()
-    }
     let uses = UsesRow { step: 0, sequences: 64, untouched: left, uses: vec![uses; 500] };
     for (log, line) in [
         ("metrics.jsonl", written(&metrics)),
@@ -163,7 +164,7 @@ fn large_logs_of_honest_rows_are_read() {
         ("uses.jsonl", written(&uses)),
     ] {
         let text = many(&line);
-        let count = text.iter().filter(|&&byte| byte == b'\n').count();
+        let count = text.split_inclusive(|&byte| byte == b'\n').count();
         assert_eq!(rows(&run, log, "honest rows", &text), Some(count));
     }
     // Longer than any run's: not read at all.
