@@ -1,6 +1,10 @@
 //! Pieces of work side by side, each on one core.
 
-use std::{sync::OnceLock, thread};
+use std::{
+    iter::{from_fn, once},
+    sync::{Mutex, OnceLock},
+    thread,
+};
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -39,28 +43,26 @@ impl Cores {
         self.pools.len()
     }
 
-    /// What `work` makes of each piece, in the order of the pieces. Core `i` of `n` takes pieces `i, i + n, …`.
+    /// What `work` makes of each piece, in the order of the pieces. Core `i` begins with piece `i`; whichever is done takes
+    /// the next, so that heavy pieces are best put first.
     ///
     /// # Panics
     /// If `work` panics.
     pub fn map<T: Send, R: Send>(&self, pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-        let mut shares: Vec<Vec<T>> = self.pools.iter().map(|_| Vec::new()).collect();
-        for (index, piece) in pieces.into_iter().enumerate() {
-            shares[index % self.pools.len()].push(piece);
-        }
-        let work = &work;
-        let mut results: Vec<_> = thread::scope(|scope| {
-            let busy = self.pools.iter().zip(shares).filter(|(_, share)| !share.is_empty());
-            let cores: Vec<_> = busy
-                .map(|(pool, share)| {
-                    scope.spawn(move || pool.install(|| share.into_iter().map(work).collect::<Vec<R>>()))
-                })
+        let waiting = Mutex::new(pieces.into_iter().enumerate());
+        let next = || waiting.lock().ok()?.next();
+        let first: Vec<_> = self.pools.iter().map_while(|pool| Some((pool, next()?))).collect();
+        let (work, next) = (&work, &next);
+        let mut results: Vec<(usize, R)> = thread::scope(|scope| {
+            let from = |first| once(first).chain(from_fn(next)).map(|(index, piece)| (index, work(piece)));
+            let cores: Vec<_> = first
+                .into_iter()
+                .map(|(pool, first)| scope.spawn(move || pool.install(|| from(first).collect::<Vec<_>>())))
                 .collect();
-            cores.into_iter().map(|core| core.join().expect("a piece of work panicked").into_iter()).collect()
+            cores.into_iter().flat_map(|core| core.join().expect("a piece of work panicked")).collect()
         });
-        let count: usize = results.iter().map(ExactSizeIterator::len).sum();
-        let cores = results.len();
-        (0..count).filter_map(|index| results[index % cores].next()).collect()
+        results.sort_unstable_by_key(|(index, _)| *index);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 }
 

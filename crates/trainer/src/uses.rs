@@ -1,9 +1,7 @@
 //! What heads are used as, measured while training and at its end, on fixed sequences of the run's own task.
 
 use burn::tensor::Device;
-use headlight_lens::{
-    Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, heads_by_role, readers, usage,
-};
+use headlight_lens::{Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, heads_by_role, readers};
 use headlight_residual::Decoder;
 use headlight_run::{Config, HeadName, HeadsUse, Left, UsesRow};
 
@@ -41,40 +39,55 @@ pub fn sequences_while_training(config: &Config) -> usize {
 /// watched over training.
 #[must_use]
 pub fn watch_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize, cores: &Cores) -> UsesRow {
-    let ablated = |(heads, name): (Vec<HeadName>, String)| {
-        let ablated = left(&ablate(model, behaviour, &heads, Ablation::Mean));
-        HeadsUse { heads, name, ablated: Some(ablated), through: [].into() }
-    };
-    row(model, behaviour, step, cores.map(groups(model, roles), ablated), cores)
+    row(model, behaviour, step, groups(model, roles, false), cores)
 }
 
 /// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader besides.
 #[must_use]
 pub fn all_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize, cores: &Cores) -> UsesRow {
-    let whole = |(heads, name): (Vec<HeadName>, String)| {
-        let usage = usage(model, behaviour, &heads);
-        HeadsUse { heads, name, ablated: Some(left(&usage.ablated)), through: by_name(&usage.through) }
-    };
-    row(model, behaviour, step, cores.map(groups(model, roles), whole), cores)
+    row(model, behaviour, step, groups(model, roles, true), cores)
+}
+
+/// What is tried of some heads.
+struct Trial {
+    heads: Vec<HeadName>,
+    name: String,
+    /// The mean stands in their place.
+    ablated: bool,
+    /// What they wrote is hidden from each kind of reader.
+    hidden: bool,
 }
 
 /// Each head with its role, and the heads of each role that several have.
-fn groups(model: &Decoder, roles: &[Role]) -> Vec<(Vec<HeadName>, String)> {
+fn groups(model: &Decoder, roles: &[Role], hidden: bool) -> Vec<Trial> {
     let heads = all_heads(model);
-    let alone = heads.iter().zip(roles).map(|(&head, role)| (vec![head], role.name().to_owned()));
+    let trial = |heads, role: Role| Trial { heads, name: role.name().to_owned(), ablated: true, hidden };
+    let alone = heads.iter().zip(roles).map(|(&head, &role)| trial(vec![head], role));
     let several = heads_by_role(&heads, roles).into_iter().filter(|(_, heads)| heads.len() > 1);
-    alone.chain(several.map(|(role, heads)| (heads, role.name().to_owned()))).collect()
+    alone.chain(several.map(|(role, heads)| trial(heads, role))).collect()
 }
 
-fn row(model: &Decoder, behaviour: &Behaviour, step: usize, mut uses: Vec<HeadsUse>, cores: &Cores) -> UsesRow {
-    let layer = |layer| {
-        let heads: Vec<HeadName> = (0..model.n_heads()).map(|head| HeadName { layer, head }).collect();
-        let through = by_name(&readers(model, behaviour, &heads));
-        HeadsUse { heads, name: "layer".to_owned(), ablated: None, through }
+fn row(model: &Decoder, behaviour: &Behaviour, step: usize, groups: Vec<Trial>, cores: &Cores) -> UsesRow {
+    let untouched = Trial { heads: Vec::new(), name: String::new(), ablated: true, hidden: false };
+    let layer = |layer| Trial {
+        heads: (0..model.n_heads()).map(|head| HeadName { layer, head }).collect(),
+        name: "layer".to_owned(),
+        ablated: false,
+        hidden: true,
     };
-    uses.extend(cores.map((0..model.blocks.len()).collect(), layer));
-    let untouched = left(&ablate(model, behaviour, &[], Ablation::Mean));
-    UsesRow { step, sequences: behaviour.sequences(), untouched, uses }
+    let layers = 0..model.blocks.len();
+    // The layers first: they take longest.
+    let trials = layers.clone().map(layer).chain([untouched]).chain(groups).collect();
+    let mut tried = cores.map(trials, |Trial { heads, name, ablated, hidden }| HeadsUse {
+        ablated: ablated.then(|| left(&ablate(model, behaviour, &heads, Ablation::Mean))),
+        through: if hidden { by_name(&readers(model, behaviour, &heads)) } else { [].into() },
+        heads,
+        name,
+    });
+    let of_layers: Vec<HeadsUse> = tried.drain(layers).collect();
+    let untouched = tried.remove(0).ablated.expect("the untouched model is measured");
+    tried.extend(of_layers);
+    UsesRow { step, sequences: behaviour.sequences(), untouched, uses: tried }
 }
 
 fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<String, Left> {
