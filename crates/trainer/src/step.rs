@@ -150,7 +150,9 @@ impl Updater {
             (f64::from(loss.into_scalar::<f32>()), gradients)
         };
         // One part after the other: only the sum of their gradients is kept.
-        let shard = |model: Decoder, first_row: usize, rows: &[Sequence]| {
+        let shard = |(first_row, rows): (usize, &[Sequence])| {
+            // Parameters shared between graphs would tie the shards together under one lock.
+            let model = model.clone().fork(&self.device);
             let first_rows = (first_row..).step_by(rows_at_once);
             let parts = first_rows.zip(rows.chunks(rows_at_once)).map(|(first, rows)| work(&model, first, rows));
             let add = |(loss, gradients), (more_loss, more)| {
@@ -159,10 +161,8 @@ impl Updater {
             parts.reduce(add).unwrap_or_else(|| (0.0, GradientsParams::new()))
         };
         let rows_each = sequences.len().div_ceil(self.shards.count());
-        // Parameters shared between graphs would tie the shards together under one lock.
-        let own = |(first_row, rows)| (model.clone().fork(&self.device), first_row, rows);
-        let shards = (0..).step_by(rows_each).zip(sequences.chunks(rows_each)).map(own).collect();
-        self.shards.map(shards, |(model, first_row, rows)| shard(model, first_row, rows)).into_iter().unzip()
+        let shards = (0..).step_by(rows_each).zip(sequences.chunks(rows_each)).collect();
+        self.shards.map(shards, shard).into_iter().unzip()
     }
 }
 
