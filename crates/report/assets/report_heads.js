@@ -107,7 +107,7 @@ function looksLike({ head, step }) {
       fixed(series.null, 3),
       before ? fixed(before[0], 3) : "–",
       shuffled(series, head, isLast),
-      fixed(series.ceiling, 0),
+      fixed(series.ceiling, Number.isInteger(series.ceiling) ? 0 : 3),
     ];
     const role = measureOf(series.name)?.is_role && series.on === "probe" && isLast && series.name === roleOf(head);
     return element(

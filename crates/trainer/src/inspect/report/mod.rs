@@ -38,7 +38,7 @@ const MEASURES: [(&str, &str, &str, bool); 7] = [
     ("first token", "mean over q ≥ 1 of A[q, 0]", "looks at the first token", true),
     (
         "entropy",
-        "mean over q ≥ 1 of −Σ A ln A / ln(q + 1); 1 is evenly spread, 0 is one token",
+        "mean over queries that see n ≥ 2 keys of −Σ A ln A / ln n; 1 is evenly spread, 0 is one token",
         "spreads its attention",
         false,
     ),
