@@ -60,8 +60,7 @@ impl Kernel for Distances<'_> {
     fn run(self) -> f64 {
         let length = self.pattern.length();
         let of_query = |query: usize| {
-            let row = self.pattern.row(self.sequence, self.head, query);
-            let seen = &row[..(query + 1).next_multiple_of(LANES).min(length)];
+            let seen = self.pattern.row_to(self.sequence, self.head, query);
             f64::from(dot(seen, &self.back[length - 1 - query..][..seen.len()]))
         };
         (1..length).map(of_query).sum()

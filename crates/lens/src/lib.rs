@@ -6,7 +6,7 @@
 //! What a head is used as is another question. [`ablate`] takes heads away, alone or in sets, [`ablate_frozen`] while later
 //! heads look where they looked; [`path_test`] hides what they wrote from one input of a later layer. All are measured on
 //! a [`Behaviour`]. [`Patching`] puts activations of one prompt into another, [`swap_follow`] changes what the context
-//! says and asks whether the prediction goes along. [`usage`] sums up who needs what some heads wrote.
+//! says and asks whether the prediction goes along. [`readers`] says who needs what some heads wrote.
 //!
 //! What a head could do on any sequence stands in its weights: [`Circuits`].
 
@@ -23,13 +23,13 @@ mod measure;
 mod offset_profile;
 mod patching;
 mod path;
+mod reader;
 mod relation;
 mod role;
 mod score;
 mod shuffled;
 mod spread;
 mod swap_follow;
-mod usage;
 mod value_weighted;
 
 pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set, without};
@@ -48,11 +48,11 @@ pub use measure::Measure;
 pub use offset_profile::{Offset, offset_profile};
 pub use patching::{Patched, Patching, Place, SameAnswer};
 pub use path::{Input, path_test, path_tests};
+pub use reader::{Reader, readers};
 pub use relation::{Relation, best_head, score_relations};
 pub use role::{Role, heads_by_role};
 pub use score::{ENTROPY, LayerPattern, score_layer};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
-pub use usage::{Reader, Usage, readers, usage};
 pub use value_weighted::{value_disagreement, value_weighted};

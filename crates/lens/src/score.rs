@@ -87,6 +87,13 @@ impl<'a> LayerPattern<'a> {
     pub(crate) fn row(&self, sequence: usize, head: usize, query: usize) -> &'a [f32] {
         &self.of_head(sequence, head)[query * self.length..][..self.length]
     }
+
+    /// The weights of one query up to itself, and on as many keys after it as make a whole number of vectors: what a
+    /// causal query cannot see is 0 and adds nothing to a sum.
+    #[inline(always)]
+    pub(crate) fn row_to(&self, sequence: usize, head: usize, query: usize) -> &'a [f32] {
+        &self.row(sequence, head, query)[..(query + 1).next_multiple_of(LANES).min(self.length)]
+    }
 }
 
 /// Scores every head of a layer on every measure that the sequences allow, and on [`ENTROPY`].
@@ -156,10 +163,7 @@ impl Kernel for Entropies<'_> {
         let mut sum = 0.0;
         for (q, most) in self.most.iter().enumerate() {
             if *most > 0.0 {
-                let row = self.pattern.row(self.sequence, self.head, q);
-                // A whole number of vectors; what a causal query cannot see is 0 and adds nothing.
-                let seen = &row[..(q + 1).next_multiple_of(LANES).min(row.len())];
-                sum += f64::from(entropy_of(seen)) / most;
+                sum += f64::from(entropy_of(self.pattern.row_to(self.sequence, self.head, q))) / most;
             }
         }
         sum

@@ -12,6 +12,7 @@ use crate::{
 /// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
 /// on both kinds of sequences fill 30 MB.
 const MOST_LOG_BYTES: u64 = 128 << 20;
+
 impl RunDirectory {
     /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
     ///

@@ -8,6 +8,11 @@ use std::{
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
+/// How many cores this process may use.
+pub(crate) fn cores_of_machine() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Cores that work on one piece at a time each.
 ///
 /// Burn's operations use the pool they are called from. With a pool of one thread each, pieces do not wait for parts of
@@ -33,8 +38,7 @@ impl Cores {
     #[must_use]
     pub fn all() -> &'static Self {
         static ALL: OnceLock<Cores> = OnceLock::new();
-        let count = || thread::available_parallelism().map_or(1, usize::from);
-        ALL.get_or_init(|| Self::new(count()).expect("threads for the machine's cores"))
+        ALL.get_or_init(|| Self::new(cores_of_machine()).expect("threads for the machine's cores"))
     }
 
     /// How many there are.

@@ -15,6 +15,7 @@ use headlight_run::{
 use crate::{
     Training, View,
     command_line::{Failure, say},
+    cores::cores_of_machine,
     inspect::{curves_of, report_after_training},
     interrupt,
     ranks::{Ranks, on_this_machine},
@@ -101,8 +102,7 @@ fn train_side_by_side(
         |(seed, training, config): (u64, Training, Config)| Ok((seed, training, start(&run_path(out, seed), &config)?));
     let runs: Vec<_> = trainings.into_iter().map(make).collect::<Result<_, _>>().map_err(Failure::Input)?;
 
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let at_once = (cores / (config.train.shards * on_this_machine())).clamp(1, runs.len().max(1));
+    let at_once = (cores_of_machine() / (config.train.shards * on_this_machine())).clamp(1, runs.len().max(1));
     let failures = Mutex::new(BTreeMap::new());
     let waiting = Mutex::new(runs.into_iter());
     let work = || {

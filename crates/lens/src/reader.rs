@@ -1,10 +1,10 @@
-//! What is a head used as? What is lost without it, and who has to read it for that not to be lost.
+//! What is a head used as? Who has to read what it wrote?
 
 use headlight_residual::{BlockSite, Decoder, Edits, Site};
 use headlight_run::HeadName;
 use serde::Serialize;
 
-use crate::{Ablation, Behaviour, Input, Performance, ablate, path::Written};
+use crate::{Behaviour, Input, Performance, path::Written};
 
 /// Who reads what heads wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -36,24 +36,12 @@ impl Reader {
     }
 }
 
-/// What is left of a behaviour without some heads, and with what they wrote hidden from one kind of reader.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Usage {
-    /// Without the heads: their mean stands in their place for every reader.
-    pub ablated: Performance,
-    /// Their mean stands in their place for one kind of reader only. Empty for a post-norm model, whose stream is not a
-    /// sum; without queries, keys and values for heads of the last layer, which no later one reads.
-    pub through: Vec<(Reader, Performance)>,
-}
-
-/// What `heads` are used as. A feed-forward is a reader too, but not one that is hidden from here: what is lost without
-/// the heads and comes back through none of the readers may have gone through it.
-#[must_use]
-pub fn usage(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName]) -> Usage {
-    Usage { ablated: ablate(model, behaviour, heads, Ablation::Mean), through: readers(model, behaviour, heads) }
-}
-
-/// The behaviour with what `heads` wrote hidden from each kind of reader in turn ([`Usage::through`]).
+/// The behaviour with what `heads` wrote hidden from each kind of reader in turn: their mean stands in their place for
+/// that kind only. Empty for a post-norm model, whose stream is not a sum; without queries, keys and values for heads of
+/// the last layer, which no later one reads.
+///
+/// A feed-forward is a reader too, but not one that is hidden from here: what is lost without the heads altogether
+/// ([`ablate`](crate::ablate)) and through none of these may have gone through it.
 #[must_use]
 pub fn readers(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName]) -> Vec<(Reader, Performance)> {
     let Some(written) = Written::by(model, behaviour, heads) else { return Vec::new() };
