@@ -1,8 +1,10 @@
-//! Headlight's attention as a part of your own Burn model: a small classifier, trained from scratch in seconds.
+//! Headlight's attention as a part of your own Burn model: a small classifier, trained from scratch
+//! in seconds.
 //!
-//! The task has a known answer: sequences of 6 to 12 tokens contain one marker `*`, and the class is the token right
-//! after it. One attention block lets each token learn what stands before it; then a learned query picks the one token
-//! that matters. The padding holds noise, a false marker included, and is masked.
+//! The task has a known answer: sequences of 6 to 12 tokens contain one marker `*`, and the class
+//! is the token right after it. One attention block lets each token learn what stands before it;
+//! then a learned query picks the one token that matters. The padding holds noise, a false marker
+//! included, and is masked.
 //!
 //! ```sh
 //! cargo run --example attention_in_your_model
@@ -12,7 +14,10 @@ use std::time::Instant;
 
 use burn::{
     module::{Initializer, Module, Param},
-    nn::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, loss::CrossEntropyLossConfig},
+    nn::{
+        Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig,
+        loss::CrossEntropyLossConfig,
+    },
     optim::{AdamWConfig, GradientsParams},
     tensor::{Device, Int, Tensor, TensorData},
 };
@@ -50,7 +55,11 @@ impl Classifier {
             norm: LayerNormConfig::new(D_MODEL).init(device),
             attention: MultiHeadAttentionConfig::new(D_MODEL, N_HEADS).try_init(device)?,
             pool_norm: LayerNormConfig::new(D_MODEL).init(device),
-            pool_query: Initializer::Normal { mean: 0.0, std: 1.0 }.init([1, 1, D_MODEL], device),
+            pool_query: Initializer::Normal {
+                mean: 0.0,
+                std: 1.0,
+            }
+            .init([1, 1, D_MODEL], device),
             pool: MultiHeadAttentionConfig::new(D_MODEL, 1).try_init(device)?,
             output: LinearConfig::new(D_MODEL, VOCABULARY).init(device),
         })
@@ -69,19 +78,29 @@ impl Classifier {
         self.tokens.forward(batch.tokens.clone()) + self.positions.forward(positions)
     }
 
-    /// The block `x ← x + attention(norm(x))`, and what comes after it: the query and the tokens it looks at.
+    /// The block `x ← x + attention(norm(x))`, and what comes after it: the query and the tokens it
+    /// looks at.
     fn pool_inputs(&self, x: Tensor<3>, mask: &Mask) -> (Tensor<3>, Tensor<3>) {
         let x = x.clone() + self.attention.forward(self.norm.forward(x), mask);
         let [batch, _, _] = x.dims();
-        (self.pool_query.val().repeat_dim(0, batch), self.pool_norm.forward(x))
+        (
+            self.pool_query.val().repeat_dim(0, batch),
+            self.pool_norm.forward(x),
+        )
     }
 
     /// Who looks at whom, `[batch, heads, queries, keys]`: in the block, and in the pool.
     fn patterns(&self, batch: &Batch, mask: &Mask) -> (Tensor<4>, Tensor<4>) {
         let x = self.embed(batch);
-        let (_, block) = self.attention.forward_with_weights(self.norm.forward(x.clone()), mask);
+        let (_, block) = self
+            .attention
+            .forward_with_weights(self.norm.forward(x.clone()), mask);
         let (query, x) = self.pool_inputs(x, mask);
-        (block, self.pool.weights(self.pool.project(query, x.clone(), x), mask))
+        (
+            block,
+            self.pool
+                .weights(self.pool.project(query, x.clone(), x), mask),
+        )
     }
 }
 
@@ -102,7 +121,9 @@ impl Batch {
         for _ in 0..size {
             let length = rng.random_range(MAX_LENGTH / 2..=MAX_LENGTH);
             let answer = rng.random_range(1..length);
-            let mut row: Vec<i64> = (0..MAX_LENGTH).map(|_| rng.random_range(1..VOCABULARY as i64)).collect();
+            let mut row: Vec<i64> = (0..MAX_LENGTH)
+                .map(|_| rng.random_range(1..VOCABULARY as i64))
+                .collect();
             row[answer - 1] = MARKER;
             if length < MAX_LENGTH {
                 row[rng.random_range(length..MAX_LENGTH)] = MARKER; // a false one, in the padding
@@ -113,7 +134,12 @@ impl Batch {
             answers.push(answer);
         }
         let tokens = Tensor::from_data(TensorData::new(tokens, [size, MAX_LENGTH]), device);
-        Self { tokens, lengths, answers, classes: Tensor::from_data(TensorData::new(classes, [size]), device) }
+        Self {
+            tokens,
+            lengths,
+            answers,
+            classes: Tensor::from_data(TensorData::new(classes, [size]), device),
+        }
     }
 
     /// Real tokens may be attended to, padding may not.
@@ -124,7 +150,11 @@ impl Batch {
 
 fn accuracy(model: &Classifier, batch: &Batch, mask: &Mask) -> f32 {
     let predicted = model.forward(batch, mask).argmax(1).squeeze_dim::<1>(1);
-    predicted.equal(batch.classes.clone()).float().mean().into_scalar()
+    predicted
+        .equal(batch.classes.clone())
+        .float()
+        .mean()
+        .into_scalar()
 }
 
 fn train(device: &Device, held_out: &Batch) -> Result<Classifier, ConfigError> {
@@ -136,42 +166,80 @@ fn train(device: &Device, held_out: &Batch) -> Result<Classifier, ConfigError> {
     let cross_entropy = CrossEntropyLossConfig::new().init(&device);
     for step in 1..=STEPS {
         let batch = Batch::draw(64, &mut rng, &device); // never the same twice
-        let loss = cross_entropy.forward(model.forward(&batch, &batch.mask()), batch.classes.clone());
+        let loss =
+            cross_entropy.forward(model.forward(&batch, &batch.mask()), batch.classes.clone());
         let gradients = GradientsParams::from_grads(loss.backward(), &model);
         model = optimizer.step(3e-3, model, gradients);
         if step == 1 || step % 100 == 0 {
             let accuracy = accuracy(&model.valid(), held_out, &held_out.mask());
-            println!("step {step:4}   loss {:.3}   held-out accuracy {accuracy:.3}", loss.into_scalar::<f32>());
+            println!(
+                "step {step:4}   loss {:.3}   held-out accuracy {accuracy:.3}",
+                loss.into_scalar::<f32>()
+            );
         }
     }
     Ok(model.valid())
 }
 
-/// Who looks at whom: written out for the first sequence, and averaged over all where the right key is known.
+/// Who looks at whom: written out for the first sequence, and averaged over all where the right key
+/// is known.
 fn print_patterns(model: &Classifier, batch: &Batch) {
     let (block, pool) = model.patterns(batch, &batch.mask());
-    let [block, pool] = [block, pool].map(|pattern| pattern.into_data().iter().collect::<Vec<f32>>());
-    let block = |row, head, query| &block[((row * N_HEADS + head) * MAX_LENGTH + query) * MAX_LENGTH..][..MAX_LENGTH];
+    let [block, pool] =
+        [block, pool].map(|pattern| pattern.into_data().iter().collect::<Vec<f32>>());
+    let block = |row, head, query| {
+        &block[((row * N_HEADS + head) * MAX_LENGTH + query) * MAX_LENGTH..][..MAX_LENGTH]
+    };
     let pool = |row| &pool[row * MAX_LENGTH..][..MAX_LENGTH];
 
-    let tokens: Vec<i64> = batch.tokens.clone().narrow(0, 0, 1).into_data().iter().collect();
+    let tokens: Vec<i64> = batch
+        .tokens
+        .clone()
+        .narrow(0, 0, 1)
+        .into_data()
+        .iter()
+        .collect();
     let answer = batch.answers[0];
     let keys = tokens.iter().enumerate().map(|(key, &token)| {
-        let name = if token == MARKER { "*".to_owned() } else { token.to_string() };
-        if key < batch.lengths[0] { format!("{name:>6}") } else { format!("{:>6}", format!("({name})")) }
+        let name = if token == MARKER {
+            "*".to_owned()
+        } else {
+            token.to_string()
+        };
+        if key < batch.lengths[0] {
+            format!("{name:>6}")
+        } else {
+            format!("{:>6}", format!("({name})"))
+        }
     });
-    let cells = |weights: &[f32]| weights.iter().map(|weight| format!("{weight:6.2}")).collect::<Vec<_>>().concat();
-    println!("\nThe first held-out sequence, padding in brackets; the answer is {}.\n", tokens[answer]);
+    let cells = |weights: &[f32]| {
+        weights
+            .iter()
+            .map(|weight| format!("{weight:6.2}"))
+            .collect::<Vec<_>>()
+            .concat()
+    };
+    println!(
+        "\nThe first held-out sequence, padding in brackets; the answer is {}.\n",
+        tokens[answer]
+    );
     println!("key                 {}", keys.collect::<String>());
     for head in 0..N_HEADS {
-        println!("{:20}{}", format!("block, head {head}: {}", tokens[answer]), cells(block(0, head, answer)));
+        println!(
+            "{:20}{}",
+            format!("block, head {head}: {}", tokens[answer]),
+            cells(block(0, head, answer))
+        );
     }
     println!("pool: learned query {}", cells(pool(0)));
 
     let answers = || batch.answers.iter().copied().enumerate();
     println!("\nMean weight over all {HELD_OUT} held-out sequences:");
     for head in 0..N_HEADS {
-        let mean = answers().map(|(row, at)| block(row, head, at)[at - 1]).sum::<f32>() / HELD_OUT as f32;
+        let mean = answers()
+            .map(|(row, at)| block(row, head, at)[at - 1])
+            .sum::<f32>()
+            / HELD_OUT as f32;
         println!("  block, head {head}: the answer's query on the marker before it   {mean:.2}");
     }
     let mean = answers().map(|(row, at)| pool(row)[at]).sum::<f32>() / HELD_OUT as f32;
@@ -182,10 +250,14 @@ fn main() -> Result<(), ConfigError> {
     let start = Instant::now();
     let device = Device::flex();
     let held_out = Batch::draw(HELD_OUT, &mut ChaCha8Rng::seed_from_u64(SEED + 1), &device);
-    println!("Which of {0} tokens follows the marker? Guessing is right one time in {0}.\n", VOCABULARY - 1);
+    println!(
+        "Which of {0} tokens follows the marker? Guessing is right one time in {0}.\n",
+        VOCABULARY - 1
+    );
     let model = train(&device, &held_out)?;
     println!("\ntrained in {:.1} s", start.elapsed().as_secs_f32());
-    let [with, without] = [held_out.mask(), Mask::none()].map(|mask| accuracy(&model, &held_out, &mask));
+    let [with, without] =
+        [held_out.mask(), Mask::none()].map(|mask| accuracy(&model, &held_out, &mask));
     println!("held-out accuracy {with:.3}; the same weights without the mask {without:.3}");
     print_patterns(&model, &held_out);
     Ok(())

@@ -1,8 +1,10 @@
-//! Why each part adds to the stream instead of replacing it, measured on the gradient that reaches the embedding.
+//! Why each part adds to the stream instead of replacing it, measured on the gradient that reaches
+//! the embedding.
 //!
-//! A deep stack of the same freshly drawn blocks is walked with `x + f(norm(x))`, with `f(norm(x))` alone, and both ways
-//! without the norms. With the sum, the gradient has a way back that passes through no block; without it, every block
-//! scales it. Norms, which bring each vector back to one size, hide part of the damage but do not undo it.
+//! A deep stack of the same freshly drawn blocks is walked with `x + f(norm(x))`, with `f(norm(x))`
+//! alone, and both ways without the norms. With the sum, the gradient has a way back that passes
+//! through no block; without it, every block scales it. Norms, which bring each vector back to one
+//! size, hide part of the damage but do not undo it.
 //!
 //! ```sh
 //! cargo run --example why_residual
@@ -10,7 +12,9 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use headlight_attention::Mask;
-use headlight_residual::{Activation, Decoder, DecoderConfig, FeedForwardKind, NoProbe, Norm, Site};
+use headlight_residual::{
+    Activation, Decoder, DecoderConfig, FeedForwardKind, NoProbe, Norm, Site,
+};
 
 const DEPTHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 const TOKENS: usize = 32;
@@ -25,7 +29,9 @@ fn model(n_layers: usize, device: &Device) -> Decoder {
         feed_forward: Some((256, FeedForwardKind::Plain(Activation::Gelu))),
         ..DecoderConfig::default()
     };
-    config.try_init(SEED, device).expect("the sizes fit together")
+    config
+        .try_init(SEED, device)
+        .expect("the sizes fit together")
 }
 
 /// How a stack is walked.
@@ -58,15 +64,21 @@ impl Walk {
 
 /// The norm of the loss's gradient with respect to the embedded tokens.
 fn gradient_norm(model: &Decoder, walk: Walk, device: &Device) -> f64 {
-    let ids: Vec<i32> = (0..TOKENS as i32).map(|i| (i * 37 + 11) % VOCABULARY as i32).collect();
+    let ids: Vec<i32> = (0..TOKENS as i32)
+        .map(|i| (i * 37 + 11) % VOCABULARY as i32)
+        .collect();
     let tokens = Tensor::<2, Int>::from_data(TensorData::new(ids, [1, TOKENS]), device);
     let embedded = burn::tensor::module::embedding(model.w_e.val(), tokens.clone());
     let x = embedded.detach().require_grad();
     let logits = model.unembed(walk.through(model, x.clone()), &mut NoProbe);
     // Each token's loss is to predict itself: any target does.
-    let loss = -burn::tensor::activation::log_softmax(logits, 2).gather(2, tokens.unsqueeze_dim(2)).mean();
+    let loss = -burn::tensor::activation::log_softmax(logits, 2)
+        .gather(2, tokens.unsqueeze_dim(2))
+        .mean();
     let gradients = loss.backward();
-    let gradient = x.grad(&gradients).expect("the loss depends on the embedding");
+    let gradient = x
+        .grad(&gradients)
+        .expect("the loss depends on the embedding");
     f64::from(gradient.square().sum().sqrt().into_scalar::<f32>())
 }
 
@@ -77,11 +89,23 @@ fn main() {
     let walks = [(true, true), (false, true), (true, false), (false, false)];
     let norms = DEPTHS.map(|depth| {
         let model = model(depth, &device);
-        let norms = walks.map(|(adds, normalizes)| gradient_norm(&model, Walk { adds, normalizes }, &device));
-        println!("{depth:8}{:17.1e}{:15.1e}{:15.1e}{:15.1e}", norms[0], norms[1], norms[2], norms[3]);
+        let norms = walks
+            .map(|(adds, normalizes)| gradient_norm(&model, Walk { adds, normalizes }, &device));
+        println!(
+            "{depth:8}{:17.1e}{:15.1e}{:15.1e}{:15.1e}",
+            norms[0], norms[1], norms[2], norms[3]
+        );
         norms
     });
     let [first, .., last] = norms;
-    let factors: Vec<String> = first.iter().zip(last).map(|(first, last)| format!("{:.1e}", last / first)).collect();
-    println!("\nFrom 1 layer to {} it changed by the factors {}.", DEPTHS[DEPTHS.len() - 1], factors.join(", "));
+    let factors: Vec<String> = first
+        .iter()
+        .zip(last)
+        .map(|(first, last)| format!("{:.1e}", last / first))
+        .collect();
+    println!(
+        "\nFrom 1 layer to {} it changed by the factors {}.",
+        DEPTHS[DEPTHS.len() - 1],
+        factors.join(", ")
+    );
 }

@@ -4,13 +4,14 @@
 //! cargo run --example minilm -- FOLDER --sentence "The dog saw the cat" --sentence "A kitten met a puppy"
 //! ```
 //!
-//! It prints each sentence's tokens and the first numbers of its embedding, how alike the sentences are (the cosine of
-//! their embeddings), and one head's pattern on the first sentence. Two heads of the first layer that everybody can
-//! read: `--head 2` attends to the previous token, `--head 8` to tokens that mean the same or nearly so.
+//! It prints each sentence's tokens and the first numbers of its embedding, how alike the sentences
+//! are (the cosine of their embeddings), and one head's pattern on the first sentence. Two heads of
+//! the first layer that everybody can read: `--head 2` attends to the previous token, `--head 8` to
+//! tokens that mean the same or nearly so.
 //!
 //! It downloads nothing: FOLDER holds `model.safetensors`, `tokenizer.json` and `config.json` of
-//! sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0) or of another BERT encoder; `scripts/check_minilm.py` compares
-//! what it computes with PyTorch.
+//! sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0) or of another BERT encoder;
+//! `scripts/check_minilm.py` compares what it computes with PyTorch.
 
 mod encoder;
 mod tokenizer;
@@ -62,7 +63,10 @@ struct Answer {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match run(&arguments) {
-        Ok(answer) if arguments.json => println!("{}", serde_json::to_string(&answer).expect("numbers and strings")),
+        Ok(answer) if arguments.json => println!(
+            "{}",
+            serde_json::to_string(&answer).expect("numbers and strings")
+        ),
         Ok(answer) => println!("{}", answer.text(&arguments, ink())),
         Err(message) => {
             eprintln!("error: {message}");
@@ -76,30 +80,48 @@ fn run(arguments: &Arguments) -> Result<Answer, String> {
     let [weights, vocabulary, sizes] = files(&arguments.folder)?;
     let config = Config::open(&sizes)?;
     let Arguments { layer, head, .. } = *arguments;
-    for (option, value, count) in
-        [("--layer", layer, config.num_hidden_layers), ("--head", head, config.num_attention_heads)]
-    {
+    for (option, value, count) in [
+        ("--layer", layer, config.num_hidden_layers),
+        ("--head", head, config.num_attention_heads),
+    ] {
         if value >= count {
-            return Err(format!("{option} {value}: the model has {count}, from 0 to {}", count.saturating_sub(1)));
+            return Err(format!(
+                "{option} {value}: the model has {count}, from 0 to {}",
+                count.saturating_sub(1)
+            ));
         }
     }
     let tokenizer = Tokenizer::open(&vocabulary, max_length(&arguments.folder, &config)?)?;
     if tokenizer.highest_id() as usize >= config.vocab_size {
         let (highest, rows) = (tokenizer.highest_id(), config.vocab_size);
-        return Err(format!("{}: token {highest} has no row among the model's {rows}", vocabulary.display()));
+        return Err(format!(
+            "{}: token {highest} has no row among the model's {rows}",
+            vocabulary.display()
+        ));
     }
     let read = |(index, sentence): (usize, &String)| {
         let encoding = tokenizer.encode(sentence);
         encoding.ok_or_else(|| format!("--sentence {sentence:?}: sentence {} is empty", index + 1))
     };
-    let read: Vec<Encoding> = arguments.sentences.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    let read: Vec<Encoding> = arguments
+        .sentences
+        .iter()
+        .enumerate()
+        .map(read)
+        .collect::<Result<_, _>>()?;
 
     let encoder = Encoder::load(&weights, &config, &Device::flex())?;
-    let ids: Vec<&[u32]> = read.iter().map(|encoding| encoding.ids.as_slice()).collect();
+    let ids: Vec<&[u32]> = read
+        .iter()
+        .map(|encoding| encoding.ids.as_slice())
+        .collect();
     let encoded = encoder.encode(&ids);
 
     let length = ids[0].len();
-    let pattern = encoded.patterns[layer].clone().slice([0..1, head..head + 1, 0..length, 0..length]);
+    let pattern =
+        encoded.patterns[layer]
+            .clone()
+            .slice([0..1, head..head + 1, 0..length, 0..length]);
     Ok(Answer {
         tokens: read.into_iter().map(|encoding| encoding.tokens).collect(),
         embeddings: rows(encoded.embeddings),
@@ -112,14 +134,16 @@ fn files(folder: &Path) -> Result<[PathBuf; 3], String> {
     if !folder.is_dir() {
         return Err(format!("{}: there is no such folder", folder.display()));
     }
-    let files = ["model.safetensors", "tokenizer.json", "config.json"].map(|name| folder.join(name));
+    let files =
+        ["model.safetensors", "tokenizer.json", "config.json"].map(|name| folder.join(name));
     match files.iter().find(|file| !file.is_file()) {
         Some(missing) => Err(format!("{}: there is no such file", missing.display())),
         None => Ok(files),
     }
 }
 
-/// How many tokens the model reads: as many as it has positions, or fewer, if sentence-transformers' own file says so.
+/// How many tokens the model reads: as many as it has positions, or fewer, if
+/// sentence-transformers' own file says so.
 fn max_length(folder: &Path, config: &Config) -> Result<usize, String> {
     #[derive(Deserialize)]
     struct SentenceConfig {
@@ -154,18 +178,45 @@ fn ink() -> Ink {
 }
 
 impl Answer {
-    fn text(&self, Arguments { sentences, layer, head, .. }: &Arguments, ink: Ink) -> String {
+    fn text(
+        &self,
+        Arguments {
+            sentences,
+            layer,
+            head,
+            ..
+        }: &Arguments,
+        ink: Ink,
+    ) -> String {
         let mut out = String::new();
         for (index, (sentence, tokens)) in sentences.iter().zip(&self.tokens).enumerate() {
-            let first: Vec<String> = self.embeddings[index].iter().take(6).map(|x| format!("{x:+.4}")).collect();
-            let _ = writeln!(out, "{}  {sentence}\n   {}\n   {} …\n", index + 1, tokens.join(" "), first.join(" "));
+            let first: Vec<String> = self.embeddings[index]
+                .iter()
+                .take(6)
+                .map(|x| format!("{x:+.4}"))
+                .collect();
+            let _ = writeln!(
+                out,
+                "{}  {sentence}\n   {}\n   {} …\n",
+                index + 1,
+                tokens.join(" "),
+                first.join(" ")
+            );
         }
         if sentences.len() > 1 {
             let _ = writeln!(out, "How alike they are (cosine):\n\n{}", self.cosines());
         }
         let weights = self.pattern.concat();
-        let heatmap = Heatmap { weights: &weights, tokens: &self.tokens[0], may_attend: MayAttend::All };
-        let _ = write!(out, "Where L{layer}H{head} looks in sentence 1:\n\n{}", heatmap.draw(ink).trim_end());
+        let heatmap = Heatmap {
+            weights: &weights,
+            tokens: &self.tokens[0],
+            may_attend: MayAttend::All,
+        };
+        let _ = write!(
+            out,
+            "Where L{layer}H{head} looks in sentence 1:\n\n{}",
+            heatmap.draw(ink).trim_end()
+        );
         out
     }
 

@@ -23,7 +23,10 @@ impl Tokenizer {
         // Special tokens come from the tokenizer alone: a [SEP] in the text is read as text.
         tokenizer.set_encode_special_tokens(true);
         tokenizer.with_padding(None);
-        let truncation = TruncationParams { max_length, ..TruncationParams::default() };
+        let truncation = TruncationParams {
+            max_length,
+            ..TruncationParams::default()
+        };
         tokenizer.with_truncation(Some(truncation)).map_err(wrong)?;
         Ok(Self(tokenizer))
     }
@@ -37,8 +40,9 @@ impl Tokenizer {
     pub fn encode(&self, text: &str) -> Option<Encoding> {
         let encoding = self.0.encode(text, true).ok()?;
         let special = encoding.get_special_tokens_mask();
-        special
-            .contains(&0)
-            .then(|| Encoding { tokens: encoding.get_tokens().to_vec(), ids: encoding.get_ids().to_vec() })
+        special.contains(&0).then(|| Encoding {
+            tokens: encoding.get_tokens().to_vec(),
+            ids: encoding.get_ids().to_vec(),
+        })
     }
 }

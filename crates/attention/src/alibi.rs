@@ -9,8 +9,9 @@ use crate::Positions;
 
 /// Takes `slope_h·|q − k|` from the score of head `h` (Press et al. 2022, section 3).
 ///
-/// With `n` heads, a power of two, the slopes are `2^(−8/n), 2^(−16/n), …, 2^(−8)`. Otherwise they are those of the
-/// next lower power of two, followed by every other one of the next higher, as in the authors' code.
+/// With `n` heads, a power of two, the slopes are `2^(−8/n), 2^(−16/n), …, 2^(−8)`. Otherwise they
+/// are those of the next lower power of two, followed by every other one of the next higher, as in
+/// the authors' code.
 ///
 /// ```
 /// use headlight_attention::Alibi;
@@ -34,9 +35,14 @@ impl Alibi {
     #[must_use]
     pub fn slopes(&self) -> Vec<f64> {
         let of_power = |n: usize| (1..=n).map(move |head| 2f64.powf(-8.0 * head as f64 / n as f64));
-        let Some(log) = self.n_heads.checked_ilog2() else { return Vec::new() };
+        let Some(log) = self.n_heads.checked_ilog2() else {
+            return Vec::new();
+        };
         let lower = 1_usize << log;
-        of_power(lower).chain(of_power(2 * lower).step_by(2)).take(self.n_heads).collect()
+        of_power(lower)
+            .chain(of_power(2 * lower).step_by(2))
+            .take(self.n_heads)
+            .collect()
     }
 
     /// `[1 or batch, heads, queries, keys]`
@@ -62,6 +68,9 @@ impl Alibi {
                 }
             }
         }
-        Tensor::from_data(TensorData::new(bias, [positions.rows(), slopes.len(), queries, keys]), device)
+        Tensor::from_data(
+            TensorData::new(bias, [positions.rows(), slopes.len(), queries, keys]),
+            device,
+        )
     }
 }

@@ -1,4 +1,5 @@
-//! Dropout on attention weights, by key: which weights fall is a function of numbers, not of a global generator.
+//! Dropout on attention weights, by key: which weights fall is a function of numbers, not of a
+//! global generator.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
@@ -13,12 +14,13 @@ pub struct DropoutKey {
     pub step: u64,
     /// Where in the model: a number for each layer.
     pub site: u64,
-    /// The number of the first batch row. A batch worked on in parts gives each part its own first row, and so drops
-    /// what the whole batch would.
+    /// The number of the first batch row. A batch worked on in parts gives each part its own first
+    /// row, and so drops what the whole batch would.
     pub first_row: u64,
 }
 
-/// Drops each attention weight with a probability and scales the others up by `1/(1 − probability)`.
+/// Drops each attention weight with a probability and scales the others up by
+/// `1/(1 − probability)`.
 ///
 /// ```
 /// use headlight_attention::{Dropout, DropoutKey};
@@ -44,7 +46,10 @@ impl Dropout {
     /// If `probability` is not at least 0 and below 1.
     #[must_use]
     pub fn new(probability: f64, key: DropoutKey) -> Self {
-        assert!((0.0..1.0).contains(&probability), "dropout probability {probability} is not in [0, 1)");
+        assert!(
+            (0.0..1.0).contains(&probability),
+            "dropout probability {probability} is not in [0, 1)"
+        );
         Self { probability, key }
     }
 
@@ -64,7 +69,8 @@ impl Dropout {
         Tensor::from_data(TensorData::new(factors, dims), device)
     }
 
-    /// The factors of one batch row from weight `first` on, counted through heads, queries and keys.
+    /// The factors of one batch row from weight `first` on, counted through heads, queries and
+    /// keys.
     pub(crate) fn factors_from(&self, row: usize, first: usize) -> impl Iterator<Item = f32> {
         /// Of the generator's 32-bit words one f64 takes two.
         const WORDS: u128 = 2;
@@ -72,13 +78,27 @@ impl Dropout {
         let probability = self.probability;
         let mut rng = self.rng_of_row(row as u64);
         rng.set_word_pos(WORDS * first as u128);
-        std::iter::repeat_with(move || if rng.random::<f64>() < probability { 0.0 } else { kept })
+        std::iter::repeat_with(move || {
+            if rng.random::<f64>() < probability {
+                0.0
+            } else {
+                kept
+            }
+        })
     }
 
     fn rng_of_row(&self, row: u64) -> ChaCha8Rng {
         let mut seed = [0; 32];
-        let DropoutKey { seed: run, step, site, first_row } = self.key;
-        for (bytes, part) in seed.chunks_exact_mut(8).zip([run, step, first_row + row, site]) {
+        let DropoutKey {
+            seed: run,
+            step,
+            site,
+            first_row,
+        } = self.key;
+        for (bytes, part) in seed
+            .chunks_exact_mut(8)
+            .zip([run, step, first_row + row, site])
+        {
             bytes.copy_from_slice(&part.to_le_bytes());
         }
         ChaCha8Rng::from_seed(seed)

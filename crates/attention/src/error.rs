@@ -59,7 +59,10 @@ impl ConfigError {
         }
     }
 
-    pub(crate) fn check_divides(dividend: (&'static str, usize), divisor: (&'static str, usize)) -> Result<(), Self> {
+    pub(crate) fn check_divides(
+        dividend: (&'static str, usize),
+        divisor: (&'static str, usize),
+    ) -> Result<(), Self> {
         if dividend.1.is_multiple_of(divisor.1) {
             return Ok(());
         }
@@ -71,21 +74,39 @@ impl ConfigError {
         })
     }
 
-    pub(crate) fn check_at_most(smaller: (&'static str, usize), larger: (&'static str, usize)) -> Result<(), Self> {
+    pub(crate) fn check_at_most(
+        smaller: (&'static str, usize),
+        larger: (&'static str, usize),
+    ) -> Result<(), Self> {
         if smaller.1 <= larger.1 {
             return Ok(());
         }
-        Err(Self::TooLarge { smaller_name: smaller.0, smaller: smaller.1, larger_name: larger.0, larger: larger.1 })
+        Err(Self::TooLarge {
+            smaller_name: smaller.0,
+            smaller: smaller.1,
+            larger_name: larger.0,
+            larger: larger.1,
+        })
     }
 
     pub(crate) fn check_probability(name: &'static str, value: f64) -> Result<(), Self> {
-        if (0.0..1.0).contains(&value) { Ok(()) } else { Err(Self::NotAProbability { name, value: value.to_string() }) }
+        if (0.0..1.0).contains(&value) {
+            Ok(())
+        } else {
+            Err(Self::NotAProbability {
+                name,
+                value: value.to_string(),
+            })
+        }
     }
 
     pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<(), Self> {
         if value > 0.0 && value.is_finite() {
             return Ok(());
         }
-        Err(Self::NotPositive { name, value: value.to_string() })
+        Err(Self::NotPositive {
+            name,
+            value: value.to_string(),
+        })
     }
 }

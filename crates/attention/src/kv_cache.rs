@@ -6,10 +6,12 @@ use burn::tensor::Tensor;
 
 use crate::{Heads, Mask, MultiHeadAttention, Positions, attention, multi_head::add_bias};
 
-/// What one attention layer remembers of the tokens it has seen: their keys and values, with positions.
+/// What one attention layer remembers of the tokens it has seen: their keys and values, with
+/// positions.
 ///
-/// A full cache holds up to `capacity` tokens. A rolling cache holds what a sliding window can still see, in a buffer
-/// that does not grow. Rows of a batch may have different lengths: feed them padded at the end, then
+/// A full cache holds up to `capacity` tokens. A rolling cache holds what a sliding window can
+/// still see, in a buffer that does not grow. Rows of a batch may have different lengths: feed them
+/// padded at the end, then
 /// [`truncate`](Self::truncate) each to its own.
 ///
 /// ```
@@ -44,11 +46,18 @@ impl KvCache {
     /// For up to `capacity` tokens.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { slots: capacity, window: None, buffers: None, lengths: Vec::new(), positions: Vec::new() }
+        Self {
+            slots: capacity,
+            window: None,
+            buffers: None,
+            lengths: Vec::new(),
+            positions: Vec::new(),
+        }
     }
 
-    /// For any number of tokens, each of which sees the last `window` tokens up to itself: `0 ≤ q − k < window`.
-    /// Attention through this cache is masked so, whatever the mask says besides.
+    /// For any number of tokens, each of which sees the last `window` tokens up to itself:
+    /// `0 ≤ q − k < window`. Attention through this cache is masked so, whatever the mask says
+    /// besides.
     ///
     /// The buffer holds `2·window` tokens: half to look back on, half for the tokens of a chunk.
     ///
@@ -57,7 +66,11 @@ impl KvCache {
     #[must_use]
     pub fn rolling(window: usize) -> Self {
         assert!(window > 0, "a rolling cache needs a window of at least 1");
-        Self { slots: 2 * window, window: Some(window), ..Self::with_capacity(0) }
+        Self {
+            slots: 2 * window,
+            window: Some(window),
+            ..Self::with_capacity(0)
+        }
     }
 
     /// Tokens seen, for each batch row; empty before the first.
@@ -72,7 +85,8 @@ impl KvCache {
         self.slots
     }
 
-    /// Forgets, in each row, the tokens after the first `lengths[row]`: padding, or a guess that was wrong.
+    /// Forgets, in each row, the tokens after the first `lengths[row]`: padding, or a guess that
+    /// was wrong.
     ///
     /// ```
     /// # use burn::tensor::{Device, Tensor};
@@ -89,13 +103,21 @@ impl KvCache {
     /// ```
     ///
     /// # Panics
-    /// If there are not as many lengths as rows, a length is more than was seen, or a rolling cache no longer holds
-    /// what the window needs at that length.
+    /// If there are not as many lengths as rows, a length is more than was seen, or a rolling cache
+    /// no longer holds what the window needs at that length.
     pub fn truncate(&mut self, lengths: &[usize]) {
-        assert_eq!(lengths.len(), self.lengths.len(), "truncate: one length for each of {} rows", self.lengths.len());
+        assert_eq!(
+            lengths.len(),
+            self.lengths.len(),
+            "truncate: one length for each of {} rows",
+            self.lengths.len()
+        );
         for (row, &length) in lengths.iter().enumerate() {
             let seen = self.lengths[row];
-            assert!(length <= seen, "truncate: row {row} has {seen} tokens, not {length}");
+            assert!(
+                length <= seen,
+                "truncate: row {row} has {seen} tokens, not {length}"
+            );
             assert!(
                 seen - length <= self.most_new() || seen <= self.slots,
                 "truncate: {} tokens back is further than a rolling cache of {} slots remembers",
@@ -111,7 +133,8 @@ impl KvCache {
 
     /// How many tokens may be written at once without losing one that the first of them still sees.
     fn most_new(&self) -> usize {
-        self.window.map_or(usize::MAX, |window| self.slots - window + 1)
+        self.window
+            .map_or(usize::MAX, |window| self.slots - window + 1)
     }
 
     /// The positions of the next `count` tokens, for each row.
@@ -125,12 +148,21 @@ impl KvCache {
             self.lengths = vec![0; batch];
             self.positions = vec![vec![None; self.slots]; batch];
         }
-        assert_eq!(self.lengths.len(), batch, "a cache of {} rows got a batch of {batch}", self.lengths.len());
+        assert_eq!(
+            self.lengths.len(),
+            batch,
+            "a cache of {} rows got a batch of {batch}",
+            self.lengths.len()
+        );
     }
 
-    /// Writes the keys and values of the next tokens; gives back those of all slots that have ever been used, and
-    /// their positions.
-    fn append(&mut self, k: Tensor<4>, v: Tensor<4>) -> (Tensor<4>, Tensor<4>, Vec<Vec<Option<i64>>>) {
+    /// Writes the keys and values of the next tokens; gives back those of all slots that have ever
+    /// been used, and their positions.
+    fn append(
+        &mut self,
+        k: Tensor<4>,
+        v: Tensor<4>,
+    ) -> (Tensor<4>, Tensor<4>, Vec<Vec<Option<i64>>>) {
         let [batch, _, count, _] = k.dims();
         let longest = self.lengths.iter().max().copied().unwrap_or(0);
         assert!(
@@ -138,9 +170,12 @@ impl KvCache {
             "a cache of capacity {} has {longest} tokens and got {count} more",
             self.slots
         );
-        // The buffers are taken out: a tensor that is held twice would be copied before it is written.
-        let (mut keys, mut values) =
-            self.buffers.take().unwrap_or_else(|| (empty_like(&k, self.slots), empty_like(&v, self.slots)));
+        // The buffers are taken out: a tensor that is held twice would be copied before it is
+        // written.
+        let (mut keys, mut values) = self
+            .buffers
+            .take()
+            .unwrap_or_else(|| (empty_like(&k, self.slots), empty_like(&v, self.slots)));
         // Rows of equal length are written together.
         let rows: Vec<Range<usize>> = if self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             std::iter::once(0..batch).collect()
@@ -159,13 +194,30 @@ impl KvCache {
             }
             *length += count;
         }
-        let used = self.lengths.iter().max().copied().unwrap_or(0).min(self.slots);
-        let seen = (keys.clone().narrow(2, 0, used), values.clone().narrow(2, 0, used));
+        let used = self
+            .lengths
+            .iter()
+            .max()
+            .copied()
+            .unwrap_or(0)
+            .min(self.slots);
+        let seen = (
+            keys.clone().narrow(2, 0, used),
+            values.clone().narrow(2, 0, used),
+        );
         self.buffers = Some((keys, values));
-        (seen.0, seen.1, self.positions.iter().map(|row| row[..used].to_vec()).collect())
+        (
+            seen.0,
+            seen.1,
+            self.positions
+                .iter()
+                .map(|row| row[..used].to_vec())
+                .collect(),
+        )
     }
 
-    /// Where `count` tokens after the first `length` go: (first token, slots) for each run without a wrap.
+    /// Where `count` tokens after the first `length` go: (first token, slots) for each run without
+    /// a wrap.
     fn runs(&self, length: usize, count: usize) -> Vec<(usize, Range<usize>)> {
         let mut runs = Vec::new();
         let mut done = 0;
@@ -182,9 +234,10 @@ impl KvCache {
 impl MultiHeadAttention {
     /// Self-attention of new tokens, which see themselves and what the cache holds of those before.
     ///
-    /// Any split of a sequence into calls gives the numbers of one pass. Order is by positions, so `mask` is what it
-    /// would be for the whole sequence, usually [`Mask::causal`]. A mask written out ([`Mask::allowed`],
-    /// [`Mask::key_padding`], [`Mask::bias`]) has one column for each token seen so far, the new ones included.
+    /// Any split of a sequence into calls gives the numbers of one pass. Order is by positions, so
+    /// `mask` is what it would be for the whole sequence, usually [`Mask::causal`]. A mask written
+    /// out ([`Mask::allowed`], [`Mask::key_padding`], [`Mask::bias`]) has one column for each token
+    /// seen so far, the new ones included.
     ///
     /// # Shapes
     /// - `x_new`, output: `[batch, new, d_model]`
@@ -198,11 +251,17 @@ impl MultiHeadAttention {
         cache.start(batch);
         if new == 0 {
             let d_value = heads.v.dims()[3];
-            return self.merge(Tensor::zeros([batch, self.n_heads, 0, d_value], (&heads.v.device(), heads.v.dtype())));
+            return self.merge(Tensor::zeros(
+                [batch, self.n_heads, 0, d_value],
+                (&heads.v.device(), heads.v.dtype()),
+            ));
         }
         let mask = match cache.window {
             Some(window) => {
-                assert!(!mask.is_written_out(), "a rolling cache takes masks about positions only, not {mask}");
+                assert!(
+                    !mask.is_written_out(),
+                    "a rolling cache takes masks about positions only, not {mask}"
+                );
                 mask.and(Mask::window(window))
             }
             None => mask.clone(),
@@ -212,14 +271,19 @@ impl MultiHeadAttention {
         while done < new {
             let count = cache.most_new().min(new - done);
             let part = |heads: &Tensor<4>| heads.clone().narrow(2, done, count);
-            let heads = Heads { q: part(&heads.q), k: part(&heads.k), v: part(&heads.v) };
+            let heads = Heads {
+                q: part(&heads.q),
+                k: part(&heads.k),
+                v: part(&heads.v),
+            };
             blends.push(self.attend_cached(heads, &mask, cache));
             done += count;
         }
         self.merge(Tensor::cat(blends, 2))
     }
 
-    /// Attention of a few new tokens; keys are kept as they are compared, rotated to their positions.
+    /// Attention of a few new tokens; keys are kept as they are compared, rotated to their
+    /// positions.
     fn attend_cached(&self, new: Heads, mask: &Mask, cache: &mut KvCache) -> Tensor<4> {
         let queries = cache.next_positions(new.q.dims()[2]);
         let rotate = |heads| match &self.position {
@@ -229,7 +293,10 @@ impl MultiHeadAttention {
         let (q, k) = (rotate(new.q), rotate(new.k));
         let (k, v, key_positions) = cache.append(k, new.v);
         let positions = Positions::new(queries, key_positions).shared_if_equal();
-        let bias = self.position.as_ref().and_then(|scheme| scheme.bias(&positions, &q.device()));
+        let bias = self
+            .position
+            .as_ref()
+            .and_then(|scheme| scheme.bias(&positions, &q.device()));
         attention(q, k, v, &add_bias(&mask.at(positions), bias), &self.options)
     }
 }
@@ -239,8 +306,17 @@ fn empty_like(new: &Tensor<4>, slots: usize) -> Tensor<4> {
     Tensor::zeros([batch, heads, slots, width], (&new.device(), new.dtype()))
 }
 
-fn write(buffer: Tensor<4>, rows: &Range<usize>, slots: &Range<usize>, new: &Tensor<4>, from: usize) -> Tensor<4> {
+fn write(
+    buffer: Tensor<4>,
+    rows: &Range<usize>,
+    slots: &Range<usize>,
+    new: &Tensor<4>,
+    from: usize,
+) -> Tensor<4> {
     let [_, heads, _, width] = buffer.dims();
-    let values = new.clone().narrow(0, rows.start, rows.len()).narrow(2, from, slots.len());
+    let values = new
+        .clone()
+        .narrow(0, rows.start, rows.len())
+        .narrow(2, from, slots.len());
     buffer.slice_assign([rows.clone(), 0..heads, slots.clone(), 0..width], values)
 }

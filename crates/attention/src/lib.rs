@@ -1,12 +1,12 @@
-//! Attention for Burn: `softmax(Q·Kᵀ/√d_head + mask)·V`, readable, correct at the edges, with every head open to
-//! inspection.
+//! Attention for Burn: `softmax(Q·Kᵀ/√d_head + mask)·V`, readable, correct at the edges, with every
+//! head open to inspection.
 //!
 //! # The mechanism
 //!
-//! Attention is a soft lookup. Each token sends out a **query** (what am I looking for?), is found by its **key**
-//! (what do I advertise?) and hands over its **value** (what do I carry?). Query `i` is compared with every key by
-//! a dot product; softmax turns the row of scores into weights that sum to 1; the output is the blend of values
-//! with these weights:
+//! Attention is a soft lookup. Each token sends out a **query** (what am I looking for?), is found
+//! by its **key** (what do I advertise?) and hands over its **value** (what do I carry?). Query `i`
+//! is compared with every key by a dot product; softmax turns the row of scores into weights that
+//! sum to 1; the output is the blend of values with these weights:
 //!
 //! ```text
 //! Q = X·W_Q        K = X·W_K        V = X·W_V          parameters W, activations Q, K, V
@@ -15,8 +15,8 @@
 //! output  = weights·V                                  [queries, d_value]
 //! ```
 //!
-//! `W_Q`, `W_K`, `W_V`, `W_O` are the **parameters**, learned and stored. Q, K, V are **activations**, computed
-//! anew from every input.
+//! `W_Q`, `W_K`, `W_V`, `W_O` are the **parameters**, learned and stored. Q, K, V are
+//! **activations**, computed anew from every input.
 //!
 //! # What things mean here
 //!
@@ -53,34 +53,39 @@
 //!
 //! # How this differs
 //!
-//! **From PyTorch.** `scaled_dot_product_attention` takes true as *may attend*, `nn.MultiheadAttention` as *may not*;
-//! here one type says *may attend* and Bool tensors only come in through constructors that name their meaning.
-//! PyTorch's `is_causal` with fewer queries than keys lets the first query see one key; here the last query sees all,
-//! which is what decoding needs. Projections multiply from the left, `x·W`, with `W [in, out]`; PyTorch stores `Wᵀ`.
+//! **From PyTorch.** `scaled_dot_product_attention` takes true as *may attend*,
+//! `nn.MultiheadAttention` as *may not*; here one type says *may attend* and Bool tensors only come
+//! in through constructors that name their meaning. PyTorch's `is_causal` with fewer queries than
+//! keys lets the first query see one key; here the last query sees all, which is what decoding
+//! needs. Projections multiply from the left, `x·W`, with `W [in, out]`; PyTorch stores `Wᵀ`.
 //!
-//! **From Burn's module.** `burn::nn`'s fills masked scores with −10⁴, which real scores can fall below, and gives a
-//! query without keys the mean of what it may not see. Here masked weights are exactly 0 by selection. Burn's has as
-//! many key as query heads, no bias on scores, and a cache that keeps queries too and computes all scores again.
+//! **From Burn's module.** `burn::nn`'s fills masked scores with −10⁴, which real scores can fall
+//! below, and gives a query without keys the mean of what it may not see. Here masked weights are
+//! exactly 0 by selection. Burn's has as many key as query heads, no bias on scores, and a cache
+//! that keeps queries too and computes all scores again.
 //!
-//! **From flash attention** (Dao et al. 2022). The function is the same, and so is the order of work where the cargo
-//! feature `flex` is on, the device is Burn's CPU backend, and the numbers are f32: blocks of keys with a running
-//! maximum, backward from one saved number a row, memory linear in the length (but for a dense bias). In all other
-//! cases plain tensor operations are composed, and the n×n weights are stored.
+//! **From flash attention** (Dao et al. 2022). The function is the same, and so is the order of
+//! work where the cargo feature `flex` is on, the device is Burn's CPU backend, and the numbers are
+//! f32: blocks of keys with a running maximum, backward from one saved number a row, memory linear
+//! in the length (but for a dense bias). In all other cases plain tensor operations are composed,
+//! and the n×n weights are stored.
 //!
 //! # What each projection learns
 //!
-//! `W_Q` and `W_K` only ever act together: the score of two inputs is `x_q·W_Q·W_Kᵀ·x_kᵀ`, a bilinear form of rank
-//! `d_head`, which decides *where* a head looks. `W_V` and `W_O` act together too: `x_k·W_V·W_O` is what a looked-at
-//! token writes into the stream, which decides *what* is moved (Elhage et al. 2021, "QK and OV circuits"). That the
-//! two are separate is why a token may be found by one property and hand over another, and why a pattern alone does
-//! not tell what a head does: a head that looks at a token with a value near zero writes nothing.
+//! `W_Q` and `W_K` only ever act together: the score of two inputs is `x_q·W_Q·W_Kᵀ·x_kᵀ`, a
+//! bilinear form of rank `d_head`, which decides *where* a head looks. `W_V` and `W_O` act together
+//! too: `x_k·W_V·W_O` is what a looked-at token writes into the stream, which decides *what* is
+//! moved (Elhage et al. 2021, "QK and OV circuits"). That the two are separate is why a token may
+//! be found by one property and hand over another, and why a pattern alone does not tell what a
+//! head does: a head that looks at a token with a value near zero writes nothing.
 //!
-//! Costs for n tokens: the projections take `4·n·d_model²` multiplications when heads are `d_model / n_heads` wide,
-//! however many heads there are; scores and blend take `2·n²·d_model`.
+//! Costs for n tokens: the projections take `4·n·d_model²` multiplications when heads are
+//! `d_model / n_heads` wide, however many heads there are; scores and blend take `2·n²·d_model`.
 //!
 //! # Cargo features
 //!
-//! `flex`: the kernel on Burn's CPU backend. Without features the crate compiles without any backend.
+//! `flex`: the kernel on Burn's CPU backend. Without features the crate compiles without any
+//! backend.
 
 mod alibi;
 mod dropout;
@@ -117,7 +122,8 @@ pub use positions::Positions;
 pub use relative_bias::RelativeBias;
 pub use rotary::{Rotary, RotaryLayout};
 pub use scaled_dot_product::{
-    AttentionOptions, attention, attention_scores, attention_weights, softmax_of_scores, weighted_sum,
+    AttentionOptions, attention, attention_scores, attention_weights, softmax_of_scores,
+    weighted_sum,
 };
 pub use single_head::SingleHeadAttention;
 

@@ -34,11 +34,13 @@ use crate::MultiHeadAttention;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WeightFormat {
-    /// `burn::nn`'s `MultiHeadAttention` and `CrossAttention` as saved by `burn-store`: `query.weight`, `key.weight`,
-    /// `value.weight`, `output.weight` of shape `[in, out]`, and biases.
+    /// `burn::nn`'s `MultiHeadAttention` and `CrossAttention` as saved by `burn-store`:
+    /// `query.weight`, `key.weight`, `value.weight`, `output.weight` of shape `[in, out]`, and
+    /// biases.
     Burn,
-    /// PyTorch's `nn.MultiheadAttention`: `in_proj_weight` `[3·d_model, d_model]` (or `q_proj_weight`,
-    /// `k_proj_weight`, `v_proj_weight`), `in_proj_bias`, `out_proj.weight`, `out_proj.bias`.
+    /// PyTorch's `nn.MultiheadAttention`: `in_proj_weight` `[3·d_model, d_model]` (or
+    /// `q_proj_weight`, `k_proj_weight`, `v_proj_weight`), `in_proj_bias`, `out_proj.weight`,
+    /// `out_proj.bias`.
     TorchMultihead,
     /// Four PyTorch `nn.Linear`s of these names for query, key, value and output, each `[out, in]`.
     TorchLinears([String; 4]),
@@ -77,11 +79,12 @@ pub enum LoadError {
 }
 
 impl MultiHeadAttention {
-    /// This module with the projections of another library's module, from the tensors under `prefix` (with its final
-    /// dot, or empty).
+    /// This module with the projections of another library's module, from the tensors under
+    /// `prefix` (with its final dot, or empty).
     ///
     /// # Errors
-    /// Names the tensor that is missing, left over (a bias the module lacks), of the wrong shape or of whole numbers.
+    /// Names the tensor that is missing, left over (a bias the module lacks), of the wrong shape or
+    /// of whole numbers.
     ///
     /// ```no_run
     /// use burn::{store::SafetensorsStore, tensor::Device};
@@ -105,9 +108,11 @@ impl MultiHeadAttention {
                 let names = ["query", "key", "value", "output"];
                 source.linears(names, projections, Layout::InOut)?
             }
-            WeightFormat::TorchLinears(names) => {
-                source.linears(names.each_ref().map(String::as_str), projections, Layout::OutIn)?
-            }
+            WeightFormat::TorchLinears(names) => source.linears(
+                names.each_ref().map(String::as_str),
+                projections,
+                Layout::OutIn,
+            )?,
             WeightFormat::TorchMultihead => source.torch_multihead(projections)?,
         };
         [self.w_q, self.w_k, self.w_v, self.w_o] = loaded;
@@ -128,7 +133,12 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    fn linears(&mut self, names: [&str; 4], to: [&Linear; 4], layout: Layout) -> Result<[Linear; 4], LoadError> {
+    fn linears(
+        &mut self,
+        names: [&str; 4],
+        to: [&Linear; 4],
+        layout: Layout,
+    ) -> Result<[Linear; 4], LoadError> {
         let mut loaded = Vec::new();
         for (name, to) in names.into_iter().zip(to) {
             let weight = self.matrix(&format!("{name}.weight"), to, layout)?;
@@ -169,39 +179,70 @@ impl Source<'_> {
         let [w_q, w_k, w_v] = weights;
         let [b_q, b_k, b_v] = biases;
         Ok([
-            Linear { weight: w_q, bias: b_q },
-            Linear { weight: w_k, bias: b_k },
-            Linear { weight: w_v, bias: b_v },
-            Linear { weight: self.matrix("out_proj.weight", o, Layout::OutIn)?, bias: self.bias("out_proj.bias", o)? },
+            Linear {
+                weight: w_q,
+                bias: b_q,
+            },
+            Linear {
+                weight: w_k,
+                bias: b_k,
+            },
+            Linear {
+                weight: w_v,
+                bias: b_v,
+            },
+            Linear {
+                weight: self.matrix("out_proj.weight", o, Layout::OutIn)?,
+                bias: self.bias("out_proj.bias", o)?,
+            },
         ])
     }
 
-    fn packed_bias(&mut self, to: [&Linear; 3]) -> Result<[Option<Param<Tensor<1>>>; 3], LoadError> {
+    fn packed_bias(
+        &mut self,
+        to: [&Linear; 3],
+    ) -> Result<[Option<Param<Tensor<1>>>; 3], LoadError> {
         let name = "in_proj_bias";
         let wanted = to.iter().all(|linear| linear.bias.is_some());
         match self.find(name)? {
-            None if to.iter().any(|linear| linear.bias.is_some()) => Err(LoadError::Missing(self.full(name))),
+            None if to.iter().any(|linear| linear.bias.is_some()) => {
+                Err(LoadError::Missing(self.full(name)))
+            }
             None => Ok([None, None, None]),
             Some(_) if !wanted => Err(LoadError::Unexpected(self.full(name))),
             Some(packed) => {
                 let widths = to.map(|linear| linear.weight.dims()[1]);
-                let packed: Tensor<1> = self.checked(name, packed, [widths.iter().sum()], &to[0].weight.device())?;
+                let packed: Tensor<1> =
+                    self.checked(name, packed, [widths.iter().sum()], &to[0].weight.device())?;
                 let mut from = 0;
                 Ok(widths.map(|width| {
                     from += width;
-                    Some(Param::from_tensor(packed.clone().narrow(0, from - width, width)))
+                    Some(Param::from_tensor(packed.clone().narrow(
+                        0,
+                        from - width,
+                        width,
+                    )))
                 }))
             }
         }
     }
 
-    fn matrix(&mut self, name: &str, to: &Linear, layout: Layout) -> Result<Param<Tensor<2>>, LoadError> {
-        let data = self.find(name)?.ok_or_else(|| LoadError::Missing(self.full(name)))?;
+    fn matrix(
+        &mut self,
+        name: &str,
+        to: &Linear,
+        layout: Layout,
+    ) -> Result<Param<Tensor<2>>, LoadError> {
+        let data = self
+            .find(name)?
+            .ok_or_else(|| LoadError::Missing(self.full(name)))?;
         let [input, output] = to.weight.dims();
         let device = to.weight.device();
         let matrix = match layout {
             Layout::InOut => self.checked(name, data, [input, output], &device)?,
-            Layout::OutIn => self.checked::<2>(name, data, [output, input], &device)?.transpose(),
+            Layout::OutIn => self
+                .checked::<2>(name, data, [output, input], &device)?
+                .transpose(),
         };
         Ok(Param::from_tensor(matrix))
     }
@@ -233,20 +274,30 @@ impl Source<'_> {
     }
 
     fn wrong_shape(&self, name: &str, found: &[usize], expected: &[usize]) -> LoadError {
-        LoadError::Shape { name: self.full(name), found: found.to_vec(), expected: expected.to_vec() }
+        LoadError::Shape {
+            name: self.full(name),
+            found: found.to_vec(),
+            expected: expected.to_vec(),
+        }
     }
 
     fn find(&mut self, name: &str) -> Result<Option<TensorData>, LoadError> {
         let full = self.full(name);
         let unreadable = |error: &dyn std::fmt::Display| LoadError::Unreadable(error.to_string());
-        match self.store.get_tensor(&full).map_err(|error| unreadable(&error))? {
-            Some(tensor) if !tensor.dtype.is_float() => {
-                Err(LoadError::Unreadable(format!("{full} holds {:?}, not floating-point numbers", tensor.dtype)))
-            }
+        match self
+            .store
+            .get_tensor(&full)
+            .map_err(|error| unreadable(&error))?
+        {
+            Some(tensor) if !tensor.dtype.is_float() => Err(LoadError::Unreadable(format!(
+                "{full} holds {:?}, not floating-point numbers",
+                tensor.dtype
+            ))),
             Some(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| unreadable(&error))?;
                 let data = TensorData::try_from_bytes(bytes, tensor.shape.clone(), tensor.dtype);
-                data.map(Some).map_err(|error| LoadError::Unreadable(format!("{full}: {error:?}")))
+                data.map(Some)
+                    .map_err(|error| LoadError::Unreadable(format!("{full}: {error:?}")))
             }
             None => Ok(None),
         }

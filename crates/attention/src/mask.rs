@@ -13,12 +13,12 @@ use crate::{
 
 /// Says which query **may attend** to which key.
 ///
-/// A mask is a description on the host, made of rules. A pair (query, key) may attend only if every rule allows
-/// it; [`and`](Mask::and) adds the rules of another mask. The tensor is built once for each shape and shared by
-/// all layers that get the same mask.
+/// A mask is a description on the host, made of rules. A pair (query, key) may attend only if every
+/// rule allows it; [`and`](Mask::and) adds the rules of another mask. The tensor is built once for
+/// each shape and shared by all layers that get the same mask.
 ///
-/// Rules about order compare [`Positions`]. Unless positions are given with [`at`](Mask::at), the queries are
-/// aligned with the last keys: the last query sees every key of a causal mask.
+/// Rules about order compare [`Positions`]. Unless positions are given with [`at`](Mask::at), the
+/// queries are aligned with the last keys: the last query sees every key of a causal mask.
 ///
 /// ```text
 /// causal, 3 queries, 3 keys    causal, 1 query, 3 keys    window(2), 4 queries, 4 keys
@@ -113,8 +113,8 @@ impl Mask {
     /// `keep` says for each pair whether the query may attend to the key.
     ///
     /// # Shapes
-    /// - keep: `[queries, keys]`, `[batch, queries, keys]` or `[batch, heads, queries, keys]`; an axis of size 1
-    ///   holds for all
+    /// - keep: `[queries, keys]`, `[batch, queries, keys]` or `[batch, heads, queries, keys]`; an
+    ///   axis of size 1 holds for all
     ///
     /// # Panics
     /// If `keep` has another rank.
@@ -130,7 +130,8 @@ impl Mask {
         Self::of(Rule::Array(Arc::new(KeepArray::from_tensor(keep))))
     }
 
-    /// Adds `bias` to the scores (after scale and softcap); every pair may attend. Gradients reach the bias.
+    /// Adds `bias` to the scores (after scale and softcap); every pair may attend. Gradients reach
+    /// the bias.
     ///
     /// # Shapes
     /// - bias: `[batch, heads, queries, keys]`; an axis of size 1 holds for all
@@ -146,7 +147,10 @@ impl Mask {
     /// ```
     #[must_use]
     pub fn bias(bias: Tensor<4>) -> Self {
-        Self { bias: Some(bias), ..Self::default() }
+        Self {
+            bias: Some(bias),
+            ..Self::default()
+        }
     }
 
     /// Both masks: a pair may attend only if both allow it; biases add up.
@@ -163,11 +167,19 @@ impl Mask {
     pub fn and(&self, other: impl Borrow<Self>) -> Self {
         let other = other.borrow();
         assert!(
-            self.positions.is_none() || other.positions.is_none() || self.positions == other.positions,
+            self.positions.is_none()
+                || other.positions.is_none()
+                || self.positions == other.positions,
             "Mask::and: the two masks were made for different positions"
         );
         let mut rules = self.rules.clone();
-        rules.extend(other.rules.iter().filter(|rule| !self.rules.contains(rule)).cloned());
+        rules.extend(
+            other
+                .rules
+                .iter()
+                .filter(|rule| !self.rules.contains(rule))
+                .cloned(),
+        );
         Self {
             rules,
             bias: match (self.bias.clone(), other.bias.clone()) {
@@ -189,13 +201,22 @@ impl Mask {
     /// ```
     #[must_use]
     pub fn at(&self, positions: Positions) -> Self {
-        Self { positions: Some(positions), memo: Memo::default(), ..self.clone() }
+        Self {
+            positions: Some(positions),
+            memo: Memo::default(),
+            ..self.clone()
+        }
     }
 
     /// Whether the mask neither forbids a pair nor changes a score.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        self.rules.is_empty() && self.bias.is_none() && !self.positions.as_ref().is_some_and(Positions::has_empty_slots)
+        self.rules.is_empty()
+            && self.bias.is_none()
+            && !self
+                .positions
+                .as_ref()
+                .is_some_and(Positions::has_empty_slots)
     }
 
     /// Whether part of the mask is written out by rows and columns, not said of positions.
@@ -203,8 +224,8 @@ impl Mask {
         self.bias.is_some() || self.rules.iter().any(|rule| matches!(rule, Rule::Array(_)))
     }
 
-    /// Whether query `row` may attend to key `column` in batch row `batch` and head `head`, for scores with
-    /// `queries` rows and `keys` columns. What the tensors say, pair by pair.
+    /// Whether query `row` may attend to key `column` in batch row `batch` and head `head`, for
+    /// scores with `queries` rows and `keys` columns. What the tensors say, pair by pair.
     ///
     /// ```
     /// use headlight_attention::Mask;
@@ -226,7 +247,10 @@ impl Mask {
     }
 
     fn of(rule: Rule) -> Self {
-        Self { rules: vec![rule], ..Self::default() }
+        Self {
+            rules: vec![rule],
+            ..Self::default()
+        }
     }
 
     pub(crate) fn allows_at(
@@ -238,9 +262,11 @@ impl Mask {
         column: usize,
     ) -> bool {
         let query = positions.query(batch, row);
-        positions
-            .key(batch, column)
-            .is_some_and(|key| self.rules.iter().all(|rule| rule.allows(batch, head, (row, query), (column, key))))
+        positions.key(batch, column).is_some_and(|key| {
+            self.rules
+                .iter()
+                .all(|rule| rule.allows(batch, head, (row, query), (column, key)))
+        })
     }
 
     pub(crate) fn positions_for(&self, queries: usize, keys: usize) -> Positions {

@@ -29,7 +29,8 @@ impl Mask {
     /// The Bool `attn_mask` of PyTorch's `nn.MultiheadAttention`: true = may **not** attend.
     ///
     /// # Shapes
-    /// - `attn_mask`: `[queries, keys]`, or `[batch, heads, queries, keys]` where PyTorch has `[batch·heads, …]`
+    /// - `attn_mask`: `[queries, keys]`, or `[batch, heads, queries, keys]` where PyTorch has
+    ///   `[batch·heads, …]`
     ///
     /// ```
     /// use burn::tensor::{Bool, Device, Tensor};
@@ -44,7 +45,8 @@ impl Mask {
         Self::allowed(attn_mask.bool_not())
     }
 
-    /// The `key_padding_mask` of PyTorch's `nn.MultiheadAttention`, `[batch, keys]`: true = ignore the key.
+    /// The `key_padding_mask` of PyTorch's `nn.MultiheadAttention`, `[batch, keys]`: true = ignore
+    /// the key.
     ///
     /// ```
     /// # use burn::tensor::{Bool, Device, Tensor};

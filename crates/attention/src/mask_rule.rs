@@ -28,21 +28,33 @@ pub(crate) struct KeepArray {
 
 impl Rule {
     /// `query` and `key` are (row or column number, position in the sequence).
-    pub fn allows(&self, batch: usize, head: usize, query: (usize, i64), key: (usize, i64)) -> bool {
+    pub fn allows(
+        &self,
+        batch: usize,
+        head: usize,
+        query: (usize, i64),
+        key: (usize, i64),
+    ) -> bool {
         let distance = query.1 - key.1;
         match self {
             Self::Causal => distance >= 0,
-            Self::Window(width) => distance >= 0 && distance < i64::try_from(*width).unwrap_or(i64::MAX),
+            Self::Window(width) => {
+                distance >= 0 && distance < i64::try_from(*width).unwrap_or(i64::MAX)
+            }
             Self::Lengths(lengths) => key.1 < i64::try_from(lengths[batch]).unwrap_or(i64::MAX),
             Self::Array(array) => array.get(batch, head, query.0, key.0),
         }
     }
 
-    /// How many sequences and heads have to be told apart: one is enough along an axis on which no rule depends.
+    /// How many sequences and heads have to be told apart: one is enough along an axis on which no
+    /// rule depends.
     pub fn copies(rules: &[Self], positions: &Positions, shape: &ScoreShape) -> (usize, usize) {
         let by_batch = positions.rows() > 1 || rules.iter().any(Self::depends_on_batch);
         let by_head = rules.iter().any(Self::depends_on_head);
-        (if by_batch { shape.batch } else { 1 }, if by_head { shape.heads } else { 1 })
+        (
+            if by_batch { shape.batch } else { 1 },
+            if by_head { shape.heads } else { 1 },
+        )
     }
 
     fn depends_on_batch(&self) -> bool {
@@ -101,7 +113,9 @@ impl KeepArray {
         let index = [batch, head, row, column]
             .into_iter()
             .zip(self.dims)
-            .fold(0, |index, (at, size)| index * size + if size == 1 { 0 } else { at });
+            .fold(0, |index, (at, size)| {
+                index * size + if size == 1 { 0 } else { at }
+            });
         self.keep[index]
     }
 }

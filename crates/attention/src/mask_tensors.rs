@@ -9,9 +9,11 @@ use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
 /// The mask as tensors, for one shape of scores.
 #[derive(Debug, Clone)]
 pub(crate) struct Materialized {
-    /// `[batch or 1, heads or 1, queries, keys]`, true where attending is *not* allowed; `None`: all pairs may.
+    /// `[batch or 1, heads or 1, queries, keys]`, true where attending is *not* allowed; `None`:
+    /// all pairs may.
     pub blocked: Option<Tensor<4, Bool>>,
-    /// `[batch or 1, 1, keys, 1]`, true for keys that no query may attend to; `None`: there are none.
+    /// `[batch or 1, 1, keys, 1]`, true for keys that no query may attend to; `None`: there are
+    /// none.
     pub dead_keys: Option<Tensor<4, Bool>>,
 }
 
@@ -29,8 +31,15 @@ pub(crate) struct MemoKey {
 impl Mask {
     /// The rules as tensors, from the memo where the last call had the same shape and device.
     pub(crate) fn materialize(&self, shape: &ScoreShape, device: &Device) -> Materialized {
-        let key = MemoKey { shape: shape.clone(), device: device.clone(), autodiff: device.is_autodiff() };
-        let mut memo = self.memo.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let key = MemoKey {
+            shape: shape.clone(),
+            device: device.clone(),
+            autodiff: device.is_autodiff(),
+        };
+        let mut memo = self
+            .memo
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((known, materialized)) = memo.as_ref()
             && *known == key
         {
@@ -57,7 +66,10 @@ impl Mask {
     fn build(&self, shape: &ScoreShape, device: &Device) -> Materialized {
         let positions = self.positions_for(shape.queries, shape.keys);
         if self.rules.is_empty() && !positions.has_empty_slots() {
-            return Materialized { blocked: None, dead_keys: None };
+            return Materialized {
+                blocked: None,
+                dead_keys: None,
+            };
         }
         self.assert_fits(shape, &positions);
 

@@ -7,15 +7,18 @@ use burn::{
 };
 use headlight_ops::apply;
 
-use crate::{AttentionOptions, Dropout, DropoutKey, Mask, PositionScheme, attention, attention_weights};
+use crate::{
+    AttentionOptions, Dropout, DropoutKey, Mask, PositionScheme, attention, attention_weights,
+};
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2.2): each head looks in its own subspace.
 ///
-/// `w_q`, `w_k`, `w_v`, `w_o` are the parameters; what [`project`](Self::project) makes of an input are the
-/// activations Q, K, V. Column block `h` of `w_q` belongs to head `h`, row block `h` of `w_o` too.
+/// `w_q`, `w_k`, `w_v`, `w_o` are the parameters; what [`project`](Self::project) makes of an input
+/// are the activations Q, K, V. Column block `h` of `w_q` belongs to head `h`, row block `h` of
+/// `w_o` too.
 ///
-/// [`forward`](Self::forward) is three steps, and whoever wants to look at something or change it calls them one
-/// by one: `merge(attend(project(x, x, x), mask))`.
+/// [`forward`](Self::forward) is three steps, and whoever wants to look at something or change it
+/// calls them one by one: `merge(attend(project(x, x, x), mask))`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -92,7 +95,8 @@ impl MultiHeadAttention {
         self.merge(self.attend(self.project(x.clone(), x.clone(), x), mask))
     }
 
-    /// Self-attention, and beside it each head's weights; the output has the same bits as [`forward`](Self::forward)'s.
+    /// Self-attention, and beside it each head's weights; the output has the same bits as
+    /// [`forward`](Self::forward)'s.
     ///
     /// # Shapes
     /// - x, output: `[batch, seq, d_model]`
@@ -135,7 +139,8 @@ impl MultiHeadAttention {
         self.merge(self.attend(self.project(x, context.clone(), context), mask))
     }
 
-    /// `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V`, split into heads, queries and keys normalised if so configured.
+    /// `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V`, split into heads, queries and keys normalised
+    /// if so configured.
     ///
     /// # Shapes
     /// - `x_q`: `[batch, queries, d_model]`; `x_k`, `x_v`: `[batch, keys, d_context]`
@@ -160,8 +165,15 @@ impl MultiHeadAttention {
         let project = |x: Tensor<3>, weight: &Linear, n_heads: usize| {
             let [width_in, width] = weight.weight.dims();
             let [batch, seq, x_width] = x.dims();
-            assert_eq!(x_width, width_in, "a projection of [{width_in}, {width}] got an input of shape {:?}", x.dims());
-            apply(weight, x).reshape([batch, seq, n_heads, width / n_heads]).swap_dims(1, 2)
+            assert_eq!(
+                x_width,
+                width_in,
+                "a projection of [{width_in}, {width}] got an input of shape {:?}",
+                x.dims()
+            );
+            apply(weight, x)
+                .reshape([batch, seq, n_heads, width / n_heads])
+                .swap_dims(1, 2)
         };
         let normalize = |heads: Tensor<4>, norm: &Option<RmsNorm>| match norm {
             Some(norm) => norm.forward(heads),
@@ -200,12 +212,15 @@ impl MultiHeadAttention {
         attention_weights(heads.q, heads.k, &mask, &self.options)
     }
 
-    /// What the position scheme makes of heads and mask: rotated queries and keys, or a bias on the scores.
+    /// What the position scheme makes of heads and mask: rotated queries and keys, or a bias on the
+    /// scores.
     ///
     /// Whoever walks the equation by hand (scores, weights, sum) starts from these.
     #[must_use]
     pub fn with_positions(&self, heads: Heads, mask: &Mask) -> (Heads, Mask) {
-        let Some(scheme) = &self.position else { return (heads, mask.clone()) };
+        let Some(scheme) = &self.position else {
+            return (heads, mask.clone());
+        };
         let positions = mask.positions_for(heads.q.dims()[2], heads.k.dims()[2]);
         let device = heads.q.device();
         let heads = Heads {
@@ -216,7 +231,8 @@ impl MultiHeadAttention {
         (heads, add_bias(mask, scheme.bias(&positions, &device)))
     }
 
-    /// The same module for a call in which weights fall: `attention.with_dropout(key).forward(x, &mask)`.
+    /// The same module for a call in which weights fall:
+    /// `attention.with_dropout(key).forward(x, &mask)`.
     ///
     /// Without it nothing ever falls, whatever the configuration says.
     #[must_use]
@@ -245,10 +261,14 @@ impl MultiHeadAttention {
             width / self.n_heads,
             z.dims()
         );
-        apply(&self.w_o, z.swap_dims(1, 2).reshape([batch, queries, width]))
+        apply(
+            &self.w_o,
+            z.swap_dims(1, 2).reshape([batch, queries, width]),
+        )
     }
 
-    /// What each head writes, `z_h·W_O[h]`; their sum plus the bias of `W_O` is [`merge`](Self::merge)'s output.
+    /// What each head writes, `z_h·W_O[h]`; their sum plus the bias of `W_O` is
+    /// [`merge`](Self::merge)'s output.
     ///
     /// # Shapes
     /// - z: `[batch, n_heads, queries, d_value]`
@@ -269,7 +289,11 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn results(&self, z: Tensor<4>) -> Tensor<4> {
         let [width, d_model] = self.w_o.weight.dims();
-        let per_head = self.w_o.weight.val().reshape([1, self.n_heads, width / self.n_heads, d_model]);
+        let per_head =
+            self.w_o
+                .weight
+                .val()
+                .reshape([1, self.n_heads, width / self.n_heads, d_model]);
         z.matmul(per_head)
     }
 

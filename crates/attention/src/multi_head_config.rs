@@ -33,7 +33,8 @@ pub struct MultiHeadAttentionConfig {
     pub d_context: Option<(usize, usize)>,
     /// Which projections have a bias.
     pub bias: Biases,
-    /// Whether queries and keys pass an RMS norm with a learned gain before they meet (Henry et al. 2020).
+    /// Whether queries and keys pass an RMS norm with a learned gain before they meet (Henry et al.
+    /// 2020).
     pub qk_norm: bool,
     /// The share of weights that fall in a call with a dropout key.
     pub dropout: f64,
@@ -54,7 +55,10 @@ pub struct MultiHeadAttentionConfig {
 /// # Ok::<(), headlight_attention::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four projections, each with its own answer")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four projections, each with its own answer"
+)]
 pub struct Biases {
     /// `b_Q`
     pub query: bool,
@@ -68,9 +72,19 @@ pub struct Biases {
 
 impl Biases {
     /// All of them.
-    pub const ALL: Self = Self { query: true, key: true, value: true, output: true };
+    pub const ALL: Self = Self {
+        query: true,
+        key: true,
+        value: true,
+        output: true,
+    };
     /// None of them.
-    pub const NONE: Self = Self { query: false, key: false, value: false, output: false };
+    pub const NONE: Self = Self {
+        query: false,
+        key: false,
+        value: false,
+        output: false,
+    };
 }
 
 macro_rules! setters {
@@ -184,8 +198,18 @@ impl MultiHeadAttentionConfig {
     /// If the numbers do not fit together, see [`validate`](Self::validate).
     pub fn try_init(&self, device: &Device) -> Result<MultiHeadAttention, ConfigError> {
         self.validate()?;
-        let linear = |input, output, bias| LinearConfig::new(input, output).with_bias(bias).init(device);
-        let norm = || self.qk_norm.then(|| RmsNormConfig::new(self.d_head()).with_epsilon(1e-6).init(device));
+        let linear = |input, output, bias| {
+            LinearConfig::new(input, output)
+                .with_bias(bias)
+                .init(device)
+        };
+        let norm = || {
+            self.qk_norm.then(|| {
+                RmsNormConfig::new(self.d_head())
+                    .with_epsilon(1e-6)
+                    .init(device)
+            })
+        };
         let (n_heads, n_kv_heads) = (self.n_heads, self.n_kv_heads());
         let (key_context, value_context) = self.d_context();
         Ok(MultiHeadAttention {

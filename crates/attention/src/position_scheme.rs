@@ -42,7 +42,11 @@ impl PositionConfig {
     /// Rotary embedding of all components, half-split pairs, base 10,000.
     #[must_use]
     pub fn rotary() -> Self {
-        Self::Rotary { layout: RotaryLayout::HalfSplit, base: 10_000.0, rotated: None }
+        Self::Rotary {
+            layout: RotaryLayout::HalfSplit,
+            base: 10_000.0,
+            rotated: None,
+        }
     }
 
     pub(crate) fn validate(&self, d_head: usize) -> Result<(), ConfigError> {
@@ -51,24 +55,40 @@ impl PositionConfig {
             Self::Rotary { base, rotated, .. } => {
                 ConfigError::check_positive("rotary base", base)?;
                 let rotated = rotated.unwrap_or(d_head);
-                ConfigError::check_divides(("rotary components", rotated), ("the size of a pair,", 2))?;
+                ConfigError::check_divides(
+                    ("rotary components", rotated),
+                    ("the size of a pair,", 2),
+                )?;
                 ConfigError::check_sizes(&[("rotary components", rotated)])?;
                 ConfigError::check_at_most(("rotary components", rotated), ("d_head", d_head))
             }
-            Self::RelativeBias { max_distance } => ConfigError::check_sizes(&[("max_distance", max_distance)]),
+            Self::RelativeBias { max_distance } => {
+                ConfigError::check_sizes(&[("max_distance", max_distance)])
+            }
         }
     }
 
-    pub(crate) fn init(&self, n_heads: usize, d_head: usize, device: &Device) -> Option<PositionScheme> {
+    pub(crate) fn init(
+        &self,
+        n_heads: usize,
+        d_head: usize,
+        device: &Device,
+    ) -> Option<PositionScheme> {
         match *self {
             Self::None => None,
-            Self::Rotary { layout, base, rotated } => {
-                Some(PositionScheme::Rotary(Rotary::new(layout, base, rotated.unwrap_or(d_head))))
-            }
+            Self::Rotary {
+                layout,
+                base,
+                rotated,
+            } => Some(PositionScheme::Rotary(Rotary::new(
+                layout,
+                base,
+                rotated.unwrap_or(d_head),
+            ))),
             Self::Alibi => Some(PositionScheme::Alibi(Alibi::new(n_heads))),
-            Self::RelativeBias { max_distance } => {
-                Some(PositionScheme::Relative(RelativeBias::new(n_heads, max_distance, device)))
-            }
+            Self::RelativeBias { max_distance } => Some(PositionScheme::Relative(
+                RelativeBias::new(n_heads, max_distance, device),
+            )),
         }
     }
 }

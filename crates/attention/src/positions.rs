@@ -2,9 +2,9 @@
 
 /// The position of each query (row) and each key (column) in its sequence.
 ///
-/// Every rule of a [`Mask`](crate::Mask) that speaks of order (`causal`, `window`, `lengths`) compares these
-/// positions, never row and column numbers. That is why one rule serves a full pass, a pass over new tokens
-/// only, and a cache whose slots are out of order.
+/// Every rule of a [`Mask`](crate::Mask) that speaks of order (`causal`, `window`, `lengths`)
+/// compares these positions, never row and column numbers. That is why one rule serves a full pass,
+/// a pass over new tokens only, and a cache whose slots are out of order.
 ///
 /// A key may have no position: an empty cache slot, which no query may attend to.
 ///
@@ -26,11 +26,15 @@ pub struct Positions {
 impl Positions {
     /// Keys at `0 .. keys`, queries at the last `queries` of these, the same for each batch row.
     ///
-    /// With more queries than keys the first queries get negative positions: they precede every key.
+    /// With more queries than keys the first queries get negative positions: they precede every
+    /// key.
     #[must_use]
     pub fn aligned_at_end(queries: usize, keys: usize) -> Self {
         let first_query = keys as i64 - queries as i64;
-        Self { queries: vec![(first_query..keys as i64).collect()], keys: vec![(0..keys as i64).map(Some).collect()] }
+        Self {
+            queries: vec![(first_query..keys as i64).collect()],
+            keys: vec![(0..keys as i64).map(Some).collect()],
+        }
     }
 
     /// Positions written out, one row for the whole batch or one for each batch row.
@@ -63,9 +67,12 @@ impl Positions {
         Self { queries, keys }
     }
 
-    /// One row instead of many, if they are all the same: the mask is then built once for the batch.
+    /// One row instead of many, if they are all the same: the mask is then built once for the
+    /// batch.
     pub(crate) fn shared_if_equal(mut self) -> Self {
-        if self.queries.iter().all(|row| *row == self.queries[0]) && self.keys.iter().all(|row| *row == self.keys[0]) {
+        if self.queries.iter().all(|row| *row == self.queries[0])
+            && self.keys.iter().all(|row| *row == self.keys[0])
+        {
             self.queries.truncate(1);
             self.keys.truncate(1);
         }
@@ -84,7 +91,8 @@ impl Positions {
         shared_or_own(&self.keys, batch)[column]
     }
 
-    /// How far key `column` lies before query `row`; negative if it lies after it, `None` if the slot is empty.
+    /// How far key `column` lies before query `row`; negative if it lies after it, `None` if the
+    /// slot is empty.
     #[must_use]
     pub fn distance(&self, batch: usize, row: usize, column: usize) -> Option<i64> {
         Some(self.query(batch, row) - self.key(batch, column)?)
@@ -97,7 +105,10 @@ impl Positions {
 
     /// `[1 or batch][keys]`, with any number for an empty slot.
     pub(crate) fn key_rows(&self) -> Vec<Vec<i64>> {
-        self.keys.iter().map(|row| row.iter().map(|position| position.unwrap_or(0)).collect()).collect()
+        self.keys
+            .iter()
+            .map(|row| row.iter().map(|position| position.unwrap_or(0)).collect())
+            .collect()
     }
 
     /// The number of queries and of keys.
@@ -122,7 +133,9 @@ impl Positions {
     #[cfg(feature = "flex")]
     pub(crate) fn keys_in_order(&self) -> bool {
         let in_order = |row: &Vec<Option<i64>>| {
-            row.windows(2).all(|pair| matches!(pair, [Some(a), Some(b)] if *b == a + 1)) && !row.contains(&None)
+            row.windows(2)
+                .all(|pair| matches!(pair, [Some(a), Some(b)] if *b == a + 1))
+                && !row.contains(&None)
         };
         self.keys.iter().all(in_order)
     }
@@ -134,5 +147,9 @@ impl Positions {
 }
 
 fn shared_or_own<T>(rows: &[T], batch: usize) -> &T {
-    if rows.len() == 1 { &rows[0] } else { &rows[batch] }
+    if rows.len() == 1 {
+        &rows[0]
+    } else {
+        &rows[batch]
+    }
 }

@@ -7,8 +7,9 @@ use burn::{
 
 use crate::Positions;
 
-/// Adds `table[h, clamp(q − k, −max, max) + max]` to the score of head `h` (clipped distances as in Shaw et al. 2018,
-/// section 3.2; one number per head as in Raffel et al. 2020, section 2.1). It starts at 0.
+/// Adds `table[h, clamp(q − k, −max, max) + max]` to the score of head `h` (clipped distances as in
+/// Shaw et al. 2018, section 3.2; one number per head as in Raffel et al. 2020, section 2.1). It
+/// starts at 0.
 ///
 /// ```
 /// use burn::{module::Param, tensor::{Device, Tensor}};
@@ -32,7 +33,10 @@ impl RelativeBias {
     #[must_use]
     pub fn new(n_heads: usize, max_distance: usize, device: &Device) -> Self {
         let table = Param::from_tensor(Tensor::zeros([n_heads, 2 * max_distance + 1], device));
-        Self { table, max_distance }
+        Self {
+            table,
+            max_distance,
+        }
     }
 
     /// `[1 or batch, heads, queries, keys]`, with gradients to the table.
@@ -54,7 +58,13 @@ impl RelativeBias {
                 }));
             }
         }
-        let columns = Tensor::<1, Int>::from_data(TensorData::new(columns, [rows * queries * keys]), &table.device());
-        table.select(1, columns).reshape([heads, rows, queries, keys]).swap_dims(0, 1)
+        let columns = Tensor::<1, Int>::from_data(
+            TensorData::new(columns, [rows * queries * keys]),
+            &table.device(),
+        );
+        table
+            .select(1, columns)
+            .reshape([heads, rows, queries, keys])
+            .swap_dims(0, 1)
     }
 }

@@ -1,4 +1,5 @@
-//! Rotary position embedding: a query and a key turn with their positions, so that their product knows the distance.
+//! Rotary position embedding: a query and a key turn with their positions, so that their product
+//! knows the distance.
 
 use burn::{
     module::Module,
@@ -42,8 +43,15 @@ impl Rotary {
     /// If `rotated` is odd.
     #[must_use]
     pub fn new(layout: RotaryLayout, base: f64, rotated: usize) -> Self {
-        assert!(rotated.is_multiple_of(2), "rotary components {rotated} do not form pairs");
-        Self { layout, base, rotated }
+        assert!(
+            rotated.is_multiple_of(2),
+            "rotary components {rotated} do not form pairs"
+        );
+        Self {
+            layout,
+            base,
+            rotated,
+        }
     }
 
     /// Turns each vector by its position.
@@ -58,7 +66,11 @@ impl Rotary {
     pub fn rotate(&self, x: Tensor<4>, positions: &[Vec<i64>]) -> Tensor<4> {
         let [batch, heads, seq, d_head] = x.dims();
         let (rotated, pairs) = (self.rotated, self.rotated / 2);
-        assert!(rotated <= d_head, "rotary of {rotated} components on heads of shape {:?}", x.dims());
+        assert!(
+            rotated <= d_head,
+            "rotary of {rotated} components on heads of shape {:?}",
+            x.dims()
+        );
         assert!(
             positions.iter().all(|row| row.len() == seq) && [1, batch].contains(&positions.len()),
             "positions of {} rows do not fit heads of shape {:?}",
@@ -72,13 +84,20 @@ impl Rotary {
         let turning = x.clone().narrow(3, 0, rotated);
         let turned = match self.layout {
             RotaryLayout::HalfSplit => {
-                let (a, b) = (turning.clone().narrow(3, 0, pairs), turning.narrow(3, pairs, pairs));
+                let (a, b) = (
+                    turning.clone().narrow(3, 0, pairs),
+                    turning.narrow(3, pairs, pairs),
+                );
                 Tensor::cat(turn(a, b, cos, sin).into(), 3)
             }
             RotaryLayout::Interleaved => {
                 let pair = turning.reshape([batch, heads, seq, pairs, 2]);
-                let (a, b) = (pair.clone().narrow(4, 0, 1).squeeze_dim(4), pair.narrow(4, 1, 1).squeeze_dim(4));
-                Tensor::stack::<5>(turn(a, b, cos, sin).into(), 4).reshape([batch, heads, seq, rotated])
+                let (a, b) = (
+                    pair.clone().narrow(4, 0, 1).squeeze_dim(4),
+                    pair.narrow(4, 1, 1).squeeze_dim(4),
+                );
+                Tensor::stack::<5>(turn(a, b, cos, sin).into(), 4)
+                    .reshape([batch, heads, seq, rotated])
             }
         };
         if rotated == d_head {
@@ -95,7 +114,8 @@ impl Rotary {
             .iter()
             .flatten()
             .flat_map(|&position| {
-                let frequency = |pair: usize| self.base.powf(-2.0 * pair as f64 / self.rotated as f64);
+                let frequency =
+                    |pair: usize| self.base.powf(-2.0 * pair as f64 / self.rotated as f64);
                 (0..pairs).map(move |pair| position as f64 * frequency(pair))
             })
             .collect();
@@ -109,5 +129,8 @@ impl Rotary {
 }
 
 fn turn(a: Tensor<4>, b: Tensor<4>, cos: Tensor<4>, sin: Tensor<4>) -> [Tensor<4>; 2] {
-    [a.clone() * cos.clone() - b.clone() * sin.clone(), a * sin + b * cos]
+    [
+        a.clone() * cos.clone() - b.clone() * sin.clone(),
+        a * sin + b * cos,
+    ]
 }

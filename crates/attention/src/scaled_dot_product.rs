@@ -17,7 +17,8 @@ use crate::{Dropout, Mask, score_shape::ScoreShape};
 pub struct AttentionOptions {
     /// The factor on `Q·Kᵀ`; `None`: `1/√d_head`.
     pub scale: Option<f64>,
-    /// `c`: scores become `c·tanh(scores/c)`, before the mask (Gemma 2, section 2.3); `None`: unbounded.
+    /// `c`: scores become `c·tanh(scores/c)`, before the mask (Gemma 2, section 2.3); `None`:
+    /// unbounded.
     pub softcap: Option<f64>,
     /// Drops weights after softmax, in this call; `None`: none fall.
     pub dropout: Option<Dropout>,
@@ -47,8 +48,9 @@ impl AttentionOptions {
 
     /// The factor in force for heads of width `d_head`.
     ///
-    /// Components of query and key with variance 1 give dot products of variance `d_head`; the default factor
-    /// `1/√d_head` brings it back to 1, where softmax is not saturated (Vaswani et al. 2017, section 3.2.1).
+    /// Components of query and key with variance 1 give dot products of variance `d_head`; the
+    /// default factor `1/√d_head` brings it back to 1, where softmax is not saturated (Vaswani et
+    /// al. 2017, section 3.2.1).
     #[must_use]
     pub fn scale_for(&self, d_head: usize) -> f64 {
         self.scale.unwrap_or_else(|| 1.0 / (d_head as f64).sqrt())
@@ -64,8 +66,8 @@ impl AttentionOptions {
 /// - value: `[batch, kv_heads, keys, d_value]`
 /// - output: `[batch, heads, queries, d_value]`, in the dtype of `value`
 ///
-/// Query head `h` reads key/value head `h / (heads / kv_heads)`. A query that may attend to nothing gives 0. A key
-/// that no query may attend to may hold anything, NaN included.
+/// Query head `h` reads key/value head `h / (heads / kv_heads)`. A query that may attend to nothing
+/// gives 0. A key that no query may attend to may hold anything, NaN included.
 ///
 /// # Panics
 /// If the shapes do not belong together; the message names both.
@@ -92,13 +94,24 @@ pub fn attention(
 ) -> Tensor<4> {
     assert_key_fits_value(&key, &value);
     #[cfg(feature = "flex")]
-    if let Some(z) = crate::kernel::attention(&query, &key, &value, mask, options, &score_shape(&query, &key)) {
+    if let Some(z) = crate::kernel::attention(
+        &query,
+        &key,
+        &value,
+        mask,
+        options,
+        &score_shape(&query, &key),
+    ) {
         return z;
     }
     let weights = attention_weights(query, key, mask, options);
     let weights = match &options.dropout {
         Some(dropout) => {
-            weights.clone() * in_dtype(dropout.factors(weights.dims(), &weights.device()), weights.dtype())
+            weights.clone()
+                * in_dtype(
+                    dropout.factors(weights.dims(), &weights.device()),
+                    weights.dtype(),
+                )
         }
         None => weights,
     };
@@ -107,8 +120,8 @@ pub fn attention(
 
 /// The attention weights (the *pattern*): row `q` says how much query `q` takes from each key.
 ///
-/// Rows sum to 1, or are all 0 where a query may attend to nothing. At least f32, whatever the inputs are. Dropout
-/// does not show: these are the weights before it.
+/// Rows sum to 1, or are all 0 where a query may attend to nothing. At least f32, whatever the
+/// inputs are. Dropout does not show: these are the weights before it.
 ///
 /// # Shapes
 /// - query: `[batch, heads, queries, d_head]`
@@ -131,15 +144,23 @@ pub fn attention(
 /// assert!((weights[0] - 0.26894).abs() < 1e-5 && (weights[1] - 0.73106).abs() < 1e-5);
 /// ```
 #[must_use]
-pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, mask: &Mask, options: &AttentionOptions) -> Tensor<4> {
+pub fn attention_weights(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    mask: &Mask,
+    options: &AttentionOptions,
+) -> Tensor<4> {
     #[cfg(feature = "flex")]
-    if let Some(weights) = crate::kernel::weights(&query, &key, mask, options, &score_shape(&query, &key)) {
+    if let Some(weights) =
+        crate::kernel::weights(&query, &key, mask, options, &score_shape(&query, &key))
+    {
         return weights;
     }
     softmax_of_scores(attention_scores(query, key, mask, options))
 }
 
-/// The scores before softmax, `Q·Kᵀ·scale` (softcapped, plus the bias), −∞ where the query may not attend.
+/// The scores before softmax, `Q·Kᵀ·scale` (softcapped, plus the bias), −∞ where the query may not
+/// attend.
 ///
 /// # Shapes
 /// - query: `[batch, heads, queries, d_head]`
@@ -161,7 +182,12 @@ pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, mask: &Mask, options:
 /// assert_eq!(scores, [2.0, f32::NEG_INFINITY, 3.0, 15.0]);
 /// ```
 #[must_use]
-pub fn attention_scores(query: Tensor<4>, key: Tensor<4>, mask: &Mask, options: &AttentionOptions) -> Tensor<4> {
+pub fn attention_scores(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    mask: &Mask,
+    options: &AttentionOptions,
+) -> Tensor<4> {
     let shape = score_shape(&query, &key);
     let [_, _, _, d_head] = query.dims();
     let device = query.device();
@@ -212,18 +238,23 @@ pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
     // −∞ − (−∞) would be NaN; 0 as the maximum makes every exponential of such a row 0.
     let max = max.mask_fill(nothing_allowed.clone(), 0.0);
     let exponentials = (scores - max).exp();
-    let sum = exponentials.clone().sum_dim(3).mask_fill(nothing_allowed, 1.0);
+    let sum = exponentials
+        .clone()
+        .sum_dim(3)
+        .mask_fill(nothing_allowed, 1.0);
     exponentials / sum
 }
 
-/// `weights·V`: the last step of [`attention`], for weights that were looked at or changed on the way.
+/// `weights·V`: the last step of [`attention`], for weights that were looked at or changed on the
+/// way.
 ///
 /// # Shapes
 /// - weights: `[batch, heads, queries, keys]`
 /// - value: `[batch, kv_heads, keys, d_value]`
 /// - output: `[batch, heads, queries, d_value]`
 ///
-/// `mask` is the mask the weights were made with: values of keys that no query may attend to are not read.
+/// `mask` is the mask the weights were made with: values of keys that no query may attend to are
+/// not read.
 ///
 /// # Panics
 /// If the shapes do not belong together; the message names both.
@@ -240,36 +271,55 @@ pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
 pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor<4> {
     let [batch, heads, queries, keys] = weights.dims();
     assert!(
-        value.dims()[0] == batch && value.dims()[2] == keys && groups(heads, value.dims()[1]).is_some(),
+        value.dims()[0] == batch
+            && value.dims()[2] == keys
+            && groups(heads, value.dims()[1]).is_some(),
         "weights {:?} [batch, heads, queries, keys] and value {:?} [batch, kv_heads, keys, d_value] do not fit",
         weights.dims(),
         value.dims()
     );
     let dtype = value.dtype();
-    let shape = ScoreShape { batch, heads, queries, keys };
-    let value = clear_dead_keys(at_least_f32(value), &mask.materialize(&shape, &weights.device()));
+    let shape = ScoreShape {
+        batch,
+        heads,
+        queries,
+        keys,
+    };
+    let value = clear_dead_keys(
+        at_least_f32(value),
+        &mask.materialize(&shape, &weights.device()),
+    );
     let z = per_kv_head(weights, value);
     in_dtype(z, dtype)
 }
 
 /// `left·right` for each query head with the key/value head it reads.
 ///
-/// The query heads of a group lie next to each other, so a group is one taller matrix: nothing is repeated.
+/// The query heads of a group lie next to each other, so a group is one taller matrix: nothing is
+/// repeated.
 fn per_kv_head(left: Tensor<4>, right: Tensor<4>) -> Tensor<4> {
     let [batch, heads, rows, inner] = left.dims();
     let [_, kv_heads, _, columns] = right.dims();
     if [batch, heads, rows, inner, columns].contains(&0) {
-        return Tensor::zeros([batch, heads, rows, columns], (&left.device(), left.dtype()));
+        return Tensor::zeros(
+            [batch, heads, rows, columns],
+            (&left.device(), left.dtype()),
+        );
     }
     if heads == kv_heads {
         return left.matmul(right);
     }
     let rows_in_group = heads / kv_heads * rows;
-    left.reshape([batch, kv_heads, rows_in_group, inner]).matmul(right).reshape([batch, heads, rows, columns])
+    left.reshape([batch, kv_heads, rows_in_group, inner])
+        .matmul(right)
+        .reshape([batch, heads, rows, columns])
 }
 
 /// Zeroes the rows of keys or values that nobody may attend to: 0·NaN would still be NaN.
-fn clear_dead_keys(keys_or_values: Tensor<4>, mask: &crate::mask_tensors::Materialized) -> Tensor<4> {
+fn clear_dead_keys(
+    keys_or_values: Tensor<4>,
+    mask: &crate::mask_tensors::Materialized,
+) -> Tensor<4> {
     match &mask.dead_keys {
         Some(dead) => {
             let dims = keys_or_values.dims();
@@ -288,7 +338,12 @@ fn score_shape(query: &Tensor<4>, key: &Tensor<4>) -> ScoreShape {
         query.dims(),
         key.dims()
     );
-    ScoreShape { batch, heads, queries, keys }
+    ScoreShape {
+        batch,
+        heads,
+        queries,
+        keys,
+    }
 }
 
 fn assert_key_fits_value(key: &Tensor<4>, value: &Tensor<4>) {

@@ -14,7 +14,9 @@ impl ScoreShape {
     pub(crate) fn assert_broadcast(&self, what: &str, dims: [usize; 4]) {
         let scores = [self.batch, self.heads, self.queries, self.keys];
         assert!(
-            dims.iter().zip(scores).all(|(&own, score)| own == 1 || own == score),
+            dims.iter()
+                .zip(scores)
+                .all(|(&own, score)| own == 1 || own == score),
             "{what} of shape {dims:?} does not fit scores of shape {scores:?} [batch, heads, queries, keys]"
         );
     }

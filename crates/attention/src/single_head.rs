@@ -8,10 +8,11 @@ use burn::{
 
 use crate::ConfigError;
 
-/// Single-head self-attention without a mask: `softmax(Q·Kᵀ/√d_k)·V` (Vaswani et al. 2017, section 3.2.1).
+/// Single-head self-attention without a mask: `softmax(Q·Kᵀ/√d_k)·V` (Vaswani et al. 2017, section
+/// 3.2.1).
 ///
-/// `w_q`, `w_k`, `w_v` are the **parameters**: learned, stored, the same for every input. Q, K, V are
-/// **activations**: computed anew from each `x` and then forgotten.
+/// `w_q`, `w_k`, `w_v` are the **parameters**: learned, stored, the same for every input. Q, K, V
+/// are **activations**: computed anew from each `x` and then forgotten.
 #[derive(Module, Debug)]
 pub struct SingleHeadAttention {
     /// `W_Q [d_model, d_k]`: what a token looks for.
@@ -41,7 +42,11 @@ impl SingleHeadAttention {
     pub fn try_init(d_model: usize, d_k: usize, device: &Device) -> Result<Self, ConfigError> {
         ConfigError::check_sizes(&[("d_model", d_model), ("d_k", d_k)])?;
         let projection = LinearConfig::new(d_model, d_k).with_bias(false);
-        Ok(Self { w_q: projection.init(device), w_k: projection.init(device), w_v: projection.init(device) })
+        Ok(Self {
+            w_q: projection.init(device),
+            w_k: projection.init(device),
+            w_v: projection.init(device),
+        })
     }
 
     /// Lets every token look at every token.

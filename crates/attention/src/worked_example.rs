@@ -1,7 +1,7 @@
 //! Attention on "The cat sat down", with numbers small enough to follow with a pencil.
 //!
-//! Four tokens, one head, no mask, `d_model` 8, `d_k = d_v = 4`. `X` and the parameters are chosen by hand; every other
-//! number follows from them.
+//! Four tokens, one head, no mask, `d_model` 8, `d_k = d_v = 4`. `X` and the parameters are chosen
+//! by hand; every other number follows from them.
 
 use burn::{
     module::Param,
@@ -30,17 +30,58 @@ const X: [[f32; D_MODEL]; 4] = [
 
 type Weights = [f32; D_K];
 
-/// The features and their rows of `W_Q`, `W_K`, `W_V`: what a token with it looks for, what it is found as, what it passes on.
+/// The features and their rows of `W_Q`, `W_K`, `W_V`: what a token with it looks for, what it is
+/// found as, what it passes on.
 const FEATURES: [(&str, Weights, Weights, Weights); D_MODEL] = [
     // name         W_Q                   W_K                   W_V
-    ("determiner", [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.5, 0.0], [0.0, 0.0, 0.0, 1.0]),
-    ("noun", [0.0, 1.0, 0.5, 0.0], [1.5, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]),
-    ("verb", [2.0, 0.0, 0.0, 0.0], [0.0, 1.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]),
-    ("adverb", [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.5], [0.0, 0.0, 0.5, 0.0]),
-    ("living", [0.0, 1.0, 1.0, 0.0], [0.5, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, -0.5]),
-    ("posture", [0.0, 0.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]),
-    ("direction", [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0], [0.0, 0.0, 1.0, 0.0]),
-    ("first", [0.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.5, 0.0], [0.0, 0.0, 0.0, 0.5]),
+    (
+        "determiner",
+        [1.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 1.5, 0.0],
+        [0.0, 0.0, 0.0, 1.0],
+    ),
+    (
+        "noun",
+        [0.0, 1.0, 0.5, 0.0],
+        [1.5, 0.0, 0.0, 0.0],
+        [1.0, 0.0, 0.0, 0.0],
+    ),
+    (
+        "verb",
+        [2.0, 0.0, 0.0, 0.0],
+        [0.0, 1.5, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0],
+    ),
+    (
+        "adverb",
+        [0.0, 1.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 0.5],
+        [0.0, 0.0, 0.5, 0.0],
+    ),
+    (
+        "living",
+        [0.0, 1.0, 1.0, 0.0],
+        [0.5, 0.0, 0.0, 0.0],
+        [1.0, 0.0, 0.0, -0.5],
+    ),
+    (
+        "posture",
+        [0.0, 0.0, 0.0, 1.0],
+        [0.0, 1.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0],
+    ),
+    (
+        "direction",
+        [0.0, 1.0, 0.0, 0.0],
+        [0.0, 0.0, 0.0, 1.0],
+        [0.0, 0.0, 1.0, 0.0],
+    ),
+    (
+        "first",
+        [0.5, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.5, 0.0],
+        [0.0, 0.0, 0.0, 0.5],
+    ),
 ];
 
 /// Every matrix on the way from `X` to the output.
@@ -95,7 +136,19 @@ impl WorkedExample {
         let output = weights.clone().matmul(v.clone()); // [queries, d_v]
         let [x, w_q, w_k, w_v, q, k, v] = [x, w_q, w_k, w_v, q, k, v].map(rows);
         let [scores, scaled, weights, output] = [scores, scaled, weights, output].map(rows);
-        Self { x, w_q, w_k, w_v, q, k, v, scores, scaled, weights, output }
+        Self {
+            x,
+            w_q,
+            w_k,
+            w_v,
+            q,
+            k,
+            v,
+            scores,
+            scaled,
+            weights,
+            output,
+        }
     }
 
     /// All matrices under their own names, in the order of the computation.
@@ -137,8 +190,12 @@ pub fn features() -> [&'static str; D_MODEL] {
 
 /// `W_Q`, `W_K`, `W_V`, each `[d_model, d_k]`.
 fn parameters(device: &Device) -> [Tensor<2>; 3] {
-    [FEATURES.map(|row| row.1), FEATURES.map(|row| row.2), FEATURES.map(|row| row.3)]
-        .map(|matrix| Tensor::from_floats(matrix, device))
+    [
+        FEATURES.map(|row| row.1),
+        FEATURES.map(|row| row.2),
+        FEATURES.map(|row| row.3),
+    ]
+    .map(|matrix| Tensor::from_floats(matrix, device))
 }
 
 fn rows(matrix: Tensor<2>) -> Rows {

@@ -4,14 +4,22 @@ mod common;
 
 use burn::tensor::{Device, Tensor};
 use common::{assert_close, random, values};
-use headlight_attention::{KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig, RotaryLayout};
+use headlight_attention::{
+    KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig, RotaryLayout,
+};
 use proptest::prelude::*;
 
 const D_MODEL: usize = 12;
 
 fn module(position: PositionConfig) -> MultiHeadAttention {
-    let config = MultiHeadAttentionConfig::new(D_MODEL, 6).with_n_kv_heads(2).with_d_head(4).with_d_value(3);
-    let config = config.with_bias(true).with_qk_norm(true).with_position(position);
+    let config = MultiHeadAttentionConfig::new(D_MODEL, 6)
+        .with_n_kv_heads(2)
+        .with_d_head(4)
+        .with_d_value(3);
+    let config = config
+        .with_bias(true)
+        .with_qk_norm(true)
+        .with_position(position);
     let mut module = config.try_init(&Device::flex()).unwrap();
     if let Some(headlight_attention::PositionScheme::Relative(relative)) = &mut module.position {
         let dims = relative.table.dims();
@@ -24,7 +32,11 @@ fn schemes() -> [PositionConfig; 5] {
     [
         PositionConfig::None,
         PositionConfig::rotary(),
-        PositionConfig::Rotary { layout: RotaryLayout::Interleaved, base: 100.0, rotated: Some(2) },
+        PositionConfig::Rotary {
+            layout: RotaryLayout::Interleaved,
+            base: 100.0,
+            rotated: Some(2),
+        },
         PositionConfig::Alibi,
         PositionConfig::RelativeBias { max_distance: 4 },
     ]
@@ -98,21 +110,35 @@ fn rows_of_different_lengths_go_on_where_each_ended() {
     for position in schemes() {
         let module = module(position);
         let x = random([3, 9, D_MODEL], 4, &Device::flex());
-        let row = |row: usize, from: usize, count: usize| x.clone().narrow(0, row, 1).narrow(1, from, count);
+        let row = |row: usize, from: usize, count: usize| {
+            x.clone().narrow(0, row, 1).narrow(1, from, count)
+        };
         for mut cache in [KvCache::with_capacity(9), KvCache::rolling(20)] {
             // A padded prompt; what stands after a row's length must not matter.
             let _ = module.forward_cached(x.clone().narrow(1, 0, 5), &Mask::causal(), &mut cache);
             cache.truncate(&lengths);
             assert_eq!(cache.lengths(), lengths);
             // Then two tokens more for each row, from where it ended.
-            let next = |step: usize| Tensor::cat((0..3).map(|r| row(r, lengths[r] + step, 1)).collect(), 0);
+            let next = |step: usize| {
+                Tensor::cat((0..3).map(|r| row(r, lengths[r] + step, 1)).collect(), 0)
+            };
             let first = module.forward_cached(next(0), &Mask::causal(), &mut cache);
             let second = module.forward_cached(next(1), &Mask::causal(), &mut cache);
             for r in 0..3 {
                 let alone = module.forward(row(r, 0, lengths[r] + 2), &Mask::causal());
                 let expected = |step: usize| values(alone.clone().narrow(1, lengths[r] + step, 1));
-                assert_close("first", &values(first.clone().narrow(0, r, 1)), &expected(0), 1e-5);
-                assert_close("second", &values(second.clone().narrow(0, r, 1)), &expected(1), 1e-5);
+                assert_close(
+                    "first",
+                    &values(first.clone().narrow(0, r, 1)),
+                    &expected(0),
+                    1e-5,
+                );
+                assert_close(
+                    "second",
+                    &values(second.clone().narrow(0, r, 1)),
+                    &expected(1),
+                    1e-5,
+                );
             }
         }
     }
@@ -122,8 +148,10 @@ fn rows_of_different_lengths_go_on_where_each_ended() {
 fn what_was_truncated_may_have_been_nan() {
     let module = module(PositionConfig::None);
     let x = random([2, 4, D_MODEL], 4, &Device::flex());
-    let poisoned =
-        x.clone().slice_assign([0..1, 2..4, 0..D_MODEL], Tensor::full([1, 2, D_MODEL], f32::NAN, &Device::flex()));
+    let poisoned = x.clone().slice_assign(
+        [0..1, 2..4, 0..D_MODEL],
+        Tensor::full([1, 2, D_MODEL], f32::NAN, &Device::flex()),
+    );
     let run = |prompt: Tensor<3>| {
         let mut cache = KvCache::with_capacity(6);
         let _ = module.forward_cached(prompt, &Mask::causal(), &mut cache);
@@ -138,18 +166,30 @@ fn nothing_in_gives_nothing_out() {
     let module = module(PositionConfig::rotary());
     let mut cache = KvCache::with_capacity(3);
     let nothing = Tensor::<3>::zeros([2, 0, D_MODEL], &Device::flex());
-    assert_eq!(module.forward_cached(nothing.clone(), &Mask::causal(), &mut cache).dims(), [2, 0, D_MODEL]);
-    assert_eq!(module.forward(nothing, &Mask::causal()).dims(), [2, 0, D_MODEL]);
+    assert_eq!(
+        module
+            .forward_cached(nothing.clone(), &Mask::causal(), &mut cache)
+            .dims(),
+        [2, 0, D_MODEL]
+    );
+    assert_eq!(
+        module.forward(nothing, &Mask::causal()).dims(),
+        [2, 0, D_MODEL]
+    );
     assert_eq!(cache.lengths(), [0, 0]);
 }
 
 /// W_Q = 0 and W_V = W_O = 1: the output is the mean of the inputs that a token may attend to.
 fn mean_of_the_seen() -> MultiHeadAttention {
     let device = Device::flex();
-    let mut module = MultiHeadAttentionConfig::new(1, 1).try_init(&device).unwrap();
-    let weight = |value: f32| burn::module::Param::from_tensor(Tensor::<2>::full([1, 1], value, &device));
+    let mut module = MultiHeadAttentionConfig::new(1, 1)
+        .try_init(&device)
+        .unwrap();
+    let weight =
+        |value: f32| burn::module::Param::from_tensor(Tensor::<2>::full([1, 1], value, &device));
     module.w_q.weight = weight(0.0);
-    (module.w_k.weight, module.w_v.weight, module.w_o.weight) = (weight(1.0), weight(1.0), weight(1.0));
+    (module.w_k.weight, module.w_v.weight, module.w_o.weight) =
+        (weight(1.0), weight(1.0), weight(1.0));
     module
 }
 
@@ -187,7 +227,11 @@ fn a_full_cache_says_so() {
 fn a_rolling_cache_takes_no_written_out_mask() {
     let x = random([1, 2, D_MODEL], 1, &Device::flex());
     let keep = Tensor::<2, burn::tensor::Bool>::from_bool([[true, true]], &Device::flex());
-    let _ = module(PositionConfig::None).forward_cached(x, &Mask::key_padding(keep), &mut KvCache::rolling(2));
+    let _ = module(PositionConfig::None).forward_cached(
+        x,
+        &Mask::key_padding(keep),
+        &mut KvCache::rolling(2),
+    );
 }
 
 #[test]
@@ -198,5 +242,10 @@ fn a_rolling_buffer_does_not_grow() {
     let mut cache = KvCache::rolling(4);
     let whole = values(module.forward_cached(x.clone(), &Mask::causal(), &mut cache));
     assert_eq!((cache.slots(), cache.lengths()), (8, &[64][..]));
-    assert_close("prefill", &whole, &values(module.forward(x, &Mask::window(4))), 1e-5);
+    assert_close(
+        "prefill",
+        &whole,
+        &values(module.forward(x, &Mask::window(4))),
+        1e-5,
+    );
 }

@@ -1,10 +1,13 @@
-//! Attention against the same thing written as loops in f64: values and gradients, over many shapes.
+//! Attention against the same thing written as loops in f64: values and gradients, over many
+//! shapes.
 
 mod common;
 
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use common::{Naive, NaiveInput, Sizes, assert_close, naive, numbers, tensor, values};
-use headlight_attention::{AttentionOptions, Dropout, DropoutKey, Mask, Positions, attention, attention_weights};
+use headlight_attention::{
+    AttentionOptions, Dropout, DropoutKey, Mask, Positions, attention, attention_weights,
+};
 use proptest::prelude::*;
 
 /// What a case is masked with.
@@ -21,7 +24,10 @@ enum Masking {
 impl Masking {
     fn mask(&self) -> Mask {
         let array = |dims: [usize; 4], keep: &[bool]| {
-            Mask::allowed(Tensor::<4, Bool>::from_data(TensorData::new(keep.to_vec(), dims), &Device::flex()))
+            Mask::allowed(Tensor::<4, Bool>::from_data(
+                TensorData::new(keep.to_vec(), dims),
+                &Device::flex(),
+            ))
         };
         match self {
             Self::None => Mask::none(),
@@ -37,7 +43,10 @@ impl Masking {
     fn allows(&self, sizes: Sizes, [b, h, q, k]: [usize; 4]) -> bool {
         let distance = (q + sizes.keys) as i64 - sizes.queries as i64 - k as i64;
         let kept = |dims: &[usize; 4], keep: &[bool]| {
-            let at = [b, h, q, k].into_iter().zip(dims).fold(0, |at, (i, &n)| at * n + if n == 1 { 0 } else { i });
+            let at = [b, h, q, k]
+                .into_iter()
+                .zip(dims)
+                .fold(0, |at, (i, &n)| at * n + if n == 1 { 0 } else { i });
             keep[at]
         };
         match self {
@@ -62,15 +71,33 @@ struct Case {
 }
 
 fn check(case: &Case, dtype: DType, bound: f64) {
-    let Case { sizes, masking, softcap, scale, salt, .. } = case;
+    let Case {
+        sizes,
+        masking,
+        softcap,
+        scale,
+        salt,
+        ..
+    } = case;
     let count = |dims: [usize; 4]| dims.iter().product::<usize>();
     // Rounded to f32 first, so that both start from the same numbers.
     let draw = |dims, which: u64| -> Vec<f64> {
-        numbers(count(dims), salt * 8 + which).iter().map(|&x| f64::from(x as f32)).collect()
+        numbers(count(dims), salt * 8 + which)
+            .iter()
+            .map(|&x| f64::from(x as f32))
+            .collect()
     };
-    let (query, key, value) = (draw(sizes.query(), 0), draw(sizes.key(), 1), draw(sizes.value(), 2));
+    let (query, key, value) = (
+        draw(sizes.query(), 0),
+        draw(sizes.key(), 1),
+        draw(sizes.value(), 2),
+    );
     let (upstream, bias) = (draw(sizes.output(), 3), draw(sizes.scores(), 4));
-    let options = AttentionOptions { scale: *scale, softcap: *softcap, ..AttentionOptions::default() };
+    let options = AttentionOptions {
+        scale: *scale,
+        softcap: *softcap,
+        ..AttentionOptions::default()
+    };
     let expected: Naive = naive(&NaiveInput {
         sizes: *sizes,
         query: &query,
@@ -85,16 +112,33 @@ fn check(case: &Case, dtype: DType, bound: f64) {
 
     let device = Device::flex().autodiff();
     let leaf = |values: &[f64], dims| tensor(values, dims, dtype, &device).require_grad();
-    let (q, k, v) = (leaf(&query, sizes.query()), leaf(&key, sizes.key()), leaf(&value, sizes.value()));
+    let (q, k, v) = (
+        leaf(&query, sizes.query()),
+        leaf(&key, sizes.key()),
+        leaf(&value, sizes.value()),
+    );
     let b = leaf(&bias, sizes.scores());
-    let mask = if case.with_bias { masking.mask().and(Mask::bias(b.clone())) } else { masking.mask() };
+    let mask = if case.with_bias {
+        masking.mask().and(Mask::bias(b.clone()))
+    } else {
+        masking.mask()
+    };
     let weights = attention_weights(q.clone(), k.clone(), &mask, &options);
     assert_close("weights", &values(weights), &expected.weights, bound);
     // Without gradients another kernel makes them.
     let (inner_q, inner_k) = (q.clone().inner(), k.clone().inner());
-    let inner_mask = if case.with_bias { masking.mask().and(Mask::bias(b.clone().inner())) } else { masking.mask() };
+    let inner_mask = if case.with_bias {
+        masking.mask().and(Mask::bias(b.clone().inner()))
+    } else {
+        masking.mask()
+    };
     let weights = attention_weights(inner_q, inner_k, &inner_mask, &options);
-    assert_close("weights without gradients", &values(weights), &expected.weights, bound);
+    assert_close(
+        "weights without gradients",
+        &values(weights),
+        &expected.weights,
+        bound,
+    );
     let output = attention(q.clone(), k.clone(), v.clone(), &mask, &options);
     assert_eq!(output.dtype(), dtype);
     assert_close("output", &values(output.clone()), &expected.output, bound);
@@ -102,7 +146,9 @@ fn check(case: &Case, dtype: DType, bound: f64) {
     if count(sizes.output()) == 0 || sizes.keys == 0 {
         return;
     }
-    let gradients = (output * tensor(&upstream, sizes.output(), dtype, &device)).sum().backward();
+    let gradients = (output * tensor(&upstream, sizes.output(), dtype, &device))
+        .sum()
+        .backward();
     let gradient = |leaf: &Tensor<4>| values(leaf.grad(&gradients).expect("a gradient"));
     assert_close("d_query", &gradient(&q), &expected.d_query, bound);
     assert_close("d_key", &gradient(&k), &expected.d_key, bound);
@@ -113,17 +159,26 @@ fn check(case: &Case, dtype: DType, bound: f64) {
 }
 
 fn sizes() -> impl Strategy<Value = Sizes> {
-    (1..=3_usize, 1..=3_usize, 1..=2_usize, 0..=6_usize, 0..=6_usize, 1..=5_usize, 1..=5_usize).prop_map(
-        |(batch, kv_heads, group, queries, keys, d_head, d_value)| Sizes {
-            batch,
-            heads: kv_heads * group,
-            kv_heads,
-            queries,
-            keys,
-            d_head,
-            d_value,
-        },
+    (
+        1..=3_usize,
+        1..=3_usize,
+        1..=2_usize,
+        0..=6_usize,
+        0..=6_usize,
+        1..=5_usize,
+        1..=5_usize,
     )
+        .prop_map(
+            |(batch, kv_heads, group, queries, keys, d_head, d_value)| Sizes {
+                batch,
+                heads: kv_heads * group,
+                kv_heads,
+                queries,
+                keys,
+                d_head,
+                d_value,
+            },
+        )
 }
 
 fn masking(sizes: Sizes) -> impl Strategy<Value = Masking> {
@@ -136,14 +191,20 @@ fn masking(sizes: Sizes) -> impl Strategy<Value = Masking> {
         }
         dims
     });
-    let array = dims
-        .prop_flat_map(|dims| (Just(dims), proptest::collection::vec(any::<bool>(), dims.iter().product::<usize>())));
+    let array = dims.prop_flat_map(|dims| {
+        (
+            Just(dims),
+            proptest::collection::vec(any::<bool>(), dims.iter().product::<usize>()),
+        )
+    });
     prop_oneof![
         Just(Masking::None),
         Just(Masking::Causal),
         (0..=7_usize).prop_map(Masking::Window),
         proptest::collection::vec(0..=7_usize, sizes.batch).prop_map(Masking::Lengths),
-        array.clone().prop_map(|(dims, keep)| Masking::Keep { dims, keep }),
+        array
+            .clone()
+            .prop_map(|(dims, keep)| Masking::Keep { dims, keep }),
         array.prop_map(|(dims, keep)| Masking::CausalAndKeep { dims, keep }),
     ]
 }
@@ -153,7 +214,14 @@ fn case() -> impl Strategy<Value = Case> {
         let softcap = proptest::option::of(0.5..5.0);
         let scale = proptest::option::of(0.1..2.0);
         (masking(sizes), any::<bool>(), softcap, scale, 0..1000_u64).prop_map(
-            move |(masking, with_bias, softcap, scale, salt)| Case { sizes, masking, with_bias, softcap, scale, salt },
+            move |(masking, with_bias, softcap, scale, salt)| Case {
+                sizes,
+                masking,
+                with_bias,
+                softcap,
+                scale,
+                salt,
+            },
         )
     })
 }
@@ -175,26 +243,59 @@ proptest! {
 #[test]
 fn odd_sizes_equal_the_loop() {
     for (keys, d_head) in [(1, 1), (7, 3), (63, 16), (65, 64), (130, 80), (1000, 3)] {
-        let sizes = Sizes { batch: 2, heads: 4, kv_heads: 2, queries: keys, keys, d_head, d_value: d_head };
+        let sizes = Sizes {
+            batch: 2,
+            heads: 4,
+            kv_heads: 2,
+            queries: keys,
+            keys,
+            d_head,
+            d_value: d_head,
+        };
         for masking in [Masking::Causal, Masking::Window(90), Masking::None] {
             for softcap in [None, Some(3.0)] {
                 let masking = masking.clone();
-                let case = Case { sizes, masking, with_bias: keys < 200, softcap, scale: None, salt: 5 };
+                let case = Case {
+                    sizes,
+                    masking,
+                    with_bias: keys < 200,
+                    softcap,
+                    scale: None,
+                    salt: 5,
+                };
                 check(&case, DType::F32, 1e-5);
             }
         }
     }
 }
 
-/// Half precision carries 11 or 8 bits: inputs and output are rounded to them, what lies between is f32.
+/// Half precision carries 11 or 8 bits: inputs and output are rounded to them, what lies between is
+/// f32.
 #[test]
 fn half_precision_loses_only_the_rounding_of_its_inputs_and_output() {
-    let sizes = Sizes { batch: 2, heads: 2, kv_heads: 1, queries: 5, keys: 5, d_head: 8, d_value: 8 };
+    let sizes = Sizes {
+        batch: 2,
+        heads: 2,
+        kv_heads: 1,
+        queries: 5,
+        keys: 5,
+        d_head: 8,
+        d_value: 8,
+    };
     for (dtype, epsilon) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
         let rounded = |dims: [usize; 4], salt| {
-            values(tensor(&numbers(dims.iter().product(), salt), dims, dtype, &Device::flex()))
+            values(tensor(
+                &numbers(dims.iter().product(), salt),
+                dims,
+                dtype,
+                &Device::flex(),
+            ))
         };
-        let (query, key, value) = (rounded(sizes.query(), 1), rounded(sizes.key(), 2), rounded(sizes.value(), 3));
+        let (query, key, value) = (
+            rounded(sizes.query(), 1),
+            rounded(sizes.key(), 2),
+            rounded(sizes.value(), 3),
+        );
         let upstream = vec![0.0; sizes.output().iter().product()];
         let expected = naive(&NaiveInput {
             sizes,
@@ -209,8 +310,17 @@ fn half_precision_loses_only_the_rounding_of_its_inputs_and_output() {
         });
         let device = Device::flex();
         let half = |values: &[f64], dims| tensor(values, dims, dtype, &device);
-        let (q, k, v) = (half(&query, sizes.query()), half(&key, sizes.key()), half(&value, sizes.value()));
-        let weights = attention_weights(q.clone(), k.clone(), &Mask::causal(), &AttentionOptions::default());
+        let (q, k, v) = (
+            half(&query, sizes.query()),
+            half(&key, sizes.key()),
+            half(&value, sizes.value()),
+        );
+        let weights = attention_weights(
+            q.clone(),
+            k.clone(),
+            &Mask::causal(),
+            &AttentionOptions::default(),
+        );
         assert_eq!(weights.dtype(), DType::F32);
         assert_close("weights", &values(weights), &expected.weights, 1e-6);
         let output = attention(q, k, v, &Mask::causal(), &AttentionOptions::default());
@@ -225,9 +335,20 @@ fn a_changed_token_changes_no_bit_before_it() {
     let (length, at) = (9, 5);
     let dims = [2, 3, length, 4];
     let x = common::random(dims, 7, &device);
-    let changed = x.clone().slice_assign([0..2, 0..3, at..at + 1, 0..4], common::random([2, 3, 1, 4], 8, &device));
+    let changed = x.clone().slice_assign(
+        [0..2, 0..3, at..at + 1, 0..4],
+        common::random([2, 3, 1, 4], 8, &device),
+    );
     for mask in [Mask::causal(), Mask::window(4)] {
-        let run = |x: &Tensor<4>| attention(x.clone(), x.clone(), x.clone(), &mask, &AttentionOptions::default());
+        let run = |x: &Tensor<4>| {
+            attention(
+                x.clone(),
+                x.clone(),
+                x.clone(),
+                &mask,
+                &AttentionOptions::default(),
+            )
+        };
         let part = |x: &Tensor<4>, from, count| values(run(x).narrow(2, from, count));
         assert_eq!(part(&x, 0, at), part(&changed, 0, at));
         assert_ne!(part(&x, at, 1), part(&changed, at, 1));
@@ -237,7 +358,9 @@ fn a_changed_token_changes_no_bit_before_it() {
 #[test]
 fn nan_that_is_seen_shows_and_nan_that_is_not_does_not() {
     let device = Device::flex().autodiff();
-    let column = |numbers: &[f64]| tensor(numbers, [1, 1, numbers.len(), 1], DType::F32, &device).require_grad();
+    let column = |numbers: &[f64]| {
+        tensor(numbers, [1, 1, numbers.len(), 1], DType::F32, &device).require_grad()
+    };
     let nan = f64::NAN;
     let options = AttentionOptions::default();
     for (query, key, mask, is_nan) in [
@@ -252,21 +375,43 @@ fn nan_that_is_seen_shows_and_nan_that_is_not_does_not() {
         assert_eq!(found, is_nan, "{query:?} {key:?} {mask}");
         for (q, k) in [(q.clone(), k.clone()), (q.clone().inner(), k.inner())] {
             let weights = values(attention_weights(q, k, &mask, &options));
-            assert_eq!([weights[0].is_nan(), weights[2].is_nan()], is_nan, "{query:?} {key:?} {mask}");
+            assert_eq!(
+                [weights[0].is_nan(), weights[2].is_nan()],
+                is_nan,
+                "{query:?} {key:?} {mask}"
+            );
         }
         let gradient = values(q.grad(&output.sum().backward()).unwrap());
-        assert_eq!(gradient.iter().map(|d| d.is_nan()).collect::<Vec<_>>(), is_nan, "{query:?} {key:?} {mask}");
+        assert_eq!(
+            gradient.iter().map(|d| d.is_nan()).collect::<Vec<_>>(),
+            is_nan,
+            "{query:?} {key:?} {mask}"
+        );
     }
 }
 
 #[test]
 fn queries_in_any_order_see_what_their_positions_say() {
-    // The second query sees further back than the first, up to the same end: f32 by the kernel, f64 composed.
+    // The second query sees further back than the first, up to the same end: f32 by the kernel, f64
+    // composed.
     let positions = Positions::new(vec![vec![12, 9, 11]], vec![(0..14).map(Some).collect()]);
     let mask = Mask::window(5).and(Mask::lengths(&[10])).at(positions);
     let run = |dtype| {
-        let draw = |rows: usize, salt| tensor(&numbers(rows * 2, salt), [1, 1, rows, 2], dtype, &Device::flex());
-        values(attention(draw(3, 1), draw(14, 2), draw(14, 3), &mask, &AttentionOptions::default()))
+        let draw = |rows: usize, salt| {
+            tensor(
+                &numbers(rows * 2, salt),
+                [1, 1, rows, 2],
+                dtype,
+                &Device::flex(),
+            )
+        };
+        values(attention(
+            draw(3, 1),
+            draw(14, 2),
+            draw(14, 3),
+            &mask,
+            &AttentionOptions::default(),
+        ))
     };
     assert_close("kernel", &run(DType::F32), &run(DType::F64), 1e-5);
 }
@@ -275,40 +420,100 @@ fn queries_in_any_order_see_what_their_positions_say() {
 fn padding_a_batch_changes_no_row() {
     let device = Device::flex();
     let x = common::random([1, 2, 4, 3], 1, &device);
-    let padded = Tensor::cat(vec![x.clone(), Tensor::full([1, 2, 3, 3], f32::NAN, &device)], 2);
-    let alone = attention(x.clone(), x.clone(), x, &Mask::lengths(&[4]), &AttentionOptions::default());
+    let padded = Tensor::cat(
+        vec![x.clone(), Tensor::full([1, 2, 3, 3], f32::NAN, &device)],
+        2,
+    );
+    let alone = attention(
+        x.clone(),
+        x.clone(),
+        x,
+        &Mask::lengths(&[4]),
+        &AttentionOptions::default(),
+    );
     let query = padded.clone().narrow(2, 0, 4);
-    let together = attention(query, padded.clone(), padded, &Mask::lengths(&[4]), &AttentionOptions::default());
+    let together = attention(
+        query,
+        padded.clone(),
+        padded,
+        &Mask::lengths(&[4]),
+        &AttentionOptions::default(),
+    );
     assert_close("padded", &values(together), &values(alone), 1e-6);
 }
 
-/// On ndarray the equation runs as it is written, on Flex as the kernel: beyond one tile, with everything switched on.
+/// On ndarray the equation runs as it is written, on Flex as the kernel: beyond one tile, with
+/// everything switched on.
 #[test]
-#[expect(deprecated, reason = "Burn's earlier backend is compared for as long as it ships")]
+#[expect(
+    deprecated,
+    reason = "Burn's earlier backend is compared for as long as it ships"
+)]
 fn flex_and_ndarray_agree() {
-    let small = Sizes { batch: 2, heads: 4, kv_heads: 2, queries: 5, keys: 7, d_head: 3, d_value: 6 };
-    let large = Sizes { batch: 1, queries: 150, keys: 300, ..small };
-    let dropout = Dropout::new(0.3, DropoutKey { seed: 3, step: 9, site: 1, first_row: 4 });
+    let small = Sizes {
+        batch: 2,
+        heads: 4,
+        kv_heads: 2,
+        queries: 5,
+        keys: 7,
+        d_head: 3,
+        d_value: 6,
+    };
+    let large = Sizes {
+        batch: 1,
+        queries: 150,
+        keys: 300,
+        ..small
+    };
+    let dropout = Dropout::new(
+        0.3,
+        DropoutKey {
+            seed: 3,
+            step: 9,
+            site: 1,
+            first_row: 4,
+        },
+    );
     for sizes in [small, large] {
-        for bias_dims in [sizes.scores(), [1, 4, 1, sizes.keys], [sizes.batch, 1, sizes.queries, 1]] {
+        for bias_dims in [
+            sizes.scores(),
+            [1, 4, 1, sizes.keys],
+            [sizes.batch, 1, sizes.queries, 1],
+        ] {
             for dropout in [None, Some(dropout)] {
                 let run = |device: &Device| {
                     let device = device.clone().autodiff();
                     let leaf = |dims, salt| common::random(dims, salt, &device).require_grad();
-                    let (q, k, v) = (leaf(sizes.query(), 1), leaf(sizes.key(), 2), leaf(sizes.value(), 3));
+                    let (q, k, v) = (
+                        leaf(sizes.query(), 1),
+                        leaf(sizes.key(), 2),
+                        leaf(sizes.value(), 3),
+                    );
                     let bias = leaf(bias_dims, 4);
                     let lengths = vec![sizes.keys - 1; sizes.batch];
-                    let mask = Mask::causal().and(Mask::lengths(&lengths)).and(Mask::bias(bias.clone()));
-                    let options = AttentionOptions { dropout, ..AttentionOptions::default().with_softcap(2.0) };
+                    let mask = Mask::causal()
+                        .and(Mask::lengths(&lengths))
+                        .and(Mask::bias(bias.clone()));
+                    let options = AttentionOptions {
+                        dropout,
+                        ..AttentionOptions::default().with_softcap(2.0)
+                    };
                     let output = attention(q.clone(), k.clone(), v.clone(), &mask, &options);
-                    let gradients = (output.clone() * common::random(sizes.output(), 5, &device)).sum().backward();
+                    let gradients = (output.clone() * common::random(sizes.output(), 5, &device))
+                        .sum()
+                        .backward();
                     let mut all = values(output);
                     for leaf in [q, k, v, bias] {
                         all.extend(values(leaf.grad(&gradients).unwrap()));
                     }
                     all
                 };
-                assert_close("flex against ndarray", &run(&Device::flex()), &run(&Device::ndarray()), 1e-5);
+                assert_close(
+                    "flex against ndarray",
+                    &run(&Device::flex()),
+                    &run(&Device::ndarray()),
+                    1e-5,
+                );
             }
         }
     }

@@ -5,8 +5,8 @@ mod common;
 use burn::tensor::{DType, Device};
 use common::{Fixture, assert_close, values};
 use headlight_attention::{
-    AttentionOptions, LoadError, Mask, MultiHeadAttention, MultiHeadAttentionConfig, Rotary, RotaryLayout,
-    WeightFormat, attention,
+    AttentionOptions, LoadError, Mask, MultiHeadAttention, MultiHeadAttentionConfig, Rotary,
+    RotaryLayout, WeightFormat, attention,
 };
 
 fn check_sdpa(case: &str, bound: f64) {
@@ -16,11 +16,17 @@ fn check_sdpa(case: &str, bound: f64) {
     let mut leaf = |name: &str| fixture.tensor::<4>(&at(name), &device).require_grad();
     let (query, key, value) = (leaf("query"), leaf("key"), leaf("value"));
 
-    let mut mask = if case.starts_with("causal") { Mask::causal() } else { Mask::none() };
+    let mut mask = if case.starts_with("causal") {
+        Mask::causal()
+    } else {
+        Mask::none()
+    };
     if fixture.has(&at("keep")) {
         mask = mask.and(Mask::from_torch_sdpa(fixture.flags::<4>(&at("keep"))));
     }
-    let bias = fixture.has(&at("bias")).then(|| fixture.tensor::<4>(&at("bias"), &device).require_grad());
+    let bias = fixture
+        .has(&at("bias"))
+        .then(|| fixture.tensor::<4>(&at("bias"), &device).require_grad());
     if let Some(bias) = &bias {
         mask = mask.and(Mask::bias(bias.clone()));
     }
@@ -30,10 +36,25 @@ fn check_sdpa(case: &str, bound: f64) {
     }
 
     let output = attention(query.clone(), key.clone(), value.clone(), &mask, &options);
-    assert_close(&at("output"), &values(output.clone()), &fixture.numbers(&at("output")), bound);
-    let gradients = (output * fixture.tensor(&at("upstream"), &device)).sum().backward();
-    let named = [("d_query", Some(query)), ("d_key", Some(key)), ("d_value", Some(value)), ("d_bias", bias)];
-    for (name, leaf) in named.into_iter().filter_map(|(name, leaf)| Some((name, leaf?))) {
+    assert_close(
+        &at("output"),
+        &values(output.clone()),
+        &fixture.numbers(&at("output")),
+        bound,
+    );
+    let gradients = (output * fixture.tensor(&at("upstream"), &device))
+        .sum()
+        .backward();
+    let named = [
+        ("d_query", Some(query)),
+        ("d_key", Some(key)),
+        ("d_value", Some(value)),
+        ("d_bias", bias),
+    ];
+    for (name, leaf) in named
+        .into_iter()
+        .filter_map(|(name, leaf)| Some((name, leaf?)))
+    {
         let gradient = values(leaf.grad(&gradients).unwrap());
         assert_close(&at(name), &gradient, &fixture.numbers(&at(name)), bound);
     }
@@ -62,17 +83,29 @@ fn scaled_dot_product_attention_in_every_mode() {
     }
 }
 
-fn check_multihead(case: &str, config: &MultiHeadAttentionConfig, mask: impl Fn(&mut Fixture) -> Mask) {
+fn check_multihead(
+    case: &str,
+    config: &MultiHeadAttentionConfig,
+    mask: impl Fn(&mut Fixture) -> Mask,
+) {
     let mut fixture = Fixture::open("multihead.safetensors");
     let device = Device::flex().autodiff();
     let prefix = format!("{case}.");
     let module = config.try_init(&device).unwrap();
-    let module = module.load(&mut fixture.0, &prefix, &WeightFormat::TorchMultihead).unwrap();
+    let module = module
+        .load(&mut fixture.0, &prefix, &WeightFormat::TorchMultihead)
+        .unwrap();
 
-    let x = fixture.tensor::<3>(&format!("{case}.x"), &device).require_grad();
+    let x = fixture
+        .tensor::<3>(&format!("{case}.x"), &device)
+        .require_grad();
     let mut input = |name: &str| {
         let name = format!("{case}.{name}");
-        if fixture.has(&name) { fixture.tensor::<3>(&name, &device) } else { x.clone() }
+        if fixture.has(&name) {
+            fixture.tensor::<3>(&name, &device)
+        } else {
+            x.clone()
+        }
     };
     let (key, value) = (input("key"), input("value"));
     let mask = mask(&mut fixture);
@@ -80,33 +113,53 @@ fn check_multihead(case: &str, config: &MultiHeadAttentionConfig, mask: impl Fn(
     let weights = module.weights(heads.clone(), &mask);
     let output = module.merge(module.attend(heads, &mask));
     let mut expect = |name: &str, found: Vec<f64>| {
-        assert_close(&format!("{case}.{name}"), &found, &fixture.numbers(&format!("{case}.{name}")), 1e-5);
+        assert_close(
+            &format!("{case}.{name}"),
+            &found,
+            &fixture.numbers(&format!("{case}.{name}")),
+            1e-5,
+        );
     };
     expect("weights", values(weights));
     expect("output", values(output.clone()));
-    let gradients = (output * fixture.tensor(&format!("{case}.upstream"), &device)).sum().backward();
+    let gradients = (output * fixture.tensor(&format!("{case}.upstream"), &device))
+        .sum()
+        .backward();
     let d_x = values(x.grad(&gradients).unwrap());
     assert_close("d_x", &d_x, &fixture.numbers(&format!("{case}.d_x")), 1e-5);
 }
 
 #[test]
 fn multihead_attention_with_packed_weights_and_both_masks() {
-    check_multihead("packed", &MultiHeadAttentionConfig::new(12, 3).with_bias(true), |fixture| {
-        Mask::from_torch_multihead(fixture.flags::<2>("packed.attn_mask"))
-            .and(Mask::from_torch_key_padding(fixture.flags::<2>("packed.key_padding_mask")))
-    });
+    check_multihead(
+        "packed",
+        &MultiHeadAttentionConfig::new(12, 3).with_bias(true),
+        |fixture| {
+            Mask::from_torch_multihead(fixture.flags::<2>("packed.attn_mask")).and(
+                Mask::from_torch_key_padding(fixture.flags::<2>("packed.key_padding_mask")),
+            )
+        },
+    );
 }
 
 #[test]
 fn multihead_attention_without_bias() {
-    check_multihead("no_bias", &MultiHeadAttentionConfig::new(8, 2), |_| Mask::none());
+    check_multihead("no_bias", &MultiHeadAttentionConfig::new(8, 2), |_| {
+        Mask::none()
+    });
 }
 
 #[test]
 fn multihead_attention_with_separate_weights_and_an_additive_mask() {
-    let config = MultiHeadAttentionConfig::new(12, 3).with_bias(true).with_d_key_and_value_context((10, 14));
+    let config = MultiHeadAttentionConfig::new(12, 3)
+        .with_bias(true)
+        .with_d_key_and_value_context((10, 14));
     check_multihead("separate", &config, |fixture| {
-        Mask::bias(fixture.tensor::<2>("separate.attn_mask", &Device::flex().autodiff()).reshape([1, 1, 4, 6]))
+        Mask::bias(
+            fixture
+                .tensor::<2>("separate.attn_mask", &Device::flex().autodiff())
+                .reshape([1, 1, 4, 6]),
+        )
     });
 }
 
@@ -114,20 +167,35 @@ fn multihead_attention_with_separate_weights_and_an_additive_mask() {
 fn weights_that_do_not_fit_are_named() {
     let load = |config: MultiHeadAttentionConfig, prefix: &str, format: &WeightFormat| {
         let mut fixture = Fixture::open("multihead.safetensors");
-        let loaded = config.try_init(&Device::flex()).unwrap().load(&mut fixture.0, prefix, format);
+        let loaded = config
+            .try_init(&Device::flex())
+            .unwrap()
+            .load(&mut fixture.0, prefix, format);
         loaded.map(|_: MultiHeadAttention| ()).unwrap_err()
     };
     let config = MultiHeadAttentionConfig::new;
     let torch = WeightFormat::TorchMultihead;
     let missing = |name: &str| LoadError::Missing(name.to_owned());
-    assert_eq!(load(config(12, 3).with_bias(true), "nowhere.", &torch), missing("nowhere.q_proj_weight"));
-    assert_eq!(load(config(8, 2).with_bias(true), "no_bias.", &torch), missing("no_bias.in_proj_bias"));
+    assert_eq!(
+        load(config(12, 3).with_bias(true), "nowhere.", &torch),
+        missing("nowhere.q_proj_weight")
+    );
+    assert_eq!(
+        load(config(8, 2).with_bias(true), "no_bias.", &torch),
+        missing("no_bias.in_proj_bias")
+    );
     let left_over = LoadError::Unexpected("packed.in_proj_bias".to_owned());
     assert_eq!(load(config(12, 3), "packed.", &torch), left_over);
     let projections = WeightFormat::torch_projections();
-    assert_eq!(load(config(12, 3), "packed.", &projections), missing("packed.q_proj.weight"));
+    assert_eq!(
+        load(config(12, 3), "packed.", &projections),
+        missing("packed.q_proj.weight")
+    );
     let message = load(config(8, 2).with_bias(true), "packed.", &torch).to_string();
-    assert_eq!(message, "tensor packed.in_proj_weight has shape [36, 12], the module needs [24, 8]");
+    assert_eq!(
+        message,
+        "tensor packed.in_proj_weight has shape [36, 12], the module needs [24, 8]"
+    );
 }
 
 #[test]
@@ -144,6 +212,11 @@ fn case_27_rotary_equals_its_closed_form_in_both_layouts() {
         let x = fixture.tensor::<4>(&format!("{case}.x"), &Device::flex());
         assert_eq!(x.dtype(), DType::F64);
         let output = Rotary::new(layout, base, rotated).rotate(x, std::slice::from_ref(&positions));
-        assert_close(case, &values(output), &fixture.numbers(&format!("{case}.output")), 1e-12);
+        assert_close(
+            case,
+            &values(output),
+            &fixture.numbers(&format!("{case}.output")),
+            1e-12,
+        );
     }
 }

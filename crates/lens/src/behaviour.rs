@@ -25,7 +25,8 @@ pub struct Performance {
     pub high: f64,
     /// Mean over the scored targets, nats.
     pub loss: f64,
-    /// Mean over all other targets, nats: what an intervention breaks besides. None if every target is scored.
+    /// Mean over all other targets, nats: what an intervention breaks besides. None if every target
+    /// is scored.
     pub loss_elsewhere: Option<f64>,
 }
 
@@ -41,8 +42,17 @@ impl Behaviour {
             && scored.len() == batch
             && targets.iter().all(|row| row.len() == positions)
             && scored.iter().all(|row| row.len() == positions);
-        assert!(fits, "inputs {:?} with targets for {} sequences", inputs.dims(), targets.len());
-        Self { inputs, targets, scored }
+        assert!(
+            fits,
+            "inputs {:?} with targets for {} sequences",
+            inputs.dims(),
+            targets.len()
+        );
+        Self {
+            inputs,
+            targets,
+            scored,
+        }
     }
 
     /// The inputs, `[batch, pos]`.
@@ -60,15 +70,31 @@ impl Behaviour {
     /// The targets, `[batch, pos]`.
     #[must_use]
     pub fn targets(&self) -> Tensor<2, Int> {
-        let ids: Vec<i32> = self.targets.iter().flatten().map(|&token| token as i32).collect();
-        Tensor::from_data(TensorData::new(ids, self.inputs.dims()), &self.inputs.device())
+        let ids: Vec<i32> = self
+            .targets
+            .iter()
+            .flatten()
+            .map(|&token| token as i32)
+            .collect();
+        Tensor::from_data(
+            TensorData::new(ids, self.inputs.dims()),
+            &self.inputs.device(),
+        )
     }
 
     /// 1 for each target that counts, else 0: `[batch, pos]`.
     #[must_use]
     pub fn scored(&self) -> Tensor<2> {
-        let scored: Vec<f32> = self.scored.iter().flatten().map(|&scored| f32::from(u8::from(scored))).collect();
-        Tensor::from_data(TensorData::new(scored, self.inputs.dims()), &self.inputs.device())
+        let scored: Vec<f32> = self
+            .scored
+            .iter()
+            .flatten()
+            .map(|&scored| f32::from(u8::from(scored)))
+            .collect();
+        Tensor::from_data(
+            TensorData::new(scored, self.inputs.dims()),
+            &self.inputs.device(),
+        )
     }
 
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
@@ -87,7 +113,8 @@ impl Behaviour {
         let guesses: Vec<i64> = logits.clone().argmax(2).into_data().iter::<i64>().collect();
         let paid = self.paid(logits);
 
-        let (mut right, mut losses, mut elsewhere) = (Vec::new(), Share::default(), Share::default());
+        let (mut right, mut losses, mut elsewhere) =
+            (Vec::new(), Share::default(), Share::default());
         for (row, (targets, scored)) in self.targets.iter().zip(&self.scored).enumerate() {
             let mut share = Share::default();
             for (position, (&target, &scored)) in targets.iter().zip(scored).enumerate() {
@@ -103,7 +130,10 @@ impl Behaviour {
             right.push(share);
         }
         let mean = |share: Share| (share.rows > 0).then(|| share.sum / share.rows as f64);
-        let total = right.iter().fold(Share::default(), |a, b| Share { sum: a.sum + b.sum, rows: a.rows + b.rows });
+        let total = right.iter().fold(Share::default(), |a, b| Share {
+            sum: a.sum + b.sum,
+            rows: a.rows + b.rows,
+        });
         let (low, high) = interval_of_ratio(&right);
         Performance {
             accuracy: mean(total).unwrap_or(f64::NAN),
@@ -114,7 +144,8 @@ impl Behaviour {
         }
     }
 
-    /// The mean loss on the scored targets of each position, nats; `None` where a position is never scored.
+    /// The mean loss on the scored targets of each position, nats; `None` where a position is never
+    /// scored.
     #[must_use]
     pub fn loss_by_position(&self, model: &Decoder) -> Vec<Option<f64>> {
         let paid = self.paid(model.forward(self.inputs()));
@@ -130,6 +161,11 @@ impl Behaviour {
     /// What each target costs, nats, row by row.
     fn paid(&self, logits: Tensor<3>) -> Vec<f64> {
         let ids = self.targets().unsqueeze_dim::<3>(2);
-        log_softmax(logits, 2).gather(2, ids).into_data().iter::<f64>().map(|x| -x).collect()
+        log_softmax(logits, 2)
+            .gather(2, ids)
+            .into_data()
+            .iter::<f64>()
+            .map(|x| -x)
+            .collect()
     }
 }

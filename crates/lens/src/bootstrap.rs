@@ -1,4 +1,5 @@
-//! How sure is a mean? Draw the sequences again, with replacement (Efron & Tibshirani 1993, chapter 13).
+//! How sure is a mean? Draw the sequences again, with replacement (Efron & Tibshirani 1993, chapter
+//! 13).
 
 use std::{
     collections::BTreeMap,
@@ -40,13 +41,22 @@ impl Estimate {
     /// ```
     #[must_use]
     pub fn of_values(values: &[f64]) -> Self {
-        Self::of(&values.iter().map(|&sum| Share { sum, rows: 1 }).collect::<Vec<_>>())
+        Self::of(
+            &values
+                .iter()
+                .map(|&sum| Share { sum, rows: 1 })
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// `Σ sum / Σ rows`; NaN without any row.
     pub(crate) fn of(shares: &[Share]) -> Self {
         let (low, high) = interval_of_ratio(shares);
-        Self { mean: mean(shares).unwrap_or(f64::NAN), low, high }
+        Self {
+            mean: mean(shares).unwrap_or(f64::NAN),
+            low,
+            high,
+        }
     }
 }
 
@@ -76,8 +86,9 @@ pub(crate) fn interval_of_ratio(shares: &[Share]) -> (f64, f64) {
     (at(0.025), at(0.975))
 }
 
-/// How often each of `count` sequences is drawn in each resample: the same for every head and every call, so that
-/// differences come from the data alone. Drawn once and kept, since scores come by the hundred.
+/// How often each of `count` sequences is drawn in each resample: the same for every head and every
+/// call, so that differences come from the data alone. Drawn once and kept, since scores come by
+/// the hundred.
 fn resamples_of(count: usize) -> Arc<[[f64; RESAMPLES]]> {
     static KEPT: Mutex<BTreeMap<usize, Arc<[[f64; RESAMPLES]]>>> = Mutex::new(BTreeMap::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,9 +117,18 @@ mod tests {
 
     #[test]
     fn the_interval_has_the_width_of_the_central_limit() {
-        // 400 sequences of one row, half 0 and half 1: standard error 0.5/√400 = 0.025, 95 % is ± 0.049.
-        let shares: Vec<Share> = (0..400).map(|i| Share { sum: f64::from(i % 2), rows: 1 }).collect();
+        // 400 sequences of one row, half 0 and half 1: standard error 0.5/√400 = 0.025, 95 % is ±
+        // 0.049.
+        let shares: Vec<Share> = (0..400)
+            .map(|i| Share {
+                sum: f64::from(i % 2),
+                rows: 1,
+            })
+            .collect();
         let (low, high) = interval_of_ratio(&shares);
-        assert!((low - 0.451).abs() < 0.01 && (high - 0.549).abs() < 0.01, "{low} {high}");
+        assert!(
+            (low - 0.451).abs() < 0.01 && (high - 0.549).abs() < 0.01,
+            "{low} {high}"
+        );
     }
 }

@@ -4,22 +4,24 @@ use serde::Serialize;
 
 use crate::{LayerPattern, Measure};
 
-/// What `TransformerLens`' `detect_head` (version 4.3) gives a head, by each of its error measures. `D[q, k]` is 1 where
-/// `k` is a target key of `q`, else 0.
+/// What `TransformerLens`' `detect_head` (version 4.3) gives a head, by each of its error measures.
+/// `D[q, k]` is 1 where `k` is a target key of `q`, else 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct DetectHead {
-    /// `Σ A∘D / Σ A` over all queries, those without a target too: on one repeated block an induction head that does
-    /// nothing else reaches less than ½.
+    /// `Σ A∘D / Σ A` over all queries, those without a target too: on one repeated block an
+    /// induction head that does nothing else reaches less than ½.
     pub mul: f64,
-    /// `1 − Σ|A − D| / T`, T the length, the fraction rounded to three decimals as there: from −1 to 1.
+    /// `1 − Σ|A − D| / T`, T the length, the fraction rounded to three decimals as there: from −1
+    /// to 1.
     pub abs: f64,
 }
 
-/// What `detect_head` of `TransformerLens` gives each head: its `previous_token_head`, `duplicate_token_head` and
-/// `induction_head` have the target keys of the measures of these names. The mean over the sequences, each for itself.
+/// What `detect_head` of `TransformerLens` gives each head: its `previous_token_head`,
+/// `duplicate_token_head` and `induction_head` have the target keys of the measures of these names.
+/// The mean over the sequences, each for itself.
 ///
-/// For one's own conclusions take [`score_layer`](crate::score_layer), whose scores say on which rows they are taken and
-/// what uniform attention has there.
+/// For one's own conclusions take [`score_layer`](crate::score_layer), whose scores say on which
+/// rows they are taken and what uniform attention has there.
 ///
 /// # Panics
 /// If `tokens` are not as many and as long as the patterns.
@@ -33,29 +35,46 @@ pub struct DetectHead {
 /// assert_eq!((found.mul, found.abs), (2.0 / 3.0, 1.0 - 0.333));
 /// ```
 #[must_use]
-pub fn detect_head(pattern: LayerPattern, tokens: &[Vec<u32>], measure: Measure) -> Vec<DetectHead> {
-    let fits = tokens.len() == pattern.sequences() && tokens.iter().all(|row| row.len() == pattern.length());
+pub fn detect_head(
+    pattern: LayerPattern,
+    tokens: &[Vec<u32>],
+    measure: Measure,
+) -> Vec<DetectHead> {
+    let fits = tokens.len() == pattern.sequences()
+        && tokens.iter().all(|row| row.len() == pattern.length());
     assert!(fits, "{} sequences do not fit the patterns", tokens.len());
     let of_sequence = |head, sequence: usize| {
         let (mut on_targets, mut all, mut apart) = (0.0, 0.0, 0.0);
         for query in 0..pattern.length() {
             let targets = measure.targets(&tokens[sequence], query);
             for (key, &weight) in pattern.row(sequence, head, query).iter().enumerate() {
-                let (weight, target) = (f64::from(weight), f64::from(u8::from(targets.contains(&key))));
+                let (weight, target) = (
+                    f64::from(weight),
+                    f64::from(u8::from(targets.contains(&key))),
+                );
                 on_targets += weight * target;
                 all += weight;
                 apart += (weight - target).abs();
             }
         }
         let error = 1e3 * apart / pattern.length() as f64;
-        DetectHead { mul: on_targets / all, abs: 1.0 - error.round_ties_even() / 1e3 }
+        DetectHead {
+            mul: on_targets / all,
+            abs: 1.0 - error.round_ties_even() / 1e3,
+        }
     };
     let of_head = |head| {
         let sum = (0..tokens.len())
             .map(|sequence| of_sequence(head, sequence))
-            .fold(DetectHead::default(), |a, b| DetectHead { mul: a.mul + b.mul, abs: a.abs + b.abs });
+            .fold(DetectHead::default(), |a, b| DetectHead {
+                mul: a.mul + b.mul,
+                abs: a.abs + b.abs,
+            });
         let count = tokens.len() as f64;
-        DetectHead { mul: sum.mul / count, abs: sum.abs / count }
+        DetectHead {
+            mul: sum.mul / count,
+            abs: sum.abs / count,
+        }
     };
     (0..pattern.n_heads()).map(of_head).collect()
 }

@@ -1,5 +1,8 @@
 //! How far back does a head look?
-#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
+#![allow(
+    clippy::inline_always,
+    reason = "vector width is chosen outside, so loops must be compiled inside the caller"
+)]
 
 use headlight_run::Score;
 use headlight_vector::{Kernel, LANES, dot, vectorised};
@@ -14,8 +17,9 @@ pub const MEAN_DISTANCE: &str = "mean distance";
 
 /// Every head's mean attention distance `Σ_k A[q, k] (q − k)`, in tokens, over the queries q ≥ 1.
 ///
-/// The ceiling is the mean of the furthest that a query sees (without a window q, all weight on the first token), the
-/// null, uniform attention, half of it. The interval is a 95 % bootstrap over sequences.
+/// The ceiling is the mean of the furthest that a query sees (without a window q, all weight on the
+/// first token), the null, uniform attention, half of it. The interval is a 95 % bootstrap over
+/// sequences.
 ///
 /// ```
 /// use headlight_lens::{LayerPattern, mean_distance};
@@ -28,19 +32,37 @@ pub const MEAN_DISTANCE: &str = "mean distance";
 #[must_use]
 pub fn mean_distance(pattern: LayerPattern) -> Vec<Score> {
     let queries = 1..pattern.length();
-    let furthest: usize = queries.clone().map(|query| pattern.seen(query).len() - 1).sum();
+    let furthest: usize = queries
+        .clone()
+        .map(|query| pattern.seen(query).len() - 1)
+        .sum();
     let ceiling = furthest as f64 / queries.len().max(1) as f64;
-    // Distances from the last query; those from an earlier one begin further on. Zeros fill the last vector up.
-    let mut back: Vec<f32> = (0..pattern.length()).rev().map(|distance| distance as f32).collect();
+    // Distances from the last query; those from an earlier one begin further on. Zeros fill the
+    // last vector up.
+    let mut back: Vec<f32> = (0..pattern.length())
+        .rev()
+        .map(|distance| distance as f32)
+        .collect();
     back.resize(pattern.length() + LANES, 0.0);
     let of_head = |head| {
         let of_sequence = |sequence| Share {
-            sum: vectorised(Distances { pattern, sequence, head, back: &back }),
+            sum: vectorised(Distances {
+                pattern,
+                sequence,
+                head,
+                back: &back,
+            }),
             rows: queries.len(),
         };
         let shares: Vec<Share> = (0..pattern.sequences()).map(of_sequence).collect();
         let (low, high) = interval_of_ratio(&shares);
-        Score { value: mean(&shares).unwrap_or(f64::NAN), null: ceiling / 2.0, ceiling, low, high }
+        Score {
+            value: mean(&shares).unwrap_or(f64::NAN),
+            null: ceiling / 2.0,
+            ceiling,
+            low,
+            high,
+        }
     };
     (0..pattern.n_heads()).map(of_head).collect()
 }

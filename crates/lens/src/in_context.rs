@@ -1,12 +1,14 @@
-//! Does context help? The loss late in a sequence beside the loss early in it (Olsson et al. 2022, "In-context Learning
-//! and Induction Heads", section "Models undergo a phase change"), and the step at which a measure makes its way.
+//! Does context help? The loss late in a sequence beside the loss early in it (Olsson et al. 2022,
+//! "In-context Learning and Induction Heads", section "Models undergo a phase change"), and the
+//! step at which a measure makes its way.
 
 use std::ops::Range;
 
 /// The first and the last quarter of the positions at which anything is scored.
 ///
-/// The in-context score is the mean loss over `late` minus that over `early`: below 0 where context helps. What else
-/// makes late targets easier, the task's own grammar of positions for one, is in it too.
+/// The in-context score is the mean loss over `late` minus that over `early`: below 0 where context
+/// helps. What else makes late targets easier, the task's own grammar of positions for one, is in
+/// it too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quarters {
     /// The first quarter.
@@ -29,17 +31,28 @@ impl Quarters {
     /// ```
     #[must_use]
     pub fn of(scored: &[impl AsRef<[bool]>]) -> Option<Self> {
-        let positions = scored.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
-        let any = |position: &usize| scored.iter().any(|row| row.as_ref().get(*position) == Some(&true));
+        let positions = scored
+            .iter()
+            .map(|row| row.as_ref().len())
+            .max()
+            .unwrap_or(0);
+        let any = |position: &usize| {
+            scored
+                .iter()
+                .any(|row| row.as_ref().get(*position) == Some(&true))
+        };
         let first = (0..positions).find(any)?;
         let end = (0..positions).rfind(any)? + 1;
         let quarter = (end - first) / 4;
-        (quarter > 0).then(|| Self { early: first..first + quarter, late: end - quarter..end })
+        (quarter > 0).then(|| Self {
+            early: first..first + quarter,
+            late: end - quarter..end,
+        })
     }
 }
 
-/// The first of these steps at which a measure is at least half of the way from its first to its last value; `None`
-/// where it ends where it began.
+/// The first of these steps at which a measure is at least half of the way from its first to its
+/// last value; `None` where it ends where it began.
 ///
 /// ```
 /// use headlight_lens::half_way;

@@ -1,12 +1,15 @@
-//! What did the heads learn? What they look like, from patterns and tokens, and what they are used as, by intervention.
+//! What did the heads learn? What they look like, from patterns and tokens, and what they are used
+//! as, by intervention.
 //!
-//! A score never stands alone. It has a formula ([`Measure`]), a ceiling, a null (what uniform attention scores on
-//! the very same rows) and an interval. From them follows the [`Role`] a head looks like.
+//! A score never stands alone. It has a formula ([`Measure`]), a ceiling, a null (what uniform
+//! attention scores on the very same rows) and an interval. From them follows the [`Role`] a head
+//! looks like.
 //!
-//! What a head is used as is another question. [`ablate`] takes heads away, alone or in sets, [`ablate_frozen`] while later
-//! heads look where they looked; [`path_test`] hides what they wrote from one input of a later layer. All are measured on
-//! a [`Behaviour`]. [`Patching`] puts activations of one prompt into another, [`swap_follow`] changes what the context
-//! says and asks whether the prediction goes along. [`readers`] says who needs what some heads wrote.
+//! What a head is used as is another question. [`ablate`] takes heads away, alone or in sets,
+//! [`ablate_frozen`] while later heads look where they looked; [`path_test`] hides what they wrote
+//! from one input of a later layer. All are measured on a [`Behaviour`]. [`Patching`] puts
+//! activations of one prompt into another, [`swap_follow`] changes what the context says and asks
+//! whether the prediction goes along. [`readers`] says who needs what some heads wrote.
 //!
 //! What a head could do on any sequence stands in its weights: [`Circuits`].
 
@@ -36,8 +39,9 @@ pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set, witho
 pub use behaviour::{Behaviour, Performance};
 pub use bootstrap::Estimate;
 pub use circuit::{
-    AgainstRandom, CircuitError, Circuits, Composition, Direction, End, Entry, FactoredMatrix, FavouriteDistance,
-    Random, Svd, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
+    AgainstRandom, CircuitError, Circuits, Composition, Direction, End, Entry, FactoredMatrix,
+    FavouriteDistance, Random, Svd, compositions, copying_by_eigenvalues, directions,
+    favourite_distance, random_copying,
 };
 pub use detect_head::{DetectHead, detect_head};
 pub use distance::{MEAN_DISTANCE, mean_distance};

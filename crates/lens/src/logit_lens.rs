@@ -1,8 +1,10 @@
-//! What would the model say if it ended here, and who said it? (Logit lens, nostalgebraist 2020; direct logit
-//! attribution, Elhage et al. 2021.)
+//! What would the model say if it ended here, and who said it? (Logit lens, nostalgebraist 2020;
+//! direct logit attribution, Elhage et al. 2021.)
 
 use burn::tensor::{Int, Tensor, module::embedding};
-use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, NoProbe, Norm, NormPlacement, NormSite, Site};
+use headlight_residual::{
+    AttentionSite, BlockSite, Capture, Decoder, NoProbe, Norm, NormPlacement, NormSite, Site,
+};
 use headlight_run::HeadName;
 use serde::Serialize;
 
@@ -19,13 +21,18 @@ pub struct Depth {
     pub norm: f64,
 }
 
-/// The unembedding applied to the stream before the first block, after each attention and after each feed-forward. The
-/// final norm takes its mean and scale from the stream it is given, so that an early, small stream is not read as a
-/// faint late one. The last place gives the model's own logits.
+/// The unembedding applied to the stream before the first block, after each attention and after
+/// each feed-forward. The final norm takes its mean and scale from the stream it is given, so that
+/// an early, small stream is not read as a faint late one. The last place gives the model's own
+/// logits.
 #[must_use]
 pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Vec<Depth> {
     let stream = |site: &Site| {
-        matches!(site, Site::Block(0, BlockSite::ResidPre) | Site::Block(_, BlockSite::ResidMid | BlockSite::ResidPost))
+        matches!(
+            site,
+            Site::Block(0, BlockSite::ResidPre)
+                | Site::Block(_, BlockSite::ResidMid | BlockSite::ResidPost)
+        )
     };
     let mut sites: Vec<Site> = model.sites().into_iter().filter(stream).collect();
     // The way of the stream, not the order of names.
@@ -38,9 +45,20 @@ pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Vec<Depth> {
     let _ = model.forward_probed(behaviour.inputs(), &mut seen);
     let read = |site: Site| {
         let x = seen.get::<3>(site)?;
-        let norm = f64::from(x.clone().square().sum_dim(2).sqrt().mean().into_scalar::<f32>());
+        let norm = f64::from(
+            x.clone()
+                .square()
+                .sum_dim(2)
+                .sqrt()
+                .mean()
+                .into_scalar::<f32>(),
+        );
         let performance = behaviour.performance(model.unembed(x, &mut NoProbe));
-        Some(Depth { site: site.to_string(), performance, norm })
+        Some(Depth {
+            site: site.to_string(),
+            performance,
+            norm,
+        })
     };
     sites.into_iter().filter_map(read).collect()
 }
@@ -48,18 +66,24 @@ pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Vec<Depth> {
 /// What one part of the model adds to the logit of the right token.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contribution {
-    /// The part: `embedding`, `positions`, a head, `attention bias 0`, `feed-forward 0`, `final biases`.
+    /// The part: `embedding`, `positions`, a head, `attention bias 0`, `feed-forward 0`,
+    /// `final biases`.
     pub name: String,
     /// Mean over the scored targets of what it adds to `logit[target] − mean logit`.
     pub logit: f64,
 }
 
-/// Splits the logit of the right token, above the mean of all logits, into what each part wrote to the stream. The scale
-/// of the final norm is that of the whole stream, so the parts add up to the logit exactly.
+/// Splits the logit of the right token, above the mean of all logits, into what each part wrote to
+/// the stream. The scale of the final norm is that of the whole stream, so the parts add up to the
+/// logit exactly.
 ///
-/// A part that adds nothing here may still be needed: by what later layers make of it. `None` for a post-norm model.
+/// A part that adds nothing here may still be needed: by what later layers make of it. `None` for a
+/// post-norm model.
 #[must_use]
-pub fn direct_logit_attribution(model: &Decoder, behaviour: &Behaviour) -> Option<Vec<Contribution>> {
+pub fn direct_logit_attribution(
+    model: &Decoder,
+    behaviour: &Behaviour,
+) -> Option<Vec<Contribution>> {
     if model.config().norm_placement == NormPlacement::Post {
         return None;
     }
@@ -69,7 +93,9 @@ pub fn direct_logit_attribution(model: &Decoder, behaviour: &Behaviour) -> Optio
     let scale = seen.get::<3>(Site::LnFinal(NormSite::Scale));
     let scored = behaviour.scored();
     let count = f64::from(scored.clone().sum().into_scalar::<f32>()).max(1.0);
-    let mean = |per_target: Tensor<2>| f64::from((per_target * scored.clone()).sum().into_scalar::<f32>()) / count;
+    let mean = |per_target: Tensor<2>| {
+        f64::from((per_target * scored.clone()).sum().into_scalar::<f32>()) / count
+    };
     let of_part = |part: Tensor<3>| {
         let read = (part * readers.directions.clone()).sum_dim(2);
         mean(match &scale {
@@ -95,7 +121,11 @@ pub fn direct_logit_attribution(model: &Decoder, behaviour: &Behaviour) -> Optio
             let [batch, positions, _, d_model] = results.dims();
             add(
                 format!("attention bias {layer}"),
-                of_part(bias.val().unsqueeze::<3>().expand([batch, positions, d_model])),
+                of_part(
+                    bias.val()
+                        .unsqueeze::<3>()
+                        .expand([batch, positions, d_model]),
+                ),
             );
         }
         if let Some(part) = seen.get::<3>(Site::Block(layer, BlockSite::MlpOut)) {
@@ -124,7 +154,9 @@ fn readers(model: &Decoder, targets: Tensor<2, Int>) -> Readers {
         Some(Norm::Layer(norm)) => {
             let scaled = of_target.clone() * norm.gain.val().unsqueeze();
             // x − mean(x), read by v, is x read by v − mean(v).
-            let bias = (of_target * norm.bias.val().unsqueeze()).sum_dim(2).squeeze_dim::<2>(2);
+            let bias = (of_target * norm.bias.val().unsqueeze())
+                .sum_dim(2)
+                .squeeze_dim::<2>(2);
             (scaled.clone() - scaled.mean_dim(2), Some(bias))
         }
         Some(Norm::Rms(norm)) => (of_target * norm.gain.val().unsqueeze(), None),
@@ -138,5 +170,8 @@ fn readers(model: &Decoder, targets: Tensor<2, Int>) -> Readers {
         (Some(a), Some(b)) => Some(a + b),
         (a, b) => a.or(b),
     };
-    Readers { directions, constant }
+    Readers {
+        directions,
+        constant,
+    }
 }

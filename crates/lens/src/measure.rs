@@ -2,10 +2,12 @@
 
 use std::fmt;
 
-/// A kind of attention, defined by its target keys: for query `q` over tokens `x`, the keys whose weights count.
+/// A kind of attention, defined by its target keys: for query `q` over tokens `x`, the keys whose
+/// weights count.
 ///
-/// The score of a head is the mean, over the queries that have a target, of the weight on the targets. Its ceiling
-/// is 1. On the same queries uniform causal attention scores the mean of `targets / (q + 1)`.
+/// The score of a head is the mean, over the queries that have a target, of the weight on the
+/// targets. Its ceiling is 1. On the same queries uniform causal attention scores the mean of
+/// `targets / (q + 1)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Measure {
     /// `A[q, q−1]`, for q ≥ 1.
@@ -16,14 +18,20 @@ pub enum Measure {
     FirstToken,
     /// `Σ A[q, j]` over earlier `j` with `x_j = x_q`: where was this token before?
     DuplicateToken,
-    /// `Σ A[q, j]` over `j` with `x_{j−1} = x_q`, `j − 1 < q`: what followed it last time? (Olsson et al. 2022)
+    /// `Σ A[q, j]` over `j` with `x_{j−1} = x_q`, `j − 1 < q`: what followed it last time? (Olsson
+    /// et al. 2022)
     Induction,
 }
 
 impl Measure {
     /// All measures, in the order of tables.
-    pub const ALL: [Self; 5] =
-        [Self::PreviousToken, Self::CurrentToken, Self::FirstToken, Self::DuplicateToken, Self::Induction];
+    pub const ALL: [Self; 5] = [
+        Self::PreviousToken,
+        Self::CurrentToken,
+        Self::FirstToken,
+        Self::DuplicateToken,
+        Self::Induction,
+    ];
 
     /// The name in files and tables; a head's role bears the same name.
     #[must_use]
@@ -63,7 +71,9 @@ impl Measure {
             Self::DuplicateToken => (0..q, true, 0),
             Self::Induction => (0..q, true, 1),
         };
-        places.filter(move |&j| !only_equal || tokens[j] == tokens[q]).map(move |j| j + shift)
+        places
+            .filter(move |&j| !only_equal || tokens[j] == tokens[q])
+            .map(move |j| j + shift)
     }
 }
 

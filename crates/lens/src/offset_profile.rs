@@ -9,7 +9,8 @@ use crate::{LayerPattern, score::score_targets};
 /// A place that the current token gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Offset {
-    /// So far after an earlier token equal to the current one: 0 is the duplicate itself, 1 what induction heads see.
+    /// So far after an earlier token equal to the current one: 0 is the duplicate itself, 1 what
+    /// induction heads see.
     Match(i32),
     /// So far back from the current position.
     Distance(usize),
@@ -31,7 +32,11 @@ impl Offset {
         Some(match self {
             Self::Match(offset) => {
                 let shifted = |j| usize::try_from(i64::try_from(j).ok()? + i64::from(offset)).ok();
-                matches.into_iter().filter_map(shifted).filter(visible).collect()
+                matches
+                    .into_iter()
+                    .filter_map(shifted)
+                    .filter(visible)
+                    .collect()
             }
             Self::Distance(distance) => q.checked_sub(distance).into_iter().collect(),
         })
@@ -49,11 +54,12 @@ impl fmt::Display for Offset {
     }
 }
 
-/// Every head's mean weight at each [`Offset`], over the queries whose token has been there before. The ceiling is 1
-/// (less where a window hides the place), the null uniform attention on the same rows. Empty if no token comes twice.
+/// Every head's mean weight at each [`Offset`], over the queries whose token has been there before.
+/// The ceiling is 1 (less where a window hides the place), the null uniform attention on the same
+/// rows. Empty if no token comes twice.
 ///
-/// A head that looks two after the match and a later layer that shifts what it carries make the same predictions as an
-/// induction head, and score nothing on `match+1`.
+/// A head that looks two after the match and a later layer that shifts what it carries make the
+/// same predictions as an induction head, and score nothing on `match+1`.
 ///
 /// # Panics
 /// If `tokens` are not as long as the patterns.

@@ -1,10 +1,12 @@
-//! Where in the model does the difference between two prompts live? (Activation patching; Meng et al. 2022, section 2;
-//! Wang et al. 2023, section 3.)
+//! Where in the model does the difference between two prompts live? (Activation patching; Meng et
+//! al. 2022, section 2; Wang et al. 2023, section 3.)
 
 use std::fmt;
 
 use burn::tensor::{Int, Tensor, TensorData};
-use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, Part, Probe, Site};
+use headlight_residual::{
+    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, Part, Probe, Site,
+};
 use headlight_run::HeadName;
 use serde::Serialize;
 
@@ -15,12 +17,13 @@ const LOGITS_AT_ONCE: usize = 1 << 24;
 
 /// Two prompts that the model answers differently, and what it does on each.
 ///
-/// With `m = logit[source's answer] − logit[base's answer]` at one position, an activation of the source put into the
-/// run over the base moves the answer by the share `(m − m_base) / (m_source − m_base)`: 0 if nothing changes, 1 if
-/// the model says what it says on the source. Below 0 and above 1 are possible.
+/// With `m = logit[source's answer] − logit[base's answer]` at one position, an activation of the
+/// source put into the run over the base moves the answer by the share
+/// `(m − m_base) / (m_source − m_base)`: 0 if nothing changes, 1 if the model says what it says on
+/// the source. Below 0 and above 1 are possible.
 ///
-/// With the clean prompt as source and a corrupted one as base, a share of 1 means that this place is enough to bring the
-/// answer back; the other way round, that the answer needs it.
+/// With the clean prompt as source and a corrupted one as base, a share of 1 means that this place
+/// is enough to bring the answer back; the other way round, that the answer needs it.
 #[derive(Debug, Clone)]
 pub struct Patching<'a> {
     model: &'a Decoder,
@@ -46,7 +49,11 @@ pub struct SameAnswer {
 
 impl fmt::Display for SameAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the model answers both prompts with token {}", self.token)
+        write!(
+            f,
+            "the model answers both prompts with token {}",
+            self.token
+        )
     }
 }
 
@@ -75,9 +82,13 @@ impl Place {
     #[must_use]
     pub fn all(model: &Decoder) -> Vec<Self> {
         let of_layers = |site| (0..model.blocks.len()).map(move |layer| Site::Block(layer, site));
-        let sites = [BlockSite::ResidPre, BlockSite::AttnOut, BlockSite::MlpOut].into_iter().flat_map(of_layers);
+        let sites = [BlockSite::ResidPre, BlockSite::AttnOut, BlockSite::MlpOut]
+            .into_iter()
+            .flat_map(of_layers);
         let sites = sites.filter(|&site| model.has(site)).map(Self::Stream);
-        sites.chain(all_heads(model).into_iter().map(Self::Head)).collect()
+        sites
+            .chain(all_heads(model).into_iter().map(Self::Head))
+            .collect()
     }
 
     fn site(self) -> Site {
@@ -107,7 +118,12 @@ impl<'a> Patching<'a> {
     ///
     /// # Panics
     /// If the prompts are not equally long, or do not reach `position`.
-    pub fn new(model: &'a Decoder, base: &[u32], source: &[u32], position: usize) -> Result<Self, SameAnswer> {
+    pub fn new(
+        model: &'a Decoder,
+        base: &[u32],
+        source: &[u32],
+        position: usize,
+    ) -> Result<Self, SameAnswer> {
         assert!(
             base.len() == source.len() && position < base.len(),
             "prompts of {} and {} tokens, read at position {position}",
@@ -119,34 +135,56 @@ impl<'a> Patching<'a> {
         let run = |tokens: &[u32]| {
             let mut seen = Capture::new(&sites, usize::MAX);
             let logits = model.forward_probed(repeated(model, tokens, 1), &mut seen);
-            Run { tokens: tokens.to_vec(), seen, logits: logits_at(logits, position) }
+            Run {
+                tokens: tokens.to_vec(),
+                seen,
+                logits: logits_at(logits, position),
+            }
         };
-        let patching = Self { model, base: run(base), source: run(source), position };
+        let patching = Self {
+            model,
+            base: run(base),
+            source: run(source),
+            position,
+        };
         let [base, source] = patching.answers();
-        if base == source { Err(SameAnswer { token: base }) } else { Ok(patching) }
+        if base == source {
+            Err(SameAnswer { token: base })
+        } else {
+            Ok(patching)
+        }
     }
 
     /// The same prompts in each other's place.
     #[must_use]
     pub fn reversed(&self) -> Self {
-        Self { base: self.source.clone(), source: self.base.clone(), ..*self }
+        Self {
+            base: self.source.clone(),
+            source: self.base.clone(),
+            ..*self
+        }
     }
 
     /// The likeliest next tokens of base and source.
     #[must_use]
     pub fn answers(&self) -> [u32; 2] {
-        let likeliest = |run: &Run| (0..run.logits.len()).max_by(|&a, &b| run.logits[a].total_cmp(&run.logits[b]));
+        let likeliest = |run: &Run| {
+            (0..run.logits.len()).max_by(|&a, &b| run.logits[a].total_cmp(&run.logits[b]))
+        };
         [&self.base, &self.source].map(|run| likeliest(run).unwrap_or(0) as u32)
     }
 
-    /// `m_base` and `m_source`: the logit of the source's answer over that of the base's answer in the untouched runs.
+    /// `m_base` and `m_source`: the logit of the source's answer over that of the base's answer in
+    /// the untouched runs.
     #[must_use]
     pub fn differences(&self) -> [f64; 2] {
         [&self.base, &self.source].map(|run| self.difference(&run.logits))
     }
 
     fn difference(&self, logits: &[f32]) -> f64 {
-        let [base, source] = self.answers().map(|answer| f64::from(logits[answer as usize]));
+        let [base, source] = self
+            .answers()
+            .map(|answer| f64::from(logits[answer as usize]));
         source - base
     }
 
@@ -157,7 +195,10 @@ impl<'a> Patching<'a> {
             Place::Stream(_) => None,
             Place::Head(head) => Some(vec![head.head]),
         };
-        let part = |positions| Part { heads: heads.clone(), positions };
+        let part = |positions| Part {
+            heads: heads.clone(),
+            positions,
+        };
         let single = (0..self.base.tokens.len()).map(|position| part(Some(vec![position])));
         let parts: Vec<Part> = single.chain([part(None)]).collect();
         let mut shares = match place {
@@ -165,25 +206,35 @@ impl<'a> Patching<'a> {
             Place::Head(_) => self.shares::<4>(place.site(), &parts),
         };
         let everywhere = shares.pop().unwrap_or(f64::NAN);
-        Patched { place: place.to_string(), by_position: shares, everywhere }
+        Patched {
+            place: place.to_string(),
+            by_position: shares,
+            everywhere,
+        }
     }
 
     /// Patches each head at all positions: the shares, first layer first.
     #[must_use]
     pub fn heads(&self) -> Vec<f64> {
-        let parts: Vec<Part> = (0..self.model.n_heads()).map(|head| Part::heads(&[head])).collect();
+        let parts: Vec<Part> = (0..self.model.n_heads())
+            .map(|head| Part::heads(&[head]))
+            .collect();
         let of_layer = |layer| self.shares::<4>(Site::Attention(layer, AttentionSite::Z), &parts);
         (0..self.model.blocks.len()).flat_map(of_layer).collect()
     }
 
-    /// The share for each part of the activation at `site`. Each part is a row of one batch: all rows meet the site with
-    /// what the base has there, but for their part.
+    /// The share for each part of the activation at `site`. Each part is a row of one batch: all
+    /// rows meet the site with what the base has there, but for their part.
     fn shares<const D: usize>(&self, site: Site, parts: &[Part]) -> Vec<f64> {
-        let (Some(base), Some(source)) = (self.base.seen.get::<D>(site), self.source.seen.tensor_at(site)) else {
+        let (Some(base), Some(source)) = (
+            self.base.seen.get::<D>(site),
+            self.source.seen.tensor_at(site),
+        ) else {
             return vec![f64::NAN; parts.len()];
         };
         let patched = |part: &Part| {
-            let mut edits = Edits::default().part(site, part.clone(), Edit::Replace(source.clone()));
+            let mut edits =
+                Edits::default().part(site, part.clone(), Edit::Replace(source.clone()));
             Probe::at(&mut edits, site, base.clone())
         };
         let [from, to] = self.differences();
@@ -204,10 +255,15 @@ impl<'a> Patching<'a> {
 /// One prompt `rows` times, `[rows, pos]`.
 fn repeated(model: &Decoder, tokens: &[u32], rows: usize) -> Tensor<2, Int> {
     let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
-    Tensor::from_data(TensorData::new(ids, [1, tokens.len()]), &model.w_e.device()).repeat_dim(0, rows)
+    Tensor::from_data(TensorData::new(ids, [1, tokens.len()]), &model.w_e.device())
+        .repeat_dim(0, rows)
 }
 
 /// Of every row the logits at one position, one row after the other.
 fn logits_at(logits: Tensor<3>, position: usize) -> Vec<f32> {
-    logits.narrow(1, position, 1).into_data().iter::<f32>().collect()
+    logits
+        .narrow(1, position, 1)
+        .into_data()
+        .iter::<f32>()
+        .collect()
 }

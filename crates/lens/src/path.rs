@@ -1,9 +1,12 @@
-//! Which input of a later layer needs what a head wrote? (Path patching; Wang et al. 2023, section 3.)
+//! Which input of a later layer needs what a head wrote? (Path patching; Wang et al. 2023, section
+//! 3.)
 
 use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
-use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, NormPlacement, Site};
+use headlight_residual::{
+    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, NormPlacement, Site,
+};
 use headlight_run::HeadName;
 use serde::Serialize;
 
@@ -35,13 +38,15 @@ impl Input {
     }
 }
 
-/// The behaviour when one input of layer `reader` meets the stream without what `writers` put there: the sum of their
-/// results is replaced by its mean over sequences and positions. Everything else reads the stream as it is.
+/// The behaviour when one input of layer `reader` meets the stream without what `writers` put
+/// there: the sum of their results is replaced by its mean over sequences and positions. Everything
+/// else reads the stream as it is.
 ///
-/// If accuracy falls, the writers are used through this input; an induction circuit needs its previous-token head in
-/// the keys alone (K-composition, Elhage et al. 2021).
+/// If accuracy falls, the writers are used through this input; an induction circuit needs its
+/// previous-token head in the keys alone (K-composition, Elhage et al. 2021).
 ///
-/// `None` for a post-norm model, whose stream is not a sum, and for writers that do not all stand before `reader`.
+/// `None` for a post-norm model, whose stream is not a sum, and for writers that do not all stand
+/// before `reader`.
 #[must_use]
 pub fn path_test(
     model: &Decoder,
@@ -54,7 +59,8 @@ pub fn path_test(
     Some(behaviour.measure(model, &mut Edits::default().at(input.site(reader), hidden)))
 }
 
-/// [`path_test`] of all three inputs, in the order of [`Input::ALL`]; what the writers wrote is looked up once.
+/// [`path_test`] of all three inputs, in the order of [`Input::ALL`]; what the writers wrote is
+/// looked up once.
 #[must_use]
 pub fn path_tests(
     model: &Decoder,
@@ -63,18 +69,30 @@ pub fn path_tests(
     reader: usize,
 ) -> Option<[Performance; 3]> {
     let hidden = hidden(model, behaviour, writers, reader)?;
-    let through = |input: Input| behaviour.measure(model, &mut Edits::default().at(input.site(reader), hidden.clone()));
+    let through = |input: Input| {
+        behaviour.measure(
+            model,
+            &mut Edits::default().at(input.site(reader), hidden.clone()),
+        )
+    };
     Some(Input::ALL.map(through))
 }
 
-fn hidden(model: &Decoder, behaviour: &Behaviour, writers: &[HeadName], reader: usize) -> Option<Edit> {
+fn hidden(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    writers: &[HeadName],
+    reader: usize,
+) -> Option<Edit> {
     let before = writers.iter().all(|head| head.layer < reader);
-    (before && reader < model.blocks.len()).then(|| Written::by(model, behaviour, writers)?.hidden_before(reader))?
+    (before && reader < model.blocks.len())
+        .then(|| Written::by(model, behaviour, writers)?.hidden_before(reader))?
 }
 
 /// What some heads wrote, so that it can be hidden from readers.
 pub(crate) struct Written {
-    /// By layer: the mean over sequences and positions of the sum of the heads' results, minus that sum.
+    /// By layer: the mean over sequences and positions of the sum of the heads' results, minus that
+    /// sum.
     hide: BTreeMap<usize, Tensor<3>>,
 }
 
@@ -86,21 +104,31 @@ impl Written {
         }
         let layers = by_layer(writers);
         let site = |layer| Site::Attention(layer, AttentionSite::Result);
-        let mut seen = Capture::new(&layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>(), usize::MAX);
+        let mut seen = Capture::new(
+            &layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>(),
+            usize::MAX,
+        );
         let _ = model.forward_probed(behaviour.inputs(), &mut seen);
         let of_layer = |(layer, heads): (usize, Vec<usize>)| {
             let results = seen.get::<4>(site(layer))?;
             let result = |head| results.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
-            let sum = heads.into_iter().map(result).reduce(|sum, more| sum + more)?;
+            let sum = heads
+                .into_iter()
+                .map(result)
+                .reduce(|sum, more| sum + more)?;
             Some((layer, sum.clone().mean_dim(0).mean_dim(1) - sum))
         };
-        Some(Self { hide: layers.into_iter().filter_map(of_layer).collect() })
+        Some(Self {
+            hide: layers.into_iter().filter_map(of_layer).collect(),
+        })
     }
 
-    /// What turns the stream before block `reader` into one in which these heads put their mean; `None` if none of them
-    /// stands before it.
+    /// What turns the stream before block `reader` into one in which these heads put their mean;
+    /// `None` if none of them stands before it.
     pub fn hidden_before(&self, reader: usize) -> Option<Edit> {
         let before = self.hide.range(..reader).map(|(_, hide)| hide.clone());
-        before.reduce(|sum, more| sum + more).map(|hide| Edit::Add(KeptTensor::from(hide)))
+        before
+            .reduce(|sum, more| sum + more)
+            .map(|hide| Edit::Add(KeptTensor::from(hide)))
     }
 }

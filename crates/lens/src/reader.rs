@@ -36,18 +36,29 @@ impl Reader {
     }
 }
 
-/// The behaviour with what `heads` wrote hidden from each kind of reader in turn: their mean stands in their place for
-/// that kind only. Empty for a post-norm model, whose stream is not a sum; without queries, keys and values for heads of
-/// the last layer, which no later one reads.
+/// The behaviour with what `heads` wrote hidden from each kind of reader in turn: their mean stands
+/// in their place for that kind only. Empty for a post-norm model, whose stream is not a sum;
+/// without queries, keys and values for heads of the last layer, which no later one reads.
 ///
-/// A feed-forward is a reader too, but not one that is hidden from here: what is lost without the heads altogether
-/// ([`ablate`](crate::ablate)) and through none of these may have gone through it.
+/// A feed-forward is a reader too, but not one that is hidden from here: what is lost without the
+/// heads altogether ([`ablate`](crate::ablate)) and through none of these may have gone through it.
 #[must_use]
-pub fn readers(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName]) -> Vec<(Reader, Performance)> {
-    let Some(written) = Written::by(model, behaviour, heads) else { return Vec::new() };
-    // Each place with the block before which it stands: what later heads wrote is not in the stream yet.
+pub fn readers(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    heads: &[HeadName],
+) -> Vec<(Reader, Performance)> {
+    let Some(written) = Written::by(model, behaviour, heads) else {
+        return Vec::new();
+    };
+    // Each place with the block before which it stands: what later heads wrote is not in the stream
+    // yet.
     let layers = model.blocks.len();
-    let later = |input: Input| (0..layers).map(|layer| (layer, input.site(layer))).collect();
+    let later = |input: Input| {
+        (0..layers)
+            .map(|layer| (layer, input.site(layer)))
+            .collect()
+    };
     let places = |reader| -> Vec<(usize, Site)> {
         match reader {
             Reader::Queries => later(Input::Query),
@@ -60,8 +71,12 @@ pub fn readers(model: &Decoder, behaviour: &Behaviour, heads: &[HeadName]) -> Ve
         let hide = |(before, site)| Some((site, written.hidden_before(before)?));
         let edits: Vec<_> = places(reader).into_iter().filter_map(hide).collect();
         let put = |edits: Edits, (site, edit)| edits.at(site, edit);
-        (!edits.is_empty())
-            .then(|| (reader, behaviour.measure(model, &mut edits.into_iter().fold(Edits::default(), put))))
+        (!edits.is_empty()).then(|| {
+            (
+                reader,
+                behaviour.measure(model, &mut edits.into_iter().fold(Edits::default(), put)),
+            )
+        })
     };
     Reader::ALL.into_iter().filter_map(hidden).collect()
 }

@@ -19,7 +19,8 @@ pub struct Relation {
 }
 
 impl Relation {
-    /// Whether a causal head can attend from the dependent to the source, which is so if the source stands earlier.
+    /// Whether a causal head can attend from the dependent to the source, which is so if the source
+    /// stands earlier.
     #[must_use]
     pub fn is_visible(&self) -> bool {
         self.source < self.dependent
@@ -28,15 +29,16 @@ impl Relation {
 
 /// Scores every head of a layer on every relation between a word and an earlier one.
 ///
-/// Under the relation's own name stands the mean of `A[dependent, source]`; under `next NAME` the mean of
-/// `A[dependent − 1, source]`, the position that has to *predict* the dependent word and so needs its source. The
-/// ceiling is 1, or less where a window hides some sources. There are two nulls on the same rows: uniform attention,
-/// `1/(q + 1)` (or one over the keys that are seen), and the same head at the same
-/// distance: the mean of `A[q′, q′ − d]` over all other queries `q′` of these sequences, averaged over the distances
-/// `d` of the relation. A head that only knows positions scores its second null.
+/// Under the relation's own name stands the mean of `A[dependent, source]`; under `next NAME` the
+/// mean of `A[dependent − 1, source]`, the position that has to *predict* the dependent word and so
+/// needs its source. The ceiling is 1, or less where a window hides some sources. There are two
+/// nulls on the same rows: uniform attention, `1/(q + 1)` (or one over the keys that are seen), and
+/// the same head at the same distance: the mean of `A[q′, q′ − d]` over all other queries `q′` of
+/// these sequences, averaged over the distances `d` of the relation. A head that only knows
+/// positions scores its second null.
 ///
-/// Relations whose source comes later are left out, since a causal head cannot see it. The interval is a 95 %
-/// bootstrap over sequences.
+/// Relations whose source comes later are left out, since a causal head cannot see it. The interval
+/// is a 95 % bootstrap over sequences.
 ///
 /// # Panics
 /// If there are not as many lists of relations as sequences, or a position lies outside of them.
@@ -57,24 +59,42 @@ impl Relation {
 pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Vec<RelationScores> {
     let mut pairs: Vec<(String, Pairs)> = Vec::new();
     let mut add = |name: String, sequence: usize, query: usize, key: usize| {
-        let index = pairs.iter().position(|(known, _)| *known == name).unwrap_or_else(|| {
-            pairs.push((name, vec![Vec::new(); relations.len()]));
-            pairs.len() - 1
-        });
+        let index = pairs
+            .iter()
+            .position(|(known, _)| *known == name)
+            .unwrap_or_else(|| {
+                pairs.push((name, vec![Vec::new(); relations.len()]));
+                pairs.len() - 1
+            });
         pairs[index].1[sequence].push((query, key));
     };
     for (sequence, relations) in relations.iter().enumerate() {
         for relation in relations.iter().filter(|relation| relation.is_visible()) {
-            add(relation.name.to_owned(), sequence, relation.dependent, relation.source);
-            add(format!("next {}", relation.name), sequence, relation.dependent - 1, relation.source);
+            add(
+                relation.name.to_owned(),
+                sequence,
+                relation.dependent,
+                relation.source,
+            );
+            add(
+                format!("next {}", relation.name),
+                sequence,
+                relation.dependent - 1,
+                relation.source,
+            );
         }
     }
-    let score = |head| pairs.iter().map(|(name, pairs)| (name.clone(), score_pairs(pattern, head, pairs))).collect();
+    let score = |head| {
+        pairs
+            .iter()
+            .map(|(name, pairs)| (name.clone(), score_pairs(pattern, head, pairs)))
+            .collect()
+    };
     (0..pattern.n_heads()).map(score).collect()
 }
 
-/// The head that follows a relation best: the largest score above both of its nulls. A claim about the best of many
-/// heads is to be read on other sequences than those it was chosen on.
+/// The head that follows a relation best: the largest score above both of its nulls. A claim about
+/// the best of many heads is to be read on other sequences than those it was chosen on.
 ///
 /// ```
 /// use headlight_lens::best_head;
@@ -91,11 +111,19 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
 #[must_use]
 pub fn best_head(heads: &[(HeadName, RelationScores)], relation: &str) -> Option<HeadName> {
     let above = |scores: &RelationScores| {
-        let RelationScore { score, distance_null, .. } = scores.get(relation)?;
+        let RelationScore {
+            score,
+            distance_null,
+            ..
+        } = scores.get(relation)?;
         Some(score.value - score.null.max(*distance_null))
     };
-    let known = heads.iter().filter_map(|(head, scores)| Some((*head, above(scores)?)));
-    known.max_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(head, _)| head)
+    let known = heads
+        .iter()
+        .filter_map(|(head, scores)| Some((*head, above(scores)?)));
+    known
+        .max_by(|(_, a), (_, b)| a.total_cmp(b))
+        .map(|(head, _)| head)
 }
 
 /// Query and key, for each sequence.
@@ -104,7 +132,10 @@ type Pairs = Vec<Vec<(usize, usize)>>;
 fn score_pairs(pattern: LayerPattern, head: usize, pairs: &Pairs) -> RelationScore {
     let shares = |value: &dyn Fn(usize, usize, usize) -> f64| -> Vec<Share> {
         let of_sequence = |(sequence, pairs): (usize, &Vec<(usize, usize)>)| Share {
-            sum: pairs.iter().map(|&(query, key)| value(sequence, query, key)).sum(),
+            sum: pairs
+                .iter()
+                .map(|&(query, key)| value(sequence, query, key))
+                .sum(),
             rows: pairs.len(),
         };
         pairs.iter().enumerate().map(of_sequence).collect()
@@ -112,12 +143,14 @@ fn score_pairs(pattern: LayerPattern, head: usize, pairs: &Pairs) -> RelationSco
     let elsewhere = mean_at_distance_elsewhere(pattern, head, pairs);
     let found = shares(&|sequence, query, key| f64::from(pattern.row(sequence, head, query)[key]));
     let seen = |query, key| f64::from(u8::from(pattern.seen(query).contains(&key)));
-    let of = |value: &dyn Fn(usize, usize) -> f64| mean(&shares(&|_, query, key| value(query, key)));
+    let of =
+        |value: &dyn Fn(usize, usize) -> f64| mean(&shares(&|_, query, key| value(query, key)));
     let (low, high) = interval_of_ratio(&found);
     RelationScore {
         score: Score {
             value: mean(&found).unwrap_or(f64::NAN),
-            null: of(&|query, key| seen(query, key) / pattern.seen(query).len() as f64).unwrap_or(f64::NAN),
+            null: of(&|query, key| seen(query, key) / pattern.seen(query).len() as f64)
+                .unwrap_or(f64::NAN),
             ceiling: of(&seen).unwrap_or(f64::NAN),
             low,
             high,
@@ -140,6 +173,10 @@ fn mean_at_distance_elsewhere(pattern: LayerPattern, head: usize, pairs: &Pairs)
             }
         }
     }
-    // A distance that occurs in pairs only has no elsewhere: nothing can be said against it, and nothing for it.
-    shares.iter().map(|share| share.sum / share.rows.max(1) as f64).collect()
+    // A distance that occurs in pairs only has no elsewhere: nothing can be said against it, and
+    // nothing for it.
+    shares
+        .iter()
+        .map(|share| share.sum / share.rows.max(1) as f64)
+        .collect()
 }

@@ -55,7 +55,8 @@ impl Role {
     }
 }
 
-/// The heads of each role but `mixed`, in the order of their first heads. `roles` are those of `heads`, in their order.
+/// The heads of each role but `mixed`, in the order of their first heads. `roles` are those of
+/// `heads`, in their order.
 ///
 /// ```
 /// use headlight_lens::{Measure, Role, heads_by_role};
@@ -68,7 +69,11 @@ impl Role {
 #[must_use]
 pub fn heads_by_role(heads: &[HeadName], roles: &[Role]) -> Vec<(Role, Vec<HeadName>)> {
     let mut sets: Vec<(Role, Vec<HeadName>)> = Vec::new();
-    for (&head, &role) in heads.iter().zip(roles).filter(|(_, role)| **role != Role::Mixed) {
+    for (&head, &role) in heads
+        .iter()
+        .zip(roles)
+        .filter(|(_, role)| **role != Role::Mixed)
+    {
         match sets.iter_mut().find(|(known, _)| *known == role) {
             Some((_, heads)) => heads.push(head),
             None => sets.push((role, vec![head])),

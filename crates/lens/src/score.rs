@@ -1,5 +1,8 @@
 //! Head scores: value, uniform null, ceiling and interval.
-#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
+#![allow(
+    clippy::inline_always,
+    reason = "vector width is chosen outside, so loops must be compiled inside the caller"
+)]
 
 use std::ops::Range;
 
@@ -11,12 +14,13 @@ use crate::{
     bootstrap::{Share, interval_of_ratio, mean},
 };
 
-/// The name of the entropy score, `−Σ A ln A / ln n` over the queries that see n ≥ 2 keys (without a window n = q + 1): 0
-/// when a head looks at one key, 1 (null and ceiling at once) when it looks at all equally. It says how sharp a head is,
-/// not at what it looks, so it is no role.
+/// The name of the entropy score, `−Σ A ln A / ln n` over the queries that see n ≥ 2 keys (without
+/// a window n = q + 1): 0 when a head looks at one key, 1 (null and ceiling at once) when it looks
+/// at all equally. It says how sharp a head is, not at what it looks, so it is no role.
 pub const ENTROPY: &str = "entropy";
 
-/// The patterns of the heads of one causal layer, `[batch, heads, queries, keys]` row by row, queries = keys.
+/// The patterns of the heads of one causal layer, `[batch, heads, queries, keys]` row by row,
+/// queries = keys.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerPattern<'a> {
     n_heads: usize,
@@ -35,11 +39,16 @@ impl<'a> LayerPattern<'a> {
             batch * n_heads * length * length,
             "patterns of {batch} sequences, {n_heads} heads, length {length}"
         );
-        Self { n_heads, length, weights, window: length }
+        Self {
+            n_heads,
+            length,
+            weights,
+            window: length,
+        }
     }
 
-    /// The same of a model whose queries see `window` keys at most, their own among them: nulls and ceilings are those
-    /// of what can be seen.
+    /// The same of a model whose queries see `window` keys at most, their own among them: nulls and
+    /// ceilings are those of what can be seen.
     ///
     /// ```
     /// use headlight_lens::{LayerPattern, score_layer};
@@ -54,7 +63,10 @@ impl<'a> LayerPattern<'a> {
     /// ```
     #[must_use]
     pub fn with_window(self, window: Option<usize>) -> Self {
-        Self { window: window.unwrap_or(self.length), ..self }
+        Self {
+            window: window.unwrap_or(self.length),
+            ..self
+        }
     }
 
     /// The keys that a query sees.
@@ -88,8 +100,8 @@ impl<'a> LayerPattern<'a> {
         &self.of_head(sequence, head)[query * self.length..][..self.length]
     }
 
-    /// The weights of one query up to itself, and on as many keys after it as make a whole number of vectors: what a
-    /// causal query cannot see is 0 and adds nothing to a sum.
+    /// The weights of one query up to itself, and on as many keys after it as make a whole number
+    /// of vectors: what a causal query cannot see is 0 and adds nothing to a sum.
     #[inline(always)]
     pub(crate) fn row_to(&self, sequence: usize, head: usize, query: usize) -> &'a [f32] {
         &self.row(sequence, head, query)[..(query + 1).next_multiple_of(LANES).min(self.length)]
@@ -98,8 +110,8 @@ impl<'a> LayerPattern<'a> {
 
 /// Scores every head of a layer on every measure that the sequences allow, and on [`ENTROPY`].
 ///
-/// A measure without a single row (no token occurs twice, say) is left out. The interval is a 95 % bootstrap over
-/// sequences, the same for the same input.
+/// A measure without a single row (no token occurs twice, say) is left out. The interval is a 95 %
+/// bootstrap over sequences, the same for the same input.
 ///
 /// # Panics
 /// If `tokens` are not as many and as long as the patterns.
@@ -118,17 +130,22 @@ impl<'a> LayerPattern<'a> {
 pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
     assert!(
         tokens.iter().all(|row| row.len() == pattern.length)
-            && tokens.len() * pattern.n_heads * pattern.length * pattern.length == pattern.weights.len(),
+            && tokens.len() * pattern.n_heads * pattern.length * pattern.length
+                == pattern.weights.len(),
         "{} sequences do not fit the patterns",
         tokens.len()
     );
-    let mut scores: Vec<Scores> = (0..pattern.n_heads).map(|head| entropy(&pattern, head, tokens.len())).collect();
+    let mut scores: Vec<Scores> = (0..pattern.n_heads)
+        .map(|head| entropy(&pattern, head, tokens.len()))
+        .collect();
     for measure in Measure::ALL {
         let targets = |sequence: usize, q| {
             let mut targets = measure.each_target(&tokens[sequence], q).peekable();
             targets.peek().is_some().then_some(targets)
         };
-        let Some(measured) = score_targets(&pattern, targets) else { continue };
+        let Some(measured) = score_targets(&pattern, targets) else {
+            continue;
+        };
         for (scores, score) in scores.iter_mut().zip(measured) {
             scores.insert(measure.name().to_owned(), score);
         }
@@ -136,15 +153,37 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
     scores
 }
 
-/// The entropy of a head's rows, each divided by that of uniform attention; a row of a single key says nothing.
+/// The entropy of a head's rows, each divided by that of uniform attention; a row of a single key
+/// says nothing.
 fn entropy(pattern: &LayerPattern, head: usize, sequences: usize) -> Scores {
-    let most: Vec<f64> = (0..pattern.length).map(|q| (pattern.seen(q).len() as f64).ln()).collect();
+    let most: Vec<f64> = (0..pattern.length)
+        .map(|q| (pattern.seen(q).len() as f64).ln())
+        .collect();
     let rows = most.iter().filter(|&&most| most > 0.0).count();
-    let of_sequence = |sequence| Share { sum: vectorised(Entropies { pattern, sequence, head, most: &most }), rows };
+    let of_sequence = |sequence| Share {
+        sum: vectorised(Entropies {
+            pattern,
+            sequence,
+            head,
+            most: &most,
+        }),
+        rows,
+    };
     let shares: Vec<Share> = (0..sequences).map(of_sequence).collect();
-    let Some(value) = mean(&shares) else { return Scores::new() };
+    let Some(value) = mean(&shares) else {
+        return Scores::new();
+    };
     let (low, high) = interval_of_ratio(&shares);
-    Scores::from([(ENTROPY.to_owned(), Score { value, null: 1.0, ceiling: 1.0, low, high })])
+    Scores::from([(
+        ENTROPY.to_owned(),
+        Score {
+            value,
+            null: 1.0,
+            ceiling: 1.0,
+            low,
+            high,
+        },
+    )])
 }
 
 /// The entropies of a head's rows in one sequence, each over the most it can be.
@@ -163,16 +202,17 @@ impl Kernel for Entropies<'_> {
         let mut sum = 0.0;
         for (q, most) in self.most.iter().enumerate() {
             if *most > 0.0 {
-                sum += f64::from(entropy_of(self.pattern.row_to(self.sequence, self.head, q))) / most;
+                sum +=
+                    f64::from(entropy_of(self.pattern.row_to(self.sequence, self.head, q))) / most;
             }
         }
         sum
     }
 }
 
-/// Every head's mean weight on the target keys, over the queries that count: those for which `targets`, given sequence
-/// and query, gives any, be it an empty list. `None` if none counts. The ceiling is the share of these queries that see
-/// a target.
+/// Every head's mean weight on the target keys, over the queries that count: those for which
+/// `targets`, given sequence and query, gives any, be it an empty list. `None` if none counts. The
+/// ceiling is the share of these queries that see a target.
 pub(crate) fn score_targets<I: IntoIterator<Item = usize>>(
     pattern: &LayerPattern,
     targets: impl Fn(usize, usize) -> Option<I>,
@@ -181,9 +221,12 @@ pub(crate) fn score_targets<I: IntoIterator<Item = usize>>(
         let mut counted = Counted::default();
         for (q, targets) in (0..pattern.length).filter_map(|q| Some((q, targets(sequence, q)?))) {
             let (seen, before) = (pattern.seen(q), counted.places.len());
-            counted
-                .places
-                .extend(targets.into_iter().filter(|key| seen.contains(key)).map(|key| q * pattern.length + key));
+            counted.places.extend(
+                targets
+                    .into_iter()
+                    .filter(|key| seen.contains(key))
+                    .map(|key| q * pattern.length + key),
+            );
             let visible = counted.places.len() - before;
             counted.queries += 1;
             counted.uniform += visible as f64 / seen.len() as f64;
@@ -193,18 +236,42 @@ pub(crate) fn score_targets<I: IntoIterator<Item = usize>>(
     };
     let counted: Vec<Counted> = (0..pattern.sequences()).map(counted).collect();
     let mean_of = |sum: &dyn Fn(&Counted) -> f64| {
-        mean(&counted.iter().map(|counted| Share { sum: sum(counted), rows: counted.queries }).collect::<Vec<_>>())
+        mean(
+            &counted
+                .iter()
+                .map(|counted| Share {
+                    sum: sum(counted),
+                    rows: counted.queries,
+                })
+                .collect::<Vec<_>>(),
+        )
     };
-    let (null, ceiling) = (mean_of(&|counted| counted.uniform)?, mean_of(&|counted| counted.reachable as f64)?);
+    let (null, ceiling) = (
+        mean_of(&|counted| counted.uniform)?,
+        mean_of(&|counted| counted.reachable as f64)?,
+    );
     let of_head = |head| {
         let of_sequence = |(sequence, counted): (usize, &Counted)| {
             let weights = pattern.of_head(sequence, head);
-            let sum = counted.places.iter().map(|&place| f64::from(weights[place])).sum();
-            Share { sum, rows: counted.queries }
+            let sum = counted
+                .places
+                .iter()
+                .map(|&place| f64::from(weights[place]))
+                .sum();
+            Share {
+                sum,
+                rows: counted.queries,
+            }
         };
         let shares: Vec<Share> = counted.iter().enumerate().map(of_sequence).collect();
         let (low, high) = interval_of_ratio(&shares);
-        Score { value: mean(&shares).unwrap_or(f64::NAN), null, ceiling, low, high }
+        Score {
+            value: mean(&shares).unwrap_or(f64::NAN),
+            null,
+            ceiling,
+            low,
+            high,
+        }
     };
     Some((0..pattern.n_heads).map(of_head).collect())
 }

@@ -1,5 +1,5 @@
-//! What does a head give to the places of a match when no match is there? The same model sees the tokens in another
-//! order; a head that goes by position scores the same.
+//! What does a head give to the places of a match when no match is there? The same model sees the
+//! tokens in another order; a head that goes by position scores the same.
 
 use headlight_run::{RelationScores, Scores};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
@@ -10,12 +10,12 @@ use crate::{LayerPattern, Measure, Relation, score::score_targets, score_relatio
 /// Swaps of two tokens tried to take the last matches away.
 const TRIES: usize = 2000;
 
-/// Sequences beside the same tokens in another order, in which no earlier token equals the current one where it did
-/// before, and other words stand where words have their gold sources. Where tokens are few, that cannot be reached
-/// everywhere: such places are not scored.
+/// Sequences beside the same tokens in another order, in which no earlier token equals the current
+/// one where it did before, and other words stand where words have their gold sources. Where tokens
+/// are few, that cannot be reached everywhere: such places are not scored.
 ///
-/// The null of duplicate token, induction and gold relations: patterns on [`contexts`](Self::contexts), scored at the
-/// places that the sequences themselves give.
+/// The null of duplicate token, induction and gold relations: patterns on
+/// [`contexts`](Self::contexts), scored at the places that the sequences themselves give.
 ///
 /// ```
 /// use headlight_lens::{LayerPattern, ShuffledContext};
@@ -48,11 +48,16 @@ impl<'a> ShuffledContext<'a> {
         for (sequence, tokens) in tokens.iter().enumerate() {
             let relations = relations.get(sequence).map_or(&[][..], Vec::as_slice);
             let context = shuffle(tokens, relations, &mut rng);
-            let is_gone = |relation: &&Relation| context[relation.source] != tokens[relation.source];
+            let is_gone =
+                |relation: &&Relation| context[relation.source] != tokens[relation.source];
             kept.push(relations.iter().filter(is_gone).copied().collect());
             contexts.push(context);
         }
-        Self { tokens, relations: kept, contexts }
+        Self {
+            tokens,
+            relations: kept,
+            contexts,
+        }
     }
 
     /// The sequences that the model is to see.
@@ -61,8 +66,9 @@ impl<'a> ShuffledContext<'a> {
         &self.contexts
     }
 
-    /// Duplicate token and induction, for each head of a layer, over the queries that have lost all their matches; the
-    /// null of each is what uniform attention scores on these. Where tokens are few, they are the early ones.
+    /// Duplicate token and induction, for each head of a layer, over the queries that have lost all
+    /// their matches; the null of each is what uniform attention scores on these. Where tokens are
+    /// few, they are the early ones.
     ///
     /// # Panics
     /// If the pattern is not that of [`contexts`](Self::contexts).
@@ -73,9 +79,12 @@ impl<'a> ShuffledContext<'a> {
             let targets = |sequence: usize, query: usize| {
                 let targets = measure.targets(&self.tokens[sequence], query);
                 let still = measure.targets(&self.contexts[sequence], query);
-                (!targets.is_empty() && targets.iter().all(|key| !still.contains(key))).then_some(targets)
+                (!targets.is_empty() && targets.iter().all(|key| !still.contains(key)))
+                    .then_some(targets)
             };
-            let Some(measured) = score_targets(&pattern, targets) else { continue };
+            let Some(measured) = score_targets(&pattern, targets) else {
+                continue;
+            };
             for (scores, score) in scores.iter_mut().zip(measured) {
                 scores.insert(measure.name().to_owned(), score);
             }
@@ -95,12 +104,22 @@ impl<'a> ShuffledContext<'a> {
 
 /// Draws an order, then swaps tokens as long as matches stay; what makes it worse is undone.
 fn shuffle(tokens: &[u32], relations: &[Relation], rng: &mut ChaCha8Rng) -> Vec<u32> {
-    let pairs: Vec<(usize, usize)> =
-        (0..tokens.len()).flat_map(|query| (0..query).map(move |key| (key, query))).collect();
-    let equal: Vec<(usize, usize)> = pairs.into_iter().filter(|&(key, query)| tokens[key] == tokens[query]).collect();
+    let pairs: Vec<(usize, usize)> = (0..tokens.len())
+        .flat_map(|query| (0..query).map(move |key| (key, query)))
+        .collect();
+    let equal: Vec<(usize, usize)> = pairs
+        .into_iter()
+        .filter(|&(key, query)| tokens[key] == tokens[query])
+        .collect();
     let matches = |order: &[u32]| {
-        equal.iter().filter(|&&(key, query)| order[key] == order[query]).count()
-            + relations.iter().filter(|relation| order[relation.source] == tokens[relation.source]).count()
+        equal
+            .iter()
+            .filter(|&&(key, query)| order[key] == order[query])
+            .count()
+            + relations
+                .iter()
+                .filter(|relation| order[relation.source] == tokens[relation.source])
+                .count()
     };
     let mut order = tokens.to_vec();
     order.shuffle(rng);

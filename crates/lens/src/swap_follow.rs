@@ -1,5 +1,5 @@
-//! Does the prediction follow the context? What came after the current token last time is replaced by another token: a
-//! model that copies it says the other token (swap-follow).
+//! Does the prediction follow the context? What came after the current token last time is replaced
+//! by another token: a model that copies it says the other token (swap-follow).
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_residual::Decoder;
@@ -25,18 +25,24 @@ pub struct Swap {
     query: usize,
     /// The positions after each earlier token equal to the query's.
     successors: Vec<usize>,
-    /// The earlier positions that say nothing about what follows it: neither an equal token nor a successor.
+    /// The earlier positions that say nothing about what follows it: neither an equal token nor a
+    /// successor.
     others: Vec<usize>,
     token: u32,
 }
 
 impl Swap {
-    /// For the token at `query`, which has been there before, a token that did not follow it: one that is nowhere in the
-    /// context, if the vocabulary has any.
+    /// For the token at `query`, which has been there before, a token that did not follow it: one
+    /// that is nowhere in the context, if the vocabulary has any.
     ///
     /// `None` if it was not there before, if it followed itself, or if no other token exists.
     #[must_use]
-    pub fn draw(tokens: &[u32], query: usize, vocabulary: usize, rng: &mut impl RngExt) -> Option<Self> {
+    pub fn draw(
+        tokens: &[u32],
+        query: usize,
+        vocabulary: usize,
+        rng: &mut impl RngExt,
+    ) -> Option<Self> {
         let context = &tokens[..=query];
         let is_match = |position: usize| position < query && context[position] == context[query];
         let successors: Vec<usize> = (0..query).filter(|&j| is_match(j)).map(|j| j + 1).collect();
@@ -44,11 +50,24 @@ impl Swap {
             return None;
         }
         let new = |token: &u32| !context.contains(token);
-        let other = |token: &u32| *token != context[query] && successors.iter().all(|&key| context[key] != *token);
+        let other = |token: &u32| {
+            *token != context[query] && successors.iter().all(|&key| context[key] != *token)
+        };
         let all = 0..vocabulary as u32;
-        let token = all.clone().filter(new).choose(rng).or_else(|| all.filter(other).choose(rng))?;
-        let others = (0..query).filter(|&key| !is_match(key) && !successors.contains(&key)).collect();
-        Some(Self { query, successors, others, token })
+        let token = all
+            .clone()
+            .filter(new)
+            .choose(rng)
+            .or_else(|| all.filter(other).choose(rng))?;
+        let others = (0..query)
+            .filter(|&key| !is_match(key) && !successors.contains(&key))
+            .collect();
+        Some(Self {
+            query,
+            successors,
+            others,
+            token,
+        })
     }
 
     /// The position whose prediction is asked for.
@@ -72,7 +91,11 @@ impl Swap {
     /// `tokens` with as many others replaced by the same token; `None` if there are not so many.
     #[must_use]
     pub fn control(&self, tokens: &[u32], rng: &mut impl RngExt) -> Option<Vec<u32>> {
-        let chosen: Vec<usize> = self.others.sample(rng, self.successors.len()).copied().collect();
+        let chosen: Vec<usize> = self
+            .others
+            .sample(rng, self.successors.len())
+            .copied()
+            .collect();
         (chosen.len() == self.successors.len()).then(|| self.replaced(tokens, &chosen))
     }
 
@@ -94,14 +117,16 @@ pub struct SwapFollow {
     pub copies: Estimate,
     /// With these successors replaced, it is the token in their place.
     pub follows: Estimate,
-    /// The null: it is that token although as many other context tokens were replaced, and no successor.
+    /// The null: it is that token although as many other context tokens were replaced, and no
+    /// successor.
     pub control_follows: Estimate,
     /// With these others replaced, it is what it was.
     pub control_keeps: Estimate,
 }
 
-/// Swap-follow of the model without `heads`, on a few queries of each sequence, drawn by `seed`, whose token has been
-/// there before. `None` if there is no such query. The intervals are a 95 % bootstrap over sequences.
+/// Swap-follow of the model without `heads`, on a few queries of each sequence, drawn by `seed`,
+/// whose token has been there before. `None` if there is no such query. The intervals are a 95 %
+/// bootstrap over sequences.
 #[must_use]
 pub fn swap_follow(
     model: &Decoder,
@@ -111,7 +136,10 @@ pub fn swap_follow(
     seed: u64,
 ) -> Option<SwapFollow> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let trials: Vec<Vec<Trial>> = sequences.iter().map(|tokens| trials(tokens, model.vocabulary(), &mut rng)).collect();
+    let trials: Vec<Vec<Trial>> = sequences
+        .iter()
+        .map(|tokens| trials(tokens, model.vocabulary(), &mut rng))
+        .collect();
     let queries: usize = trials.iter().map(Vec::len).sum();
     if queries == 0 {
         return None;
@@ -121,25 +149,54 @@ pub fn swap_follow(
     let mut shares = [(); 4].map(|()| vec![Share::default(); sequences.len()]);
     for round in 0..QUERIES {
         // One trial of each sequence at a time, so that a batch is never larger than the sequences.
-        let (rows, trials): (Vec<usize>, Vec<&Trial>) =
-            trials.iter().enumerate().filter_map(|(row, trials)| Some((row, trials.get(round)?))).unzip();
+        let (rows, trials): (Vec<usize>, Vec<&Trial>) = trials
+            .iter()
+            .enumerate()
+            .filter_map(|(row, trials)| Some((row, trials.get(round)?)))
+            .unzip();
         if trials.is_empty() {
             break;
         }
-        let swapped = guess(&trials.iter().map(|trial| trial.swapped.as_slice()).collect::<Vec<_>>());
-        let control = guess(&trials.iter().map(|trial| trial.control.as_slice()).collect::<Vec<_>>());
+        let swapped = guess(
+            &trials
+                .iter()
+                .map(|trial| trial.swapped.as_slice())
+                .collect::<Vec<_>>(),
+        );
+        let control = guess(
+            &trials
+                .iter()
+                .map(|trial| trial.control.as_slice())
+                .collect::<Vec<_>>(),
+        );
         for (at, (row, Trial { swap, .. })) in rows.into_iter().zip(trials).enumerate() {
-            let [before, swapped, control] = [&untouched[row], &swapped[at], &control[at]].map(|row| row[swap.query]);
-            let copies = swap.successors.iter().any(|&key| sequences[row][key] == before);
-            let counts = [copies, swapped == swap.token, control == swap.token, control == before];
+            let [before, swapped, control] =
+                [&untouched[row], &swapped[at], &control[at]].map(|row| row[swap.query]);
+            let copies = swap
+                .successors
+                .iter()
+                .any(|&key| sequences[row][key] == before);
+            let counts = [
+                copies,
+                swapped == swap.token,
+                control == swap.token,
+                control == before,
+            ];
             for (shares, counts) in shares.iter_mut().zip(counts) {
                 shares[row].sum += f64::from(u8::from(counts));
                 shares[row].rows += 1;
             }
         }
     }
-    let [copies, follows, control_follows, control_keeps] = shares.map(|shares| Estimate::of(&shares));
-    Some(SwapFollow { queries, copies, follows, control_follows, control_keeps })
+    let [copies, follows, control_follows, control_keeps] =
+        shares.map(|shares| Estimate::of(&shares));
+    Some(SwapFollow {
+        queries,
+        copies,
+        follows,
+        control_follows,
+        control_keeps,
+    })
 }
 
 /// One query with both changed contexts.
@@ -152,21 +209,40 @@ struct Trial {
 fn trials(tokens: &[u32], vocabulary: usize, rng: &mut ChaCha8Rng) -> Vec<Trial> {
     let mut trials = Vec::new();
     for query in 1..tokens.len() {
-        let Some(swap) = Swap::draw(tokens, query, vocabulary, rng) else { continue };
-        let Some(control) = swap.control(tokens, rng) else { continue };
-        trials.push(Trial { swapped: swap.swapped(tokens), control, swap });
+        let Some(swap) = Swap::draw(tokens, query, vocabulary, rng) else {
+            continue;
+        };
+        let Some(control) = swap.control(tokens, rng) else {
+            continue;
+        };
+        trials.push(Trial {
+            swapped: swap.swapped(tokens),
+            control,
+            swap,
+        });
     }
     trials.into_iter().sample(rng, QUERIES)
 }
 
 /// The likeliest next token at every position of each context.
-fn guesses(model: &Decoder, contexts: &[&[u32]], heads: &[HeadName], ablation: Ablation) -> Vec<Vec<u32>> {
+fn guesses(
+    model: &Decoder,
+    contexts: &[&[u32]],
+    heads: &[HeadName],
+    ablation: Ablation,
+) -> Vec<Vec<u32>> {
     let positions = contexts.first().map_or(0, |context| context.len());
-    let ids: Vec<i32> = contexts.iter().flat_map(|context| context.iter().map(|&token| token as i32)).collect();
+    let ids: Vec<i32> = contexts
+        .iter()
+        .flat_map(|context| context.iter().map(|&token| token as i32))
+        .collect();
     let ids = TensorData::new(ids, [contexts.len(), positions]);
     let inputs = Tensor::<2, Int>::from_data(ids, &model.w_e.device());
     let mut without = ablation::without(model, inputs.clone(), heads, ablation);
-    let guesses = model.forward_probed(inputs, &mut without).argmax(2).into_data();
+    let guesses = model
+        .forward_probed(inputs, &mut without)
+        .argmax(2)
+        .into_data();
     let guesses: Vec<u32> = guesses.iter::<i64>().map(|token| token as u32).collect();
     guesses.chunks(positions).map(<[u32]>::to_vec).collect()
 }

@@ -7,8 +7,8 @@ mod common;
 use behaviour::{head, induction};
 use common::hand_built;
 use headlight_lens::{
-    Ablation, Input, ablate, ablate_frozen, all_heads, direct_logit_attribution, heads_after, logit_lens, matched_sets,
-    minimal_set, path_test, path_tests,
+    Ablation, Input, ablate, ablate_frozen, all_heads, direct_logit_attribution, heads_after,
+    logit_lens, matched_sets, minimal_set, path_test, path_tests,
 };
 
 const ALL: [Ablation; 3] = [Ablation::Zero, Ablation::Mean, Ablation::Resample];
@@ -17,9 +17,17 @@ const ALL: [Ablation; 3] = [Ablation::Zero, Ablation::Mean, Ablation::Resample];
 fn only_the_heads_of_the_circuit_are_missed() {
     let (model, induction) = (hand_built(), induction());
     let untouched = ablate(&model, &induction, &[], Ablation::Mean);
-    assert_eq!((untouched.accuracy, untouched.low, untouched.high), (1.0, 1.0, 1.0));
+    assert_eq!(
+        (untouched.accuracy, untouched.low, untouched.high),
+        (1.0, 1.0, 1.0)
+    );
     for ablation in ALL {
-        for (name, needed) in [("L0H0", true), ("L0H1", false), ("L1H0", true), ("L1H1", false)] {
+        for (name, needed) in [
+            ("L0H0", true),
+            ("L0H1", false),
+            ("L1H0", true),
+            ("L1H1", false),
+        ] {
             let left = ablate(&model, &induction, &[head(name)], ablation);
             assert_eq!(left.accuracy < 0.4, needed, "{name} {ablation:?}: {left:?}");
             if !needed {
@@ -31,26 +39,47 @@ fn only_the_heads_of_the_circuit_are_missed() {
         assert_eq!(idle, untouched);
     }
     // Without L1H0 the stream still holds the current token, which is never the next one.
-    assert_eq!(ablate(&model, &induction, &[head("L1H0")], Ablation::Zero).accuracy, 0.0);
-    let elsewhere =
-        |head: &str| ablate(&model, &induction, &[self::head(head)], Ablation::Zero).loss_elsewhere.unwrap();
+    assert_eq!(
+        ablate(&model, &induction, &[head("L1H0")], Ablation::Zero).accuracy,
+        0.0
+    );
+    let elsewhere = |head: &str| {
+        ablate(&model, &induction, &[self::head(head)], Ablation::Zero)
+            .loss_elsewhere
+            .unwrap()
+    };
     assert!((elsewhere("L1H1") - untouched.loss_elsewhere.unwrap()).abs() < 1e-9);
 }
 
 #[test]
 fn the_previous_token_head_is_read_by_keys_alone() {
     let (model, induction) = (hand_built(), induction());
-    let through = |writer: &str, input| path_test(&model, &induction, &[head(writer)], 1, input).unwrap().accuracy;
+    let through = |writer: &str, input| {
+        path_test(&model, &induction, &[head(writer)], 1, input)
+            .unwrap()
+            .accuracy
+    };
     assert_eq!(through("L0H0", Input::Query), 1.0);
     assert_eq!(through("L0H0", Input::Value), 1.0);
-    assert!(through("L0H0", Input::Key) < 0.4, "{}", through("L0H0", Input::Key));
+    assert!(
+        through("L0H0", Input::Key) < 0.4,
+        "{}",
+        through("L0H0", Input::Key)
+    );
     for input in Input::ALL {
-        assert_eq!(through("L0H1", input), 1.0, "what writes nothing is missed by nobody");
+        assert_eq!(
+            through("L0H1", input),
+            1.0,
+            "what writes nothing is missed by nobody"
+        );
     }
     let together = path_tests(&model, &induction, &[head("L0H0")], 1).unwrap();
     let alone = |input| path_test(&model, &induction, &[head("L0H0")], 1, input).unwrap();
     assert_eq!(together, Input::ALL.map(alone));
-    assert!(path_test(&model, &induction, &[head("L1H0")], 1, Input::Key).is_none(), "no layer reads itself");
+    assert!(
+        path_test(&model, &induction, &[head("L1H0")], 1, Input::Key).is_none(),
+        "no layer reads itself"
+    );
     assert!(path_test(&model, &induction, &[], 1, Input::Key).is_none());
 }
 
@@ -62,17 +91,27 @@ fn the_previous_token_head_is_missed_only_because_later_heads_look_elsewhere() {
             let names = |heads: &[&str]| heads.iter().map(|name| head(name)).collect::<Vec<_>>();
             ablate_frozen(&model, &induction, &names(heads), ablation, &names(frozen)).accuracy
         };
-        // Where the later heads go on looking where they looked, nothing is lost without it: its work is all QK.
+        // Where the later heads go on looking where they looked, nothing is lost without it: its
+        // work is all QK.
         assert_eq!(accuracy(&["L0H0"], &["L1H0", "L1H1"]), 1.0);
         assert_eq!(accuracy(&["L0H0"], &["L1H0"]), 1.0, "one head reads it");
         assert!(accuracy(&["L0H0"], &["L1H1"]) < 0.4, "the other does not");
         // What the induction head does is done by what it moves.
         assert!(accuracy(&["L1H0"], &["L1H0", "L1H1"]) < 0.4);
         let plain = ablate(&model, &induction, &[head("L0H0")], ablation);
-        assert_eq!(ablate_frozen(&model, &induction, &[head("L0H0")], ablation, &[]), plain);
+        assert_eq!(
+            ablate_frozen(&model, &induction, &[head("L0H0")], ablation, &[]),
+            plain
+        );
     }
-    assert_eq!(heads_after(&model, &[head("L0H1")]), [head("L1H0"), head("L1H1")]);
-    assert_eq!(heads_after(&model, &[head("L1H0"), head("L0H1")]), [head("L1H0"), head("L1H1")]);
+    assert_eq!(
+        heads_after(&model, &[head("L0H1")]),
+        [head("L1H0"), head("L1H1")]
+    );
+    assert_eq!(
+        heads_after(&model, &[head("L1H0"), head("L0H1")]),
+        [head("L1H0"), head("L1H1")]
+    );
     assert!(heads_after(&model, &[head("L1H0")]).is_empty() && heads_after(&model, &[]).is_empty());
 }
 
@@ -83,7 +122,10 @@ fn a_greedy_search_ends_with_the_circuit() {
     assert_eq!(taken.len(), 1);
     assert!([head("L0H0"), head("L1H0")].contains(&taken[0].0));
     // It never ends by itself where nothing can be broken: all heads are gone, and it stops.
-    assert_eq!(minimal_set(&model, &induction, Ablation::Zero, -1.0).len(), 4);
+    assert_eq!(
+        minimal_set(&model, &induction, Ablation::Zero, -1.0).len(),
+        4
+    );
 }
 
 #[test]
@@ -91,9 +133,18 @@ fn matched_sets_are_other_heads_as_many_and_different() {
     let model = hand_built();
     let sets = matched_sets(&model, &[head("L1H0")], 5, 1);
     assert_eq!(sets.len(), 3, "three others, one at a time: {sets:?}");
-    assert!(sets.iter().all(|set| set.len() == 1 && set[0] != head("L1H0")));
-    assert_eq!(matched_sets(&model, &[head("L1H0"), head("L0H0")], 5, 1), [[head("L0H1"), head("L1H1")]]);
-    assert!(matched_sets(&model, &all_heads(&model)[..3], 5, 1).is_empty(), "one head is too few for three");
+    assert!(
+        sets.iter()
+            .all(|set| set.len() == 1 && set[0] != head("L1H0"))
+    );
+    assert_eq!(
+        matched_sets(&model, &[head("L1H0"), head("L0H0")], 5, 1),
+        [[head("L0H1"), head("L1H1")]]
+    );
+    assert!(
+        matched_sets(&model, &all_heads(&model)[..3], 5, 1).is_empty(),
+        "one head is too few for three"
+    );
     assert!(matched_sets(&model, &[], 5, 1).is_empty());
 }
 
@@ -102,11 +153,24 @@ fn the_lens_sees_the_answer_only_after_the_head_that_gives_it() {
     let (model, induction) = (hand_built(), induction());
     let depths = logit_lens(&model, &induction);
     let places: Vec<&str> = depths.iter().map(|depth| depth.site.as_str()).collect();
-    let expected = ["blocks.0.hook_resid_pre", "blocks.0.hook_resid_post", "blocks.1.hook_resid_post"];
+    let expected = [
+        "blocks.0.hook_resid_pre",
+        "blocks.0.hook_resid_post",
+        "blocks.1.hook_resid_post",
+    ];
     assert_eq!(places, expected);
     // Before the second layer the stream holds the current token.
-    assert_eq!(depths.iter().map(|depth| depth.performance.accuracy).collect::<Vec<_>>(), [0.0, 0.0, 1.0]);
-    assert_eq!(depths[2].performance, ablate(&model, &induction, &[], Ablation::Zero));
+    assert_eq!(
+        depths
+            .iter()
+            .map(|depth| depth.performance.accuracy)
+            .collect::<Vec<_>>(),
+        [0.0, 0.0, 1.0]
+    );
+    assert_eq!(
+        depths[2].performance,
+        ablate(&model, &induction, &[], Ablation::Zero)
+    );
 }
 
 #[test]
@@ -114,14 +178,26 @@ fn contributions_add_up_to_the_logit_and_name_the_head() {
     let (model, induction) = (hand_built(), induction());
     let parts = direct_logit_attribution(&model, &induction).unwrap();
     let of = |name: &str| parts.iter().find(|part| part.name == name).unwrap().logit;
-    assert!(of("L0H1").abs() < 1e-6 && of("L1H1").abs() < 1e-6, "what writes nothing says nothing");
-    assert!(of("L1H0") > 5.0 * of("L0H0").abs().max(of("embedding").abs()), "{parts:?}");
+    assert!(
+        of("L0H1").abs() < 1e-6 && of("L1H1").abs() < 1e-6,
+        "what writes nothing says nothing"
+    );
+    assert!(
+        of("L1H0") > 5.0 * of("L0H0").abs().max(of("embedding").abs()),
+        "{parts:?}"
+    );
 
     let logits = model.forward(induction.inputs());
     let centred = logits.clone() - logits.mean_dim(2);
-    let right = centred.gather(2, induction.targets().unsqueeze_dim::<3>(2)).squeeze_dim::<2>(2);
+    let right = centred
+        .gather(2, induction.targets().unsqueeze_dim::<3>(2))
+        .squeeze_dim::<2>(2);
     let scored = induction.scored();
-    let mean = (right * scored.clone()).sum().into_scalar::<f32>() / scored.sum().into_scalar::<f32>();
+    let mean =
+        (right * scored.clone()).sum().into_scalar::<f32>() / scored.sum().into_scalar::<f32>();
     let sum: f64 = parts.iter().map(|part| part.logit).sum();
-    assert!((sum - f64::from(mean)).abs() < 1e-5 * f64::from(mean).abs().max(1.0), "{sum}, not {mean}");
+    assert!(
+        (sum - f64::from(mean)).abs() < 1e-5 * f64::from(mean).abs().max(1.0),
+        "{sum}, not {mean}"
+    );
 }

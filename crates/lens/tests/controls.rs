@@ -1,4 +1,5 @@
-//! What must not be called induction: even attention, and a head that goes by position on data with a fixed period.
+//! What must not be called induction: even attention, and a head that goes by position on data with
+//! a fixed period.
 
 mod common;
 #[path = "common/fixed_distance.rs"]
@@ -14,18 +15,29 @@ use patterns::{layer_pattern, patterns};
 
 /// Blocks of three and of five: no distance fits both.
 fn jittered() -> Vec<Vec<u32>> {
-    vec![vec![1, 2, 3, 1, 2, 3, 1, 2, 3], vec![0, 5, 6, 7, 8, 9, 5, 6, 7]]
+    vec![
+        vec![1, 2, 3, 1, 2, 3, 1, 2, 3],
+        vec![0, 5, 6, 7, 8, 9, 5, 6, 7],
+    ]
 }
 
 /// The null of each head of one layer: value, and what the head scores with its matches there.
-fn shuffled(model: &Decoder, layer: usize, sequences: &[Vec<u32>], measure: Measure) -> Vec<[f64; 2]> {
+fn shuffled(
+    model: &Decoder,
+    layer: usize,
+    sequences: &[Vec<u32>],
+    measure: Measure,
+) -> Vec<[f64; 2]> {
     let context = ShuffledContext::new(sequences, &[], 5);
     let without = patterns(model, context.contexts());
     let null = context.scores(layer_pattern(&without[layer], sequences));
     let with = patterns(model, sequences);
     let scores = score_layer(layer_pattern(&with[layer], sequences), sequences);
     let name = measure.name();
-    null.iter().zip(&scores).map(|(null, score)| [null[name].value, score[name].value]).collect()
+    null.iter()
+        .zip(&scores)
+        .map(|(null, score)| [null[name].value, score[name].value])
+        .collect()
 }
 
 #[test]
@@ -33,23 +45,39 @@ fn a_head_that_looks_back_by_one_period_is_told_by_other_periods_and_by_shuffled
     // All blocks of `sequences` are four long, so three back is what followed last time.
     let model = fixed_distance(3);
     let role = |sequences: &[Vec<u32>]| {
-        Role::of(&score_layer(layer_pattern(&patterns(&model, sequences)[0], sequences), sequences)[0])
+        Role::of(
+            &score_layer(
+                layer_pattern(&patterns(&model, sequences)[0], sequences),
+                sequences,
+            )[0],
+        )
     };
-    assert_eq!(role(&sequences()), Role::Of(Measure::Induction), "its own data call it induction");
+    assert_eq!(
+        role(&sequences()),
+        Role::Of(Measure::Induction),
+        "its own data call it induction"
+    );
     assert_ne!(role(&jittered()), Role::Of(Measure::Induction));
     let [null, score] = shuffled(&model, 0, &sequences(), Measure::Induction)[0];
-    assert!((score - 1.0).abs() < 1e-6 && (null - score).abs() < 1e-6, "the same without any match: {null}, {score}");
+    assert!(
+        (score - 1.0).abs() < 1e-6 && (null - score).abs() < 1e-6,
+        "the same without any match: {null}, {score}"
+    );
 }
 
 #[test]
 fn shuffled_tokens_take_from_a_head_what_it_finds_by_content_and_nothing_else() {
     let (model, sequences) = (hand_built(), sequences());
-    let [[null, score], [_, duplicate_head]] = shuffled(&model, 1, &sequences, Measure::Induction)[..] else {
+    let [[null, score], [_, duplicate_head]] =
+        shuffled(&model, 1, &sequences, Measure::Induction)[..]
+    else {
         panic!()
     };
     assert!((score - 1.0).abs() < 1e-6 && null < 0.5, "L1H0: {null}");
     assert!(duplicate_head < 1e-6);
-    let [_, [null, score]] = shuffled(&model, 1, &sequences, Measure::DuplicateToken)[..] else { panic!() };
+    let [_, [null, score]] = shuffled(&model, 1, &sequences, Measure::DuplicateToken)[..] else {
+        panic!()
+    };
     assert!((score - 0.5).abs() < 1e-6 && null < 0.25, "L1H1: {null}");
     // Previous-token head and even attention go by position: the same to the last digits.
     for measure in [Measure::Induction, Measure::DuplicateToken] {
@@ -61,34 +89,60 @@ fn shuffled_tokens_take_from_a_head_what_it_finds_by_content_and_nothing_else() 
 
 #[test]
 fn a_shuffled_context_holds_the_same_tokens_and_no_old_match() {
-    let relation = |dependent, source| Relation { name: "verb→subject", dependent, source };
-    let relations = [vec![relation(3, 1)], vec![], vec![relation(8, 0), relation(4, 2)]];
+    let relation = |dependent, source| Relation {
+        name: "verb→subject",
+        dependent,
+        source,
+    };
+    let relations = [
+        vec![relation(3, 1)],
+        vec![],
+        vec![relation(8, 0), relation(4, 2)],
+    ];
     for seed in 0..20 {
         let sequences = sequences();
         let context = ShuffledContext::new(&sequences, &relations, seed);
-        for ((tokens, order), relations) in sequences.iter().zip(context.contexts()).zip(&relations) {
+        for ((tokens, order), relations) in sequences.iter().zip(context.contexts()).zip(&relations)
+        {
             let sorted = |tokens: &[u32]| {
                 let mut tokens = tokens.to_vec();
                 tokens.sort_unstable();
                 tokens
             };
             assert_eq!(sorted(order), sorted(tokens));
-            for (key, query) in (0..LENGTH).flat_map(|query| (0..query).map(move |key| (key, query))) {
-                assert!(tokens[key] != tokens[query] || order[key] != order[query], "{order:?}");
+            for (key, query) in
+                (0..LENGTH).flat_map(|query| (0..query).map(move |key| (key, query)))
+            {
+                assert!(
+                    tokens[key] != tokens[query] || order[key] != order[query],
+                    "{order:?}"
+                );
             }
-            assert!(relations.iter().all(|relation| order[relation.source] != tokens[relation.source]));
+            assert!(
+                relations
+                    .iter()
+                    .all(|relation| order[relation.source] != tokens[relation.source])
+            );
         }
-        assert_eq!(context.contexts(), ShuffledContext::new(&sequences, &relations, seed).contexts());
+        assert_eq!(
+            context.contexts(),
+            ShuffledContext::new(&sequences, &relations, seed).contexts()
+        );
     }
 }
 
 #[test]
 fn relations_are_scored_at_their_places_while_their_words_are_elsewhere() {
     let tokens = vec![vec![1, 2, 3, 4]];
-    let relations = [vec![Relation { name: "verb→subject", dependent: 3, source: 1 }]];
+    let relations = [vec![Relation {
+        name: "verb→subject",
+        dependent: 3,
+        source: 1,
+    }]];
     let context = ShuffledContext::new(&tokens, &relations, 0);
-    let by_position: Vec<f32> =
-        (0..4).flat_map(|q: usize| (0..4).map(move |k| f32::from(u8::from(k == q.saturating_sub(2))))).collect();
+    let by_position: Vec<f32> = (0..4)
+        .flat_map(|q: usize| (0..4).map(move |k| f32::from(u8::from(k == q.saturating_sub(2)))))
+        .collect();
     let scores = context.relation_scores(LayerPattern::new([1, 1, 4], &by_position));
     assert_eq!(scores[0]["verb→subject"].score.value, 1.0);
 

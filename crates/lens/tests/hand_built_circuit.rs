@@ -1,4 +1,5 @@
-//! Detectors against a two-layer model whose weights are written down, so that every head's score is known.
+//! Detectors against a two-layer model whose weights are written down, so that every head's score
+//! is known.
 
 mod common;
 #[path = "common/patterns.rs"]
@@ -21,7 +22,10 @@ fn scores_of(model: &Decoder, sequences: &[Vec<u32>]) -> Vec<Vec<Scores>> {
 fn assert_scores(scores: &Scores, expected: [f64; 5]) {
     for (measure, expected) in Measure::ALL.into_iter().zip(expected) {
         let found = scores[measure.name()].value;
-        assert!((found - expected).abs() < 1e-6, "{measure}: {found}, expected {expected}");
+        assert!(
+            (found - expected).abs() < 1e-6,
+            "{measure}: {found}, expected {expected}"
+        );
     }
 }
 
@@ -30,22 +34,26 @@ fn every_head_scores_exactly_what_its_weights_say() {
     let layers = scores_of(&hand_built(), &sequences());
     // In the order of Measure::ALL: previous, current, first, duplicate, induction.
 
-    // L0H0: all weight on q−1. Query 1's previous token is also the first: 1 row of 8. Never the duplicate, which
-    // is four back, nor its successor, which is three back.
+    // L0H0: all weight on q−1. Query 1's previous token is also the first: 1 row of 8. Never the
+    // duplicate, which is four back, nor its successor, which is three back.
     assert_scores(&layers[0][0], [1.0, 0.0, 1.0 / 8.0, 0.0, 0.0]);
     assert_eq!(Role::of(&layers[0][0]), Role::Of(Measure::PreviousToken));
 
-    // L0H1: uniform attention, so each score is its null: the mean of 1/(q+1) over the rows that count.
+    // L0H1: uniform attention, so each score is its null: the mean of 1/(q+1) over the rows that
+    // count.
     let all: f64 = (1..LENGTH).map(|q| 1.0 / (q + 1) as f64).sum::<f64>() / 8.0;
     let second_copy: f64 = (5..LENGTH).map(|q| 1.0 / (q + 1) as f64).sum::<f64>() / 4.0;
     assert_scores(&layers[0][1], [all, all, all, second_copy, second_copy]);
     assert_eq!(Role::of(&layers[0][1]), Role::Mixed);
 
-    // L1H0: on the second copy, all weight on the token after the same token. On the first copy no key matches,
-    // so it is uniform there (and at the token that never comes back, whose own key holds itself). The row 5's
-    // target is key 2, never q−1, q or 0.
+    // L1H0: on the second copy, all weight on the token after the same token. On the first copy no
+    // key matches, so it is uniform there (and at the token that never comes back, whose own key
+    // holds itself). The row 5's target is key 2, never q−1, q or 0.
     let first_copy: f64 = (1..5).map(|q| 1.0 / f64::from(q + 1)).sum::<f64>() / 8.0;
-    assert_scores(&layers[1][0], [first_copy, first_copy, first_copy, 0.0, 1.0]);
+    assert_scores(
+        &layers[1][0],
+        [first_copy, first_copy, first_copy, 0.0, 1.0],
+    );
     assert_eq!(Role::of(&layers[1][0]), Role::Of(Measure::Induction));
 
     // L1H1: on the first copy only itself, on the second half itself and half its double.
@@ -63,7 +71,10 @@ fn the_nulls_are_those_of_uniform_attention_and_hold_the_closed_form() {
     }
     for (name, uniform) in &layers[0][1] {
         assert!((uniform.value - uniform.null).abs() < 1e-6, "{name}");
-        assert!(uniform.low - 1e-6 <= uniform.value && uniform.value <= uniform.high + 1e-6, "{name}");
+        assert!(
+            uniform.low - 1e-6 <= uniform.value && uniform.value <= uniform.high + 1e-6,
+            "{name}"
+        );
     }
 }
 
@@ -82,7 +93,12 @@ fn entropy_is_zero_on_one_key_and_that_of_the_shared_keys_elsewhere() {
 
 #[test]
 fn an_untrained_model_has_no_role() {
-    let config = DecoderConfig { vocabulary: VOCABULARY, n_ctx: LENGTH, n_heads: 2, ..DecoderConfig::default() };
+    let config = DecoderConfig {
+        vocabulary: VOCABULARY,
+        n_ctx: LENGTH,
+        n_heads: 2,
+        ..DecoderConfig::default()
+    };
     for seed in 0..5 {
         let model = config.try_init(seed, &Device::flex()).unwrap();
         for scores in scores_of(&model, &sequences()).iter().flatten() {

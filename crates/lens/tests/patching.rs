@@ -20,16 +20,24 @@ fn assert_places(model: &Decoder, patching: &Patching) {
             "blocks.0.hook_resid_pre" | "blocks.1.hook_resid_pre" => Some(3),
             // What the induction head adds at the end.
             "blocks.1.hook_attn_out" | "L1H0" => Some(6),
-            // The previous-token head marks position 3 by the token before, the same in both prompts.
+            // The previous-token head marks position 3 by the token before, the same in both
+            // prompts.
             _ => None,
         };
         let patched = patching.at(place);
         for (position, share) in patched.by_position.iter().enumerate() {
             let expected = f64::from(u8::from(expected == Some(position)));
-            assert!((share - expected).abs() < 1e-5, "{place} at {position}: {share}");
+            assert!(
+                (share - expected).abs() < 1e-5,
+                "{place} at {position}: {share}"
+            );
         }
         let everywhere = f64::from(u8::from(expected.is_some()));
-        assert!((patched.everywhere - everywhere).abs() < 1e-5, "{place}: {}", patched.everywhere);
+        assert!(
+            (patched.everywhere - everywhere).abs() < 1e-5,
+            "{place}: {}",
+            patched.everywhere
+        );
     }
 }
 
@@ -59,14 +67,20 @@ fn what_comes_after_the_position_that_is_read_changes_nothing() {
     let patching = Patching::new(&model, &CORRUPTED, &CLEAN, 3).unwrap();
     let shares = patching.at(Place::all(&model)[0]).by_position;
     assert!((shares[3] - 1.0).abs() < 1e-5, "{shares:?}");
-    assert!(shares[4..].iter().all(|share| share.abs() < 1e-5), "what comes later is not seen: {shares:?}");
+    assert!(
+        shares[4..].iter().all(|share| share.abs() < 1e-5),
+        "what comes later is not seen: {shares:?}"
+    );
 }
 
 #[test]
 fn prompts_with_one_answer_are_refused() {
     let same = Patching::new(&hand_built(), &CLEAN, &CLEAN, 6).unwrap_err();
     assert_eq!(same, SameAnswer { token: 3 });
-    assert_eq!(same.to_string(), "the model answers both prompts with token 3");
+    assert_eq!(
+        same.to_string(),
+        "the model answers both prompts with token 3"
+    );
 }
 
 #[test]
@@ -74,15 +88,37 @@ fn predictions_follow_the_successor_and_no_other_token() {
     let (model, sequences) = (hand_built(), sequences());
     let found = swap_follow(&model, &sequences, &[], Ablation::Mean, 0).unwrap();
     assert_eq!(found.queries, 12, "the second copy of each sequence");
-    assert_eq!((found.copies.mean, found.follows.mean, found.follows.low), (1.0, 1.0, 1.0));
-    assert_eq!((found.control_follows.mean, found.control_keeps.mean), (0.0, 1.0));
+    assert_eq!(
+        (found.copies.mean, found.follows.mean, found.follows.low),
+        (1.0, 1.0, 1.0)
+    );
+    assert_eq!(
+        (found.control_follows.mean, found.control_keeps.mean),
+        (0.0, 1.0)
+    );
     for head in ["L0H0", "L1H0"] {
-        let without = swap_follow(&model, &sequences, &[head.parse().unwrap()], Ablation::Zero, 0).unwrap();
-        assert!(without.follows.mean < 0.4 && without.copies.mean < 0.4, "{head}: {without:?}");
+        let without = swap_follow(
+            &model,
+            &sequences,
+            &[head.parse().unwrap()],
+            Ablation::Zero,
+            0,
+        )
+        .unwrap();
+        assert!(
+            without.follows.mean < 0.4 && without.copies.mean < 0.4,
+            "{head}: {without:?}"
+        );
     }
     let idle = [("L0H1").parse().unwrap(), "L1H1".parse().unwrap()];
-    assert_eq!(swap_follow(&model, &sequences, &idle, Ablation::Mean, 0).unwrap(), found);
-    assert!(swap_follow(&model, &[vec![1, 2, 3]], &[], Ablation::Mean, 0).is_none(), "nothing comes back");
+    assert_eq!(
+        swap_follow(&model, &sequences, &idle, Ablation::Mean, 0).unwrap(),
+        found
+    );
+    assert!(
+        swap_follow(&model, &[vec![1, 2, 3]], &[], Ablation::Mean, 0).is_none(),
+        "nothing comes back"
+    );
 }
 
 #[test]
@@ -94,14 +130,38 @@ fn a_swap_changes_every_successor_and_its_control_none() {
         let new = swap.token();
         assert!(!tokens.contains(&new));
         assert_eq!(swap.swapped(&tokens), [1, new, 3, 1, new, 5, 1]);
-        assert_eq!(swap.control(&tokens, &mut rng).unwrap(), [1, 2, new, 1, 4, new, 1]);
-        assert!((0..6).contains(&Swap::draw(&tokens, 6, 6, &mut rng).unwrap().token()), "all there are");
+        assert_eq!(
+            swap.control(&tokens, &mut rng).unwrap(),
+            [1, 2, new, 1, 4, new, 1]
+        );
+        assert!(
+            (0..6).contains(&Swap::draw(&tokens, 6, 6, &mut rng).unwrap().token()),
+            "all there are"
+        );
         // With all of the vocabulary in the context, at least it did not follow.
-        assert!([0, 3, 5].contains(&Swap::draw(&[1, 2, 3, 1, 4, 5, 0, 1], 7, 6, &mut rng).unwrap().token()));
+        assert!(
+            [0, 3, 5].contains(
+                &Swap::draw(&[1, 2, 3, 1, 4, 5, 0, 1], 7, 6, &mut rng)
+                    .unwrap()
+                    .token()
+            )
+        );
     }
-    assert!(Swap::draw(&tokens, 5, VOCABULARY, &mut rng).is_none(), "5 was not there before");
-    assert!(Swap::draw(&[1, 1], 1, VOCABULARY, &mut rng).is_none(), "it followed itself");
-    assert!(Swap::draw(&[0, 1, 0], 2, 2, &mut rng).is_none(), "no other token");
+    assert!(
+        Swap::draw(&tokens, 5, VOCABULARY, &mut rng).is_none(),
+        "5 was not there before"
+    );
+    assert!(
+        Swap::draw(&[1, 1], 1, VOCABULARY, &mut rng).is_none(),
+        "it followed itself"
+    );
+    assert!(
+        Swap::draw(&[0, 1, 0], 2, 2, &mut rng).is_none(),
+        "no other token"
+    );
     let small = Swap::draw(&[1, 2, 1], 2, VOCABULARY, &mut rng).unwrap();
-    assert!(small.control(&[1, 2, 1], &mut rng).is_none(), "no other place");
+    assert!(
+        small.control(&[1, 2, 1], &mut rng).is_none(),
+        "no other place"
+    );
 }

@@ -1,6 +1,8 @@
 //! What can be seen bounds every score: nulls and ceilings under a sliding window.
 
-use headlight_lens::{ENTROPY, LayerPattern, Measure, Relation, mean_distance, score_layer, score_relations};
+use headlight_lens::{
+    ENTROPY, LayerPattern, Measure, Relation, mean_distance, score_layer, score_relations,
+};
 
 const LENGTH: usize = 8;
 
@@ -8,7 +10,13 @@ const LENGTH: usize = 8;
 fn uniform(window: usize) -> Vec<f32> {
     let row = |query: usize| {
         let first = (query + 1).saturating_sub(window);
-        (0..LENGTH).map(move |key| if (first..=query).contains(&key) { 1.0 / (query + 1 - first) as f32 } else { 0.0 })
+        (0..LENGTH).map(move |key| {
+            if (first..=query).contains(&key) {
+                1.0 / (query + 1 - first) as f32
+            } else {
+                0.0
+            }
+        })
     };
     (0..LENGTH).flat_map(row).collect()
 }
@@ -20,23 +28,50 @@ fn tokens() -> Vec<Vec<u32>> {
 
 #[test]
 fn uniform_attention_over_a_window_scores_its_nulls() {
-    let relations =
-        [vec![Relation { name: "near", dependent: 3, source: 1 }, Relation { name: "far", dependent: 7, source: 0 }]];
+    let relations = [vec![
+        Relation {
+            name: "near",
+            dependent: 3,
+            source: 1,
+        },
+        Relation {
+            name: "far",
+            dependent: 7,
+            source: 0,
+        },
+    ]];
     for window in 1..=LENGTH {
         let weights = uniform(window);
         let pattern = LayerPattern::new([1, 1, LENGTH], &weights).with_window(Some(window));
         let scores = &score_layer(pattern, &tokens())[0];
         for measure in Measure::ALL {
             let score = scores[measure.name()];
-            assert!((score.value - score.null).abs() < 1e-6, "{window} {measure} {score:?}");
+            assert!(
+                (score.value - score.null).abs() < 1e-6,
+                "{window} {measure} {score:?}"
+            );
         }
         let distance = mean_distance(pattern)[0];
-        assert!((distance.value - distance.null).abs() < 1e-6, "{window} {distance:?}");
+        assert!(
+            (distance.value - distance.null).abs() < 1e-6,
+            "{window} {distance:?}"
+        );
         for (name, relation) in &score_relations(pattern, &relations)[0] {
-            assert!((relation.score.value - relation.score.null).abs() < 1e-6, "{window} {name} {relation:?}");
+            assert!(
+                (relation.score.value - relation.score.null).abs() < 1e-6,
+                "{window} {name} {relation:?}"
+            );
         }
-        assert_eq!(scores.contains_key(ENTROPY), window > 1, "one key is no choice");
-        assert!(scores.get(ENTROPY).is_none_or(|entropy| (entropy.value - 1.0).abs() < 1e-6));
+        assert_eq!(
+            scores.contains_key(ENTROPY),
+            window > 1,
+            "one key is no choice"
+        );
+        assert!(
+            scores
+                .get(ENTROPY)
+                .is_none_or(|entropy| (entropy.value - 1.0).abs() < 1e-6)
+        );
     }
 }
 
@@ -54,5 +89,8 @@ fn the_ceiling_is_the_share_of_queries_that_see_a_target() {
     assert_eq!(ceiling(Some(3), Measure::DuplicateToken), 1.0 / 3.0);
     assert_eq!(ceiling(Some(4), Measure::Induction), 2.0 / 3.0);
     assert_eq!(ceiling(Some(4), Measure::FirstToken), 3.0 / 7.0);
-    assert_eq!([1, 2].map(|window| ceiling(Some(window), Measure::PreviousToken)), [0.0, 1.0]);
+    assert_eq!(
+        [1, 2].map(|window| ceiling(Some(window), Measure::PreviousToken)),
+        [0.0, 1.0]
+    );
 }

@@ -1,8 +1,12 @@
-//! Each operation, forward and backward, beside the same thing of Burn's own: width 128, 64 to 8192 positions.
+//! Each operation, forward and backward, beside the same thing of Burn's own: width 128, 64 to 8192
+//! positions.
 //!
 //! `cargo bench --workspace --profile dev --bench operations`
 
-#![allow(clippy::wildcard_imports, reason = "a group is a name for two benchmarks, not a module of its own")]
+#![allow(
+    clippy::wildcard_imports,
+    reason = "a group is a name for two benchmarks, not a module of its own"
+)]
 
 use burn::{
     nn::{
@@ -33,7 +37,11 @@ fn random<const D: usize>(dims: [usize; D]) -> Tensor<D> {
 }
 
 /// Forward and backward of an operation on `[1, positions, WIDTH]`.
-fn both_ways(bencher: Bencher, positions: usize, operation: impl Fn(Tensor<3>) -> Tensor<3> + Sync) {
+fn both_ways(
+    bencher: Bencher,
+    positions: usize,
+    operation: impl Fn(Tensor<3>) -> Tensor<3> + Sync,
+) {
     let x = random([1, positions, WIDTH]);
     bencher.bench(|| x.grad(&operation(x.clone()).sum().backward()));
 }
@@ -45,7 +53,9 @@ mod layer_norms {
     #[divan::bench(args = POSITIONS)]
     fn headlight(bencher: Bencher, positions: usize) {
         let (gain, bias) = (random([WIDTH]), random([WIDTH]));
-        both_ways(bencher, positions, |x| layer_norm(x, gain.clone(), bias.clone(), 1e-5));
+        both_ways(bencher, positions, |x| {
+            layer_norm(x, gain.clone(), bias.clone(), 1e-5)
+        });
     }
 
     #[divan::bench(args = POSITIONS)]
@@ -100,7 +110,9 @@ mod swiglus {
     #[divan::bench(args = POSITIONS)]
     fn burn(bencher: Bencher, positions: usize) {
         let up = random([1, positions, WIDTH]);
-        both_ways(bencher, positions, |gate| activation::silu(gate) * up.clone());
+        both_ways(bencher, positions, |gate| {
+            activation::silu(gate) * up.clone()
+        });
     }
 }
 
@@ -111,13 +123,17 @@ mod linears {
     #[divan::bench(args = POSITIONS)]
     fn headlight(bencher: Bencher, positions: usize) {
         let (weight, bias) = (random([WIDTH, WIDTH]), random([WIDTH]));
-        both_ways(bencher, positions, |x| linear(x, weight.clone(), Some(bias.clone())));
+        both_ways(bencher, positions, |x| {
+            linear(x, weight.clone(), Some(bias.clone()))
+        });
     }
 
     #[divan::bench(args = POSITIONS)]
     fn burn(bencher: Bencher, positions: usize) {
         let (weight, bias) = (random([WIDTH, WIDTH]), random([WIDTH]));
-        both_ways(bencher, positions, |x| module::linear(x, weight.clone(), Some(bias.clone())));
+        both_ways(bencher, positions, |x| {
+            module::linear(x, weight.clone(), Some(bias.clone()))
+        });
     }
 }
 
@@ -126,14 +142,18 @@ mod cross_entropies {
     use super::*;
 
     fn targets(positions: usize) -> Tensor<2, Int> {
-        Tensor::<1, Int>::arange(0..positions as i64, &device()).remainder_scalar(WIDTH as i64).unsqueeze()
+        Tensor::<1, Int>::arange(0..positions as i64, &device())
+            .remainder_scalar(WIDTH as i64)
+            .unsqueeze()
     }
 
     #[divan::bench(args = POSITIONS)]
     fn headlight(bencher: Bencher, positions: usize) {
         let (targets, weights) = (targets(positions), Tensor::ones([1, positions], &device()));
         let logits = random([1, positions, WIDTH]);
-        bencher.bench(|| logits.grad(&cross_entropy(logits.clone(), targets.clone(), weights.clone()).backward()));
+        bencher.bench(|| {
+            logits.grad(&cross_entropy(logits.clone(), targets.clone(), weights.clone()).backward())
+        });
     }
 
     #[divan::bench(args = POSITIONS)]

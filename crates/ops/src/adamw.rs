@@ -47,7 +47,9 @@ pub fn adamw<const D: usize>(
     step: &AdamWStep,
 ) -> (Tensor<D>, Tensor<D>, Tensor<D>) {
     assert!(
-        [&gradient, &m, &v].iter().all(|tensor| tensor.dims() == parameter.dims()),
+        [&gradient, &m, &v]
+            .iter()
+            .all(|tensor| tensor.dims() == parameter.dims()),
         "AdamW of a parameter {:?} with a gradient {:?}",
         parameter.dims(),
         gradient.dims()
@@ -56,12 +58,20 @@ pub fn adamw<const D: usize>(
     if crate::kernel::adamw_applies(&[&parameter, &gradient, &m, &v]) {
         return crate::kernel::adamw(parameter, gradient, m, v, step);
     }
-    let &AdamWStep { learning_rate, beta_1, beta_2, epsilon, weight_decay, time } = step;
+    let &AdamWStep {
+        learning_rate,
+        beta_1,
+        beta_2,
+        epsilon,
+        weight_decay,
+        time,
+    } = step;
     let m = m.mul_scalar(beta_1) + gradient.clone().mul_scalar(1.0 - beta_1);
     let v = v.mul_scalar(beta_2) + gradient.square().mul_scalar(1.0 - beta_2);
     let corrected_m = m.clone().mul_scalar(1.0 / (1.0 - beta_1.powi(time)));
     let corrected_v = v.clone().mul_scalar(1.0 / (1.0 - beta_2.powi(time)));
     let change = corrected_m / corrected_v.sqrt().add_scalar(epsilon);
-    let parameter = parameter.mul_scalar(1.0 - learning_rate * weight_decay) - change.mul_scalar(learning_rate);
+    let parameter =
+        parameter.mul_scalar(1.0 - learning_rate * weight_decay) - change.mul_scalar(learning_rate);
     (parameter, m, v)
 }

@@ -2,9 +2,11 @@
 
 use burn::tensor::{Int, Tensor, activation::log_softmax};
 
-/// `Σ_i weight_i · (−ln softmax(logits_i)[target_i])`, in nats: the summed loss over weighted positions.
+/// `Σ_i weight_i · (−ln softmax(logits_i)[target_i])`, in nats: the summed loss over weighted
+/// positions.
 ///
-/// A position of weight 0 costs nothing and gets no gradient. Divide by the sum of the weights for the mean.
+/// A position of weight 0 costs nothing and gets no gradient. Divide by the sum of the weights for
+/// the mean.
 ///
 /// # Shapes
 /// - logits: `[rows, positions, vocabulary]`
@@ -12,7 +14,8 @@ use burn::tensor::{Int, Tensor, activation::log_softmax};
 /// - output: `[1]`
 ///
 /// # Panics
-/// If the shapes do not belong together. A target outside the vocabulary panics on the kernel's path.
+/// If the shapes do not belong together. A target outside the vocabulary panics on the kernel's
+/// path.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
@@ -39,6 +42,8 @@ pub fn cross_entropy(logits: Tensor<3>, targets: Tensor<2, Int>, weights: Tensor
     if let Some(loss) = crate::kernel::cross_entropy(&logits, &targets, &weights) {
         return loss;
     }
-    let of_target = log_softmax(logits, 2).gather(2, targets.unsqueeze_dim(2)).squeeze_dim::<2>(2);
+    let of_target = log_softmax(logits, 2)
+        .gather(2, targets.unsqueeze_dim(2))
+        .squeeze_dim::<2>(2);
     (of_target * weights).sum().neg()
 }

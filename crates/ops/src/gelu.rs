@@ -29,12 +29,17 @@ pub fn gelu(x: Tensor<3>) -> Tensor<3> {
         return y;
     }
     // Not Burn's own: in 0.22.1 its gradient is that of the tanh approximation.
-    let distribution = x.clone().mul_scalar(std::f64::consts::FRAC_1_SQRT_2).erf().add_scalar(1.0).mul_scalar(0.5);
+    let distribution = x
+        .clone()
+        .mul_scalar(std::f64::consts::FRAC_1_SQRT_2)
+        .erf()
+        .add_scalar(1.0)
+        .mul_scalar(0.5);
     x * distribution
 }
 
-/// `x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2`, the approximation GPT-2 was trained with (Hendrycks & Gimpel 2016,
-/// section 2); within 5·10⁻⁴ of [`gelu`].
+/// `x·(1 + tanh(√(2/π)·(x + 0.044715·x³)))/2`, the approximation GPT-2 was trained with (Hendrycks
+/// & Gimpel 2016, section 2); within 5·10⁻⁴ of [`gelu`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

@@ -36,6 +36,11 @@ pub fn layer_norm(x: Tensor<3>, gain: Tensor<1>, bias: Tensor<1>, epsilon: f64) 
         return y;
     }
     let centred = x.clone() - x.mean_dim(2);
-    let scale = centred.clone().square().mean_dim(2).add_scalar(epsilon).sqrt();
+    let scale = centred
+        .clone()
+        .square()
+        .mean_dim(2)
+        .add_scalar(epsilon)
+        .sqrt();
     (centred / scale) * gain.unsqueeze() + bias.unsqueeze()
 }

@@ -45,5 +45,9 @@ pub fn linear(x: Tensor<3>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 /// [`linear`] with the weight and bias of a module.
 #[must_use]
 pub fn apply(projection: &Linear, x: Tensor<3>) -> Tensor<3> {
-    linear(x, projection.weight.val(), projection.bias.as_ref().map(Param::val))
+    linear(
+        x,
+        projection.weight.val(),
+        projection.bias.as_ref().map(Param::val),
+    )
 }

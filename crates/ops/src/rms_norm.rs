@@ -23,7 +23,12 @@ use burn::tensor::Tensor;
 #[must_use]
 pub fn rms_norm(x: Tensor<3>, gain: Tensor<1>, epsilon: f64) -> Tensor<3> {
     let width = x.dims()[2];
-    assert!(gain.dims() == [width], "RMS norm of x {:?} with gain {:?}", x.dims(), gain.dims());
+    assert!(
+        gain.dims() == [width],
+        "RMS norm of x {:?} with gain {:?}",
+        x.dims(),
+        gain.dims()
+    );
     #[cfg(feature = "flex")]
     if let Some(y) = crate::kernel::rms_norm(&x, &gain, epsilon) {
         return y;

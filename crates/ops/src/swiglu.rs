@@ -21,7 +21,12 @@ use burn::tensor::{Tensor, activation::sigmoid};
 /// ```
 #[must_use]
 pub fn swiglu(gate: Tensor<3>, up: Tensor<3>) -> Tensor<3> {
-    assert!(gate.dims() == up.dims(), "a gate {:?} for {:?}", gate.dims(), up.dims());
+    assert!(
+        gate.dims() == up.dims(),
+        "a gate {:?} for {:?}",
+        gate.dims(),
+        up.dims()
+    );
     #[cfg(feature = "flex")]
     if let Some(y) = crate::kernel::swiglu(&gate, &up) {
         return y;

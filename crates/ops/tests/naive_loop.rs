@@ -1,11 +1,16 @@
-//! The fused operations against the same thing as loops in f64, and against Burn's own operations elsewhere.
+//! The fused operations against the same thing as loops in f64, and against Burn's own operations
+//! elsewhere.
 
 use burn::optim::{AdamWConfig, Optimizer};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_ops::{AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, rms_norm, swiglu};
+use headlight_ops::{
+    AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, rms_norm, swiglu,
+};
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
-    (0..count).map(|i| f64::from((((i * 7919 + salt * 104_729) % 10_007) as f32 / 10_007.0 - 0.5) * 6.0)).collect()
+    (0..count)
+        .map(|i| f64::from((((i * 7919 + salt * 104_729) % 10_007) as f32 / 10_007.0 - 0.5) * 6.0))
+        .collect()
 }
 
 fn tensor<const D: usize>(values: &[f64], dims: [usize; D], device: &Device) -> Tensor<D> {
@@ -20,7 +25,9 @@ fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
 #[track_caller]
 fn assert_close(what: &str, found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len(), "{what}");
-    let size = expected.iter().fold(1f64, |size, value| size.max(value.abs()));
+    let size = expected
+        .iter()
+        .fold(1f64, |size, value| size.max(value.abs()));
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
         assert!((a - b).abs() <= 1e-5 * size, "{what}[{i}] is {a}, not {b}");
     }
@@ -31,7 +38,14 @@ fn devices() -> [Device; 2] {
     [Device::flex().autodiff(), Device::ndarray().autodiff()]
 }
 
-const SHAPES: [[usize; 3]; 6] = [[1, 1, 1], [1, 7, 3], [2, 63, 16], [3, 65, 64], [1, 130, 80], [2, 2, 1000]];
+const SHAPES: [[usize; 3]; 6] = [
+    [1, 1, 1],
+    [1, 7, 3],
+    [2, 63, 16],
+    [3, 65, 64],
+    [1, 130, 80],
+    [2, 2, 1000],
+];
 
 #[test]
 fn layer_norm_and_its_gradients() {
@@ -81,7 +95,9 @@ fn density(x: f64) -> f64 {
 /// Its integral, by Simpson's rule from 0.
 fn distribution(x: f64) -> f64 {
     let (n, step) = (200, x / 200.0);
-    let inner = (1..n).map(|i| density(f64::from(i) * step) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum::<f64>();
+    let inner = (1..n)
+        .map(|i| density(f64::from(i) * step) * if i % 2 == 1 { 4.0 } else { 2.0 })
+        .sum::<f64>();
     0.5 + step / 3.0 * (density(0.0) + inner + density(x))
 }
 
@@ -92,11 +108,17 @@ fn gelu_and_its_gradient() {
         let (x, upstream) = (numbers(count, 5), numbers(count, 6));
         let expected_y: Vec<f64> = x.iter().map(|&x| x * distribution(x)).collect();
         let slope = |x: f64| distribution(x) + x * density(x);
-        let expected_d_x: Vec<f64> = x.iter().zip(&upstream).map(|(&x, upstream)| upstream * slope(x)).collect();
+        let expected_d_x: Vec<f64> = x
+            .iter()
+            .zip(&upstream)
+            .map(|(&x, upstream)| upstream * slope(x))
+            .collect();
         for device in devices() {
             let x = tensor(&x, dims, &device).require_grad();
             let y = gelu(x.clone());
-            let gradients = (y.clone() * tensor(&upstream, dims, &device)).sum().backward();
+            let gradients = (y.clone() * tensor(&upstream, dims, &device))
+                .sum()
+                .backward();
             assert_close("y", &values(y), &expected_y);
             assert_close("d_x", &values(x.grad(&gradients).unwrap()), &expected_d_x);
         }
@@ -107,17 +129,25 @@ fn gelu_and_its_gradient() {
 fn gelu_tanh_and_its_gradient() {
     let (factor, cubic) = ((2.0 / std::f64::consts::PI).sqrt(), 0.044_715);
     let tanh = |x: f64| (factor * (x + cubic * x.powi(3))).tanh();
-    let slope =
-        |x: f64| 0.5 * (1.0 + tanh(x)) + 0.5 * x * (1.0 - tanh(x).powi(2)) * factor * (1.0 + 3.0 * cubic * x * x);
+    let slope = |x: f64| {
+        0.5 * (1.0 + tanh(x))
+            + 0.5 * x * (1.0 - tanh(x).powi(2)) * factor * (1.0 + 3.0 * cubic * x * x)
+    };
     for dims in SHAPES {
         let count = dims.iter().product();
         let (x, upstream) = (numbers(count, 5), numbers(count, 6));
         let expected_y: Vec<f64> = x.iter().map(|&x| 0.5 * x * (1.0 + tanh(x))).collect();
-        let expected_d_x: Vec<f64> = x.iter().zip(&upstream).map(|(&x, upstream)| upstream * slope(x)).collect();
+        let expected_d_x: Vec<f64> = x
+            .iter()
+            .zip(&upstream)
+            .map(|(&x, upstream)| upstream * slope(x))
+            .collect();
         for device in devices() {
             let x = tensor(&x, dims, &device).require_grad();
             let y = gelu_tanh(x.clone());
-            let gradients = (y.clone() * tensor(&upstream, dims, &device)).sum().backward();
+            let gradients = (y.clone() * tensor(&upstream, dims, &device))
+                .sum()
+                .backward();
             assert_close("y", &values(y), &expected_y);
             assert_close("d_x", &values(x.grad(&gradients).unwrap()), &expected_d_x);
         }
@@ -136,7 +166,10 @@ fn swiglu_and_its_gradients() {
         let d_gate = each(&|i| upstream[i] * up[i] * slope(gate[i]));
         let d_up = each(&|i| upstream[i] * gate[i] * share(gate[i]));
         for device in devices() {
-            let (gate, up) = (tensor(&gate, dims, &device).require_grad(), tensor(&up, dims, &device).require_grad());
+            let (gate, up) = (
+                tensor(&gate, dims, &device).require_grad(),
+                tensor(&up, dims, &device).require_grad(),
+            );
             let output = swiglu(gate.clone(), up.clone());
             assert_close("y", &values(output.clone()), &y);
             let gradients = (output * tensor(&upstream, dims, &device)).sum().backward();
@@ -156,7 +189,8 @@ fn rms_norm_and_its_gradients() {
         let (mut y, mut d_x, mut d_gain) = (vec![0.0; count], vec![0.0; count], vec![0.0; width]);
         for row in 0..batch * pos {
             let at = |i: usize| row * width + i;
-            let inverse = 1.0 / ((0..width).map(|i| x[at(i)].powi(2)).sum::<f64>() / n + 1e-5).sqrt();
+            let inverse =
+                1.0 / ((0..width).map(|i| x[at(i)].powi(2)).sum::<f64>() / n + 1e-5).sqrt();
             let normal = |i: usize| x[at(i)] * inverse;
             let g = |i: usize| upstream[at(i)] * gain[i];
             let mean_gn = (0..width).map(|i| g(i) * normal(i)).sum::<f64>() / n;
@@ -211,7 +245,11 @@ fn linear_and_its_gradients() {
                     let upstream = tensor(&upstream, [batch, pos, width_out], &device);
                     let gradients = (output * upstream).sum().backward();
                     assert_close("d_x", &values(x.grad(&gradients).unwrap()), &d_x);
-                    assert_close("d_weight", &values(weight.grad(&gradients).unwrap()), &d_weight);
+                    assert_close(
+                        "d_weight",
+                        &values(weight.grad(&gradients).unwrap()),
+                        &d_weight,
+                    );
                     assert_close("d_bias", &values(bias.grad(&gradients).unwrap()), &d_bias);
                 }
             }
@@ -225,8 +263,18 @@ fn cross_entropy_and_its_gradient() {
         let [rows, positions, vocabulary] = dims;
         let count = rows * positions;
         let logits = numbers(count * vocabulary, 7);
-        let targets: Vec<i32> = (0..count).map(|i| ((i * 31 + 7) % vocabulary) as i32).collect();
-        let weights: Vec<f64> = (0..count).map(|i| if i % 3 == 1 { 0.0 } else { 1.0 + i as f64 % 2.0 }).collect();
+        let targets: Vec<i32> = (0..count)
+            .map(|i| ((i * 31 + 7) % vocabulary) as i32)
+            .collect();
+        let weights: Vec<f64> = (0..count)
+            .map(|i| {
+                if i % 3 == 1 {
+                    0.0
+                } else {
+                    1.0 + i as f64 % 2.0
+                }
+            })
+            .collect();
         let (mut loss, mut gradient) = (0.0, vec![0.0; logits.len()]);
         for (i, row) in logits.chunks(vocabulary).enumerate() {
             let sum: f64 = row.iter().map(|x| x.exp()).sum();
@@ -238,11 +286,22 @@ fn cross_entropy_and_its_gradient() {
         }
         for device in devices() {
             let logits = tensor(&logits, dims, &device).require_grad();
-            let targets = Tensor::<2, Int>::from_data(TensorData::new(targets.clone(), [rows, positions]), &device);
-            let output = cross_entropy(logits.clone(), targets, tensor(&weights, [rows, positions], &device));
+            let targets = Tensor::<2, Int>::from_data(
+                TensorData::new(targets.clone(), [rows, positions]),
+                &device,
+            );
+            let output = cross_entropy(
+                logits.clone(),
+                targets,
+                tensor(&weights, [rows, positions], &device),
+            );
             assert_close("loss", &values(output.clone()), &[loss]);
             let gradients = output.mul_scalar(3.0).sum().backward();
-            assert_close("gradient", &values(logits.grad(&gradients).unwrap()), &gradient);
+            assert_close(
+                "gradient",
+                &values(logits.grad(&gradients).unwrap()),
+                &gradient,
+            );
         }
     }
 }
@@ -254,7 +313,10 @@ fn large_logits_neither_overflow_nor_lose_the_loss() {
     let targets = Tensor::<2, Int>::from_ints([[1]], &device);
     let loss = cross_entropy(logits.clone(), targets, Tensor::ones([1, 1], &device));
     assert_eq!(values(loss.clone()), [1e4]);
-    assert_eq!(values(logits.grad(&loss.backward()).unwrap()), [1.0, -1.0, 0.0]);
+    assert_eq!(
+        values(logits.grad(&loss.backward()).unwrap()),
+        [1.0, -1.0, 0.0]
+    );
 }
 
 #[test]
@@ -268,8 +330,14 @@ fn views_are_read_where_they_lie() {
     assert_eq!(norm(view.clone()), norm(copy.clone()));
     assert_eq!(values(gelu(view.clone())), values(gelu(copy.clone())));
     let weight = tensor(&numbers(12, 8), [3, 4], &device).transpose();
-    assert_eq!(values(linear(view, weight.clone(), None)), values(linear(copy, weight.clone(), None)));
-    assert_eq!(values(linear(x.clone(), weight.clone(), None)), values(x.clone().matmul(weight.unsqueeze())));
+    assert_eq!(
+        values(linear(view, weight.clone(), None)),
+        values(linear(copy, weight.clone(), None))
+    );
+    assert_eq!(
+        values(linear(x.clone(), weight.clone(), None)),
+        values(x.clone().matmul(weight.unsqueeze()))
+    );
     let part = x.clone().narrow(1, 1, 2);
     assert_eq!(values(gelu(part)), values(gelu(x).narrow(1, 1, 2)));
 }
@@ -279,29 +347,49 @@ fn views_are_read_where_they_lie() {
 fn a_target_outside_the_vocabulary_is_named() {
     let device = Device::flex();
     let targets = Tensor::<2, Int>::from_ints([[9]], &device);
-    let _ = cross_entropy(Tensor::zeros([1, 1, 3], &device), targets, Tensor::ones([1, 1], &device));
+    let _ = cross_entropy(
+        Tensor::zeros([1, 1, 3], &device),
+        targets,
+        Tensor::ones([1, 1], &device),
+    );
 }
 
 #[test]
 #[expect(deprecated, reason = "Burn's earlier backend runs the composed form")]
 fn adamw_equals_burns_own_and_the_loop_over_several_steps() {
-    let theirs =
-        AdamWConfig::new().with_beta_1(0.9).with_beta_2(0.98).with_epsilon(1e-8).with_weight_decay(0.1).build();
+    let theirs = AdamWConfig::new()
+        .with_beta_1(0.9)
+        .with_beta_2(0.98)
+        .with_epsilon(1e-8)
+        .with_weight_decay(0.1)
+        .build();
     let count = 40_000;
     let start = numbers(count, 1);
     for device in [Device::flex(), Device::ndarray()] {
         let (mut p, mut m, mut v) = (start.clone(), vec![0.0; count], vec![0.0; count]);
-        let mut ours =
-            (tensor(&start, [count], &device), Tensor::zeros([count], &device), Tensor::zeros([count], &device));
+        let mut ours = (
+            tensor(&start, [count], &device),
+            Tensor::zeros([count], &device),
+            Tensor::zeros([count], &device),
+        );
         let mut burns = (tensor(&start, [count], &device), None);
         for time in 1..=5 {
             let gradient = numbers(count, 10 + time as usize);
-            let step =
-                AdamWStep { learning_rate: 0.01, beta_1: 0.9, beta_2: 0.98, epsilon: 1e-8, weight_decay: 0.1, time };
+            let step = AdamWStep {
+                learning_rate: 0.01,
+                beta_1: 0.9,
+                beta_2: 0.98,
+                epsilon: 1e-8,
+                weight_decay: 0.1,
+                time,
+            };
             for i in 0..count {
                 m[i] = 0.9 * m[i] + 0.1 * gradient[i];
                 v[i] = 0.98 * v[i] + 0.02 * gradient[i] * gradient[i];
-                let (m, v) = (m[i] / (1.0 - 0.9f64.powi(time)), v[i] / (1.0 - 0.98f64.powi(time)));
+                let (m, v) = (
+                    m[i] / (1.0 - 0.9f64.powi(time)),
+                    v[i] / (1.0 - 0.98f64.powi(time)),
+                );
                 p[i] -= 0.01 * m / (v.sqrt() + 1e-8) + 0.01 * 0.1 * p[i];
             }
             let gradient = tensor(&gradient, [count], &device);

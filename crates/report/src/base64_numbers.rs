@@ -1,4 +1,5 @@
-//! Numbers in JSON as base64: a third more than their bytes, where digits would take three times as much.
+//! Numbers in JSON as base64: a third more than their bytes, where digits would take three times as
+//! much.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -22,7 +23,11 @@ pub struct Bytes(pub Vec<u8>);
 
 impl Serialize for Floats {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let bytes: Vec<u8> = self.0.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let bytes: Vec<u8> = self
+            .0
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect();
         serializer.serialize_str(&STANDARD.encode(bytes))
     }
 }
@@ -32,9 +37,17 @@ impl<'de> Deserialize<'de> for Floats {
         let Bytes(bytes) = Bytes::deserialize(deserializer)?;
         let (numbers, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
-            return Err(D::Error::custom(format!("{} bytes are no 32-bit floats", bytes.len())));
+            return Err(D::Error::custom(format!(
+                "{} bytes are no 32-bit floats",
+                bytes.len()
+            )));
         }
-        Ok(Self(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()))
+        Ok(Self(
+            numbers
+                .iter()
+                .map(|bytes| f32::from_le_bytes(*bytes))
+                .collect(),
+        ))
     }
 }
 

@@ -1,13 +1,25 @@
 //! The colours of every picture, whoever draws it: terminal, SVG or a page.
 
-/// Anchors of cividis (Nuñez et al. 2018) from weight 0 to weight 1, sRGB: even steps of lightness, the same for
-/// colour-blind eyes. Between them colours are linear.
-pub(crate) const COLOURS: [[u8; 3]; 6] =
-    [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
+/// Anchors of cividis (Nuñez et al. 2018) from weight 0 to weight 1, sRGB: even steps of lightness,
+/// the same for colour-blind eyes. Between them colours are linear.
+pub(crate) const COLOURS: [[u8; 3]; 6] = [
+    [0, 34, 78],
+    [53, 69, 108],
+    [102, 105, 112],
+    [148, 142, 119],
+    [200, 184, 102],
+    [254, 232, 56],
+];
 
 /// Lines, told apart with any colour vision (Okabe & Ito 2008).
-pub const LINE_COLOURS: [[u8; 3]; 6] =
-    [[0, 114, 178], [213, 94, 0], [0, 158, 115], [204, 121, 167], [86, 180, 233], [230, 159, 0]];
+pub const LINE_COLOURS: [[u8; 3]; 6] = [
+    [0, 114, 178],
+    [213, 94, 0],
+    [0, 158, 115],
+    [204, 121, 167],
+    [86, 180, 233],
+    [230, 159, 0],
+];
 
 /// The colour of a weight between 0 and 1.
 #[must_use]
@@ -16,7 +28,10 @@ pub fn colour(weight: f32) -> [u8; 3] {
     let below = (at as usize).min(COLOURS.len() - 2);
     let part = at - below as f32;
     [0, 1, 2].map(|channel| {
-        let (from, to) = (f32::from(COLOURS[below][channel]), f32::from(COLOURS[below + 1][channel]));
+        let (from, to) = (
+            f32::from(COLOURS[below][channel]),
+            f32::from(COLOURS[below + 1][channel]),
+        );
         (from + part * (to - from)).round() as u8
     })
 }
@@ -34,7 +49,11 @@ mod tests {
     fn lightness(rgb: [u8; 3]) -> f64 {
         let linear = rgb.map(|channel| {
             let value = f64::from(channel) / 255.0;
-            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+            if value <= 0.04045 {
+                value / 12.92
+            } else {
+                ((value + 0.055) / 1.055).powf(2.4)
+            }
         });
         let luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
         116.0 * luminance.cbrt() - 16.0
@@ -49,11 +68,16 @@ mod tests {
 
     #[test]
     fn equal_steps_of_weight_are_equal_steps_of_lightness() {
-        let steps: Vec<f64> = (0..=20).map(|step| lightness(colour(step as f32 / 20.0))).collect();
+        let steps: Vec<f64> = (0..=20)
+            .map(|step| lightness(colour(step as f32 / 20.0)))
+            .collect();
         let mean = (steps[20] - steps[0]) / 20.0;
         for pair in steps.windows(2) {
             let step = pair[1] - pair[0];
-            assert!((0.75 * mean..1.25 * mean).contains(&step), "a step of {step:.2} beside a mean of {mean:.2}");
+            assert!(
+                (0.75 * mean..1.25 * mean).contains(&step),
+                "a step of {step:.2} beside a mean of {mean:.2}"
+            );
         }
     }
 }

@@ -22,15 +22,29 @@ const SIZE: [f64; 2] = [720.0, 360.0];
 pub fn curves_svg(curves: &[Curve]) -> String {
     let [width, height] = SIZE;
     let mut svg = Svg::new(width, height);
-    let plot = Plot { corner: [48.0, 16.0], size: [656.0, 296.0], steps: step_range(curves.iter()) };
+    let plot = Plot {
+        corner: [48.0, 16.0],
+        size: [656.0, 296.0],
+        steps: step_range(curves.iter()),
+    };
     plot.grid(&mut svg, &[0.0, 0.25, 0.5, 0.75, 1.0]);
-    svg.text([376.0, 348.0], r#"text-anchor="middle""#, "step (logarithmic)");
+    svg.text(
+        [376.0, 348.0],
+        r#"text-anchor="middle""#,
+        "step (logarithmic)",
+    );
     for (index, curve) in curves.iter().enumerate() {
         let colour = curve_colour(index);
         plot.curve(&mut svg, curve, &colour);
-        let null = curve.null.map_or_else(String::new, |null| format!(" (dotted: null, {null:.3})"));
+        let null = curve
+            .null
+            .map_or_else(String::new, |null| format!(" (dotted: null, {null:.3})"));
         let y = 36.0 + 18.0 * index as f64;
-        svg.text([60.0, y], &format!(r#"fill="{colour}""#), &format!("{}{null}", curve.name));
+        svg.text(
+            [60.0, y],
+            &format!(r#"fill="{colour}""#),
+            &format!("{}{null}", curve.name),
+        );
     }
     svg.finish()
 }

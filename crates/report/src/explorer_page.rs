@@ -18,7 +18,10 @@ pub(crate) fn explorer_page(facts: &ExplorerFacts) -> Result<String, InputError>
             module!("explorer.js"),
         ],
         data: facts,
-        without_script: &format!("<p>The live explorer of {} needs JavaScript.</p>", escaped_html(&facts.name)),
+        without_script: &format!(
+            "<p>The live explorer of {} needs JavaScript.</p>",
+            escaped_html(&facts.name)
+        ),
     }
     .html()
 }

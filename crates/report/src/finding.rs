@@ -7,9 +7,16 @@ use headlight_run::{EventRow, HeadName, HeadsUse, SequenceKind, UsesRow};
 use crate::{Control, ReportData, ScoreSeries};
 
 /// The roles, first the one that takes most to tell.
-const ORDER: [&str; 5] = ["induction", "duplicate token", "previous token", "current token", "first token"];
+const ORDER: [&str; 5] = [
+    "induction",
+    "duplicate token",
+    "previous token",
+    "current token",
+    "first token",
+];
 
-/// When which head formed, that it is one, and what it is used as. Each sentence holds only what was measured.
+/// When which head formed, that it is one, and what it is used as. Each sentence holds only what
+/// was measured.
 #[must_use]
 pub fn finding(data: &ReportData) -> Vec<String> {
     let Some((role, heads)) = subject(data) else {
@@ -21,8 +28,12 @@ pub fn finding(data: &ReportData) -> Vec<String> {
             data.run.chance
         )];
     };
-    let sentences =
-        [formed(data, role, &heads), looks_like(data, role, &heads), used_as(data, role, &heads), path(data, &heads)];
+    let sentences = [
+        formed(data, role, &heads),
+        looks_like(data, role, &heads),
+        used_as(data, role, &heads),
+        path(data, &heads),
+    ];
     sentences.into_iter().flatten().collect()
 }
 
@@ -30,14 +41,20 @@ pub fn finding(data: &ReportData) -> Vec<String> {
 #[must_use]
 pub fn headline(data: &ReportData) -> Option<HeadName> {
     let (role, heads) = subject(data)?;
-    best(data, role, &heads).map(|(_, head, ..)| head).or_else(|| heads.first().copied())
+    best(data, role, &heads)
+        .map(|(_, head, ..)| head)
+        .or_else(|| heads.first().copied())
 }
 
 /// The role that the finding speaks of, and the heads that have it.
 fn subject(data: &ReportData) -> Option<(&'static str, Vec<HeadName>)> {
     ORDER.into_iter().find_map(|role| {
-        let heads: Vec<HeadName> =
-            data.heads.iter().filter(|(_, looks_like)| looks_like == role).map(|(head, _)| *head).collect();
+        let heads: Vec<HeadName> = data
+            .heads
+            .iter()
+            .filter(|(_, looks_like)| looks_like == role)
+            .map(|(head, _)| *head)
+            .collect();
         (!heads.is_empty()).then_some((role, heads))
     })
 }
@@ -46,21 +63,39 @@ fn subject(data: &ReportData) -> Option<(&'static str, Vec<HeadName>)> {
 fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
     let since = |head: &HeadName| {
         let of_head = |event: &&EventRow| event.head == *head && event.role == role;
-        let event = data.events.iter().rev().find(|event| of_head(event) && event.event == "role_emerged")?;
+        let event = data
+            .events
+            .iter()
+            .rev()
+            .find(|event| of_head(event) && event.event == "role_emerged")?;
         Some((event.step, *head))
     };
     let mut since: Vec<(usize, HeadName)> = heads.iter().filter_map(since).collect();
     since.sort_unstable();
     let &(first, _) = since.first()?;
-    let before = data.metrics.iter().map(|row| row.step).filter(|&step| step < first).max().unwrap_or(0);
+    let before = data
+        .metrics
+        .iter()
+        .map(|row| row.step)
+        .filter(|&step| step < first)
+        .max()
+        .unwrap_or(0);
     let (early, late): (Vec<_>, Vec<_>) = since.into_iter().partition(|(step, _)| *step == first);
     let names = |heads: &[(usize, HeadName)]| list(heads.iter().map(|(_, head)| head.to_string()));
     let heads = if early.len() == 1 { "head" } else { "heads" };
-    let mut sentence = format!("Between steps {before} and {first} the {role} {heads} {} formed", names(&early));
+    let mut sentence = format!(
+        "Between steps {before} and {first} the {role} {heads} {} formed",
+        names(&early)
+    );
     if let Some(&(last, _)) = late.last() {
         let _ = write!(sentence, "; by step {last} {} did too", names(&late));
     }
-    let accuracy = |step| data.metrics.iter().find(|row| row.step == step).map(|row| row.accuracy);
+    let accuracy = |step| {
+        data.metrics
+            .iter()
+            .find(|row| row.step == step)
+            .map(|row| row.accuracy)
+    };
     if let (Some(then), Some(end)) = (accuracy(before), accuracy(data.run.steps)) {
         let _ = write!(
             sentence,
@@ -75,7 +110,11 @@ fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
 fn looks_like(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
     let (series, best, [value, low, high]) = best(data, role, heads)?;
     let [before, ..] = score(data, series, 0, &best)?;
-    let does = data.measures.iter().find(|measure| measure.name == role).map_or("", |measure| &measure.does);
+    let does = data
+        .measures
+        .iter()
+        .find(|measure| measure.name == role)
+        .map_or("", |measure| &measure.does);
     Some(format!(
         "It looks like one: {best} {does}, with {value:.2} of its attention (95 % interval {low:.2} to {high:.2}; the most \
          is {ceiling}). Evenly spread attention would give {null:.2}, the untrained head gave {before:.2}.",
@@ -86,15 +125,29 @@ fn looks_like(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<Strin
 }
 
 /// The head with the largest score of a role at the end, with it.
-fn best<'a>(data: &'a ReportData, role: &str, heads: &[HeadName]) -> Option<(&'a ScoreSeries, HeadName, [f32; 3])> {
-    let series = data.scores.iter().find(|series| series.on == SequenceKind::Probe && series.name == role)?;
+fn best<'a>(
+    data: &'a ReportData,
+    role: &str,
+    heads: &[HeadName],
+) -> Option<(&'a ScoreSeries, HeadName, [f32; 3])> {
+    let series = data
+        .scores
+        .iter()
+        .find(|series| series.on == SequenceKind::Probe && series.name == role)?;
     let last = data.steps.len().checked_sub(1)?;
-    let scored = heads.iter().filter_map(|head| Some((series, *head, score(data, series, last, head)?)));
+    let scored = heads
+        .iter()
+        .filter_map(|head| Some((series, *head, score(data, series, last, head)?)));
     scored.max_by(|(.., a), (.., b)| a[0].total_cmp(&b[0]))
 }
 
 /// Value, low and high of a head at the `step`-th step.
-fn score(data: &ReportData, series: &ScoreSeries, step: usize, head: &HeadName) -> Option<[f32; 3]> {
+fn score(
+    data: &ReportData,
+    series: &ScoreSeries,
+    step: usize,
+    head: &HeadName,
+) -> Option<[f32; 3]> {
     let index = data.heads.iter().position(|(other, _)| other == head)?;
     let at = 3 * (step * data.heads.len() + index);
     series.values.0.get(at..at + 3)?.try_into().ok()
@@ -104,8 +157,16 @@ fn score(data: &ReportData, series: &ScoreSeries, step: usize, head: &HeadName) 
 fn used_as(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
     let (row, uses) = last_use(data, role, heads)?;
     let left = uses.ablated.as_ref()?;
-    let (pronoun, names) = if heads.len() == 1 { ("it", "it") } else { ("them", "all of them") };
-    let verb = if left.high < row.untouched.low { "The model uses" } else { "The model does without" };
+    let (pronoun, names) = if heads.len() == 1 {
+        ("it", "it")
+    } else {
+        ("them", "all of them")
+    };
+    let verb = if left.high < row.untouched.low {
+        "The model uses"
+    } else {
+        "The model does without"
+    };
     let mut sentence = format!(
         "{verb} {pronoun}: with {names} switched off (the mean of what is written stands in its place), accuracy goes from \
          {:.3} to {:.3}",
@@ -129,15 +190,23 @@ fn used_as(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> 
 /// Which input of the heads' layer needs what the layer before wrote.
 fn path(data: &ReportData, heads: &[HeadName]) -> Option<String> {
     let before = heads.iter().map(|head| head.layer).max()?.checked_sub(1)?;
-    let of_layer: Vec<HeadName> =
-        data.heads.iter().map(|(head, _)| *head).filter(|head| head.layer == before).collect();
+    let of_layer: Vec<HeadName> = data
+        .heads
+        .iter()
+        .map(|(head, _)| *head)
+        .filter(|head| head.layer == before)
+        .collect();
     let (row, uses) = last_use(data, "layer", &of_layer)?;
-    let (needed, least) = uses.through.iter().min_by(|a, b| a.1.accuracy.total_cmp(&b.1.accuracy))?;
+    let (needed, least) = uses
+        .through
+        .iter()
+        .min_by(|a, b| a.1.accuracy.total_cmp(&b.1.accuracy))?;
     if least.high >= row.untouched.low {
         return None;
     }
     let others = uses.through.iter().filter(|(reader, _)| *reader != needed);
-    let others = list(others.map(|(reader, left)| format!("{:.3} from the {reader}", left.accuracy)));
+    let others =
+        list(others.map(|(reader, left)| format!("{:.3} from the {reader}", left.accuracy)));
     Some(format!(
         "What layer {before} wrote is needed in the {needed} of later layers: hidden from them alone, accuracy is {:.3}; \
          hidden from others, {others}.",
@@ -146,9 +215,16 @@ fn path(data: &ReportData, heads: &[HeadName]) -> Option<String> {
 }
 
 /// What was measured last of these heads, and with what beside it.
-fn last_use<'a>(data: &'a ReportData, name: &str, heads: &[HeadName]) -> Option<(&'a UsesRow, &'a HeadsUse)> {
+fn last_use<'a>(
+    data: &'a ReportData,
+    name: &str,
+    heads: &[HeadName],
+) -> Option<(&'a UsesRow, &'a HeadsUse)> {
     let row = data.uses.last()?;
-    row.uses.iter().find(|uses| uses.name == name && uses.heads == heads).map(|uses| (row, uses))
+    row.uses
+        .iter()
+        .find(|uses| uses.name == name && uses.heads == heads)
+        .map(|uses| (row, uses))
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -1,4 +1,5 @@
-//! How the scores of every head changed over training: small multiples, a row per layer, a column per head.
+//! How the scores of every head changed over training: small multiples, a row per layer, a column
+//! per head.
 
 use headlight_run::HeadName;
 
@@ -26,24 +27,40 @@ const MARGIN: [f64; 2] = [16.0, 44.0];
 /// Draws every head's scores over the logarithm of the step, with their intervals and nulls.
 #[must_use]
 pub fn head_scores_svg(heads: &[HeadCurves]) -> String {
-    let last = |of: fn(&HeadName) -> usize| heads.iter().map(|head| of(&head.head)).max().unwrap_or(0);
+    let last =
+        |of: fn(&HeadName) -> usize| heads.iter().map(|head| of(&head.head)).max().unwrap_or(0);
     let (layers, columns) = (last(|head| head.layer) + 1, last(|head| head.head) + 1);
-    let names: Vec<&str> =
-        heads.first().map_or_else(Vec::new, |head| head.curves.iter().map(|curve| curve.name.as_str()).collect());
+    let names: Vec<&str> = heads.first().map_or_else(Vec::new, |head| {
+        head.curves
+            .iter()
+            .map(|curve| curve.name.as_str())
+            .collect()
+    });
     let legend_width: f64 = names.iter().map(|name| legend_entry(name)).sum();
     let width = (2.0 * MARGIN[0] + PANEL[0] * columns as f64).max(2.0 * MARGIN[0] + legend_width);
     let height = MARGIN[1] + PANEL[1] * layers as f64 + 44.0;
     let mut svg = Svg::new(width, height);
     let mut x = MARGIN[0];
     for (index, name) in names.iter().enumerate() {
-        svg.line([x, 20.0], [x + 18.0, 20.0], &format!(r#"stroke="{}" stroke-width="2""#, curve_colour(index)));
+        svg.line(
+            [x, 20.0],
+            [x + 18.0, 20.0],
+            &format!(r#"stroke="{}" stroke-width="2""#, curve_colour(index)),
+        );
         svg.text([x + 24.0, 24.0], "", name);
         x += legend_entry(name);
     }
     let steps = step_range(heads.iter().flat_map(|head| &head.curves));
     for HeadCurves { head, role, curves } in heads {
-        let panel = [MARGIN[0] + PANEL[0] * head.head as f64 + 28.0, MARGIN[1] + PANEL[1] * head.layer as f64 + 22.0];
-        let plot = Plot { corner: panel, size: [PANEL[0] - 44.0, PANEL[1] - 50.0], steps };
+        let panel = [
+            MARGIN[0] + PANEL[0] * head.head as f64 + 28.0,
+            MARGIN[1] + PANEL[1] * head.layer as f64 + 22.0,
+        ];
+        let plot = Plot {
+            corner: panel,
+            size: [PANEL[0] - 44.0, PANEL[1] - 50.0],
+            steps,
+        };
         plot.grid(&mut svg, &[0.0, 0.5, 1.0]);
         for (index, curve) in curves.iter().enumerate() {
             plot.curve(&mut svg, curve, &curve_colour(index));
@@ -51,8 +68,16 @@ pub fn head_scores_svg(heads: &[HeadCurves]) -> String {
         svg.text([panel[0], panel[1] - 7.0], "", &format!("{head} {role}"));
     }
     let below = MARGIN[1] + PANEL[1] * layers as f64;
-    svg.text([MARGIN[0], below + 16.0], "", "Each score over the step (logarithmic); band: 95 % interval;");
-    svg.text([MARGIN[0], below + 32.0], "", "dotted: uniform attention; no score exceeds 1.");
+    svg.text(
+        [MARGIN[0], below + 16.0],
+        "",
+        "Each score over the step (logarithmic); band: 95 % interval;",
+    );
+    svg.text(
+        [MARGIN[0], below + 32.0],
+        "",
+        "dotted: uniform attention; no score exceeds 1.",
+    );
     svg.finish()
 }
 

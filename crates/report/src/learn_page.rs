@@ -151,13 +151,29 @@ fn without_script(lesson: &Lesson) -> String {
         "<h1>How attention works</h1>\n<p>The figures of this page need JavaScript. These are the matrices of \
                     the worked example.</p>\n"
             .to_owned();
-    for name in ["X", "W_Q", "W_K", "W_V", "Q", "K", "V", "scores", "scaled", "weights", "output"] {
-        let Some(rows) = lesson.example.get(name) else { continue };
-        let names = if rows.len() == lesson.tokens.len() { &lesson.tokens } else { &lesson.features };
+    for name in [
+        "X", "W_Q", "W_K", "W_V", "Q", "K", "V", "scores", "scaled", "weights", "output",
+    ] {
+        let Some(rows) = lesson.example.get(name) else {
+            continue;
+        };
+        let names = if rows.len() == lesson.tokens.len() {
+            &lesson.tokens
+        } else {
+            &lesson.features
+        };
         let _ = write!(html, "<table><caption>{}</caption>", escaped_html(name));
         for (row, name) in rows.iter().zip(names) {
-            let cells = row.iter().map(|value| format!("<td>{value:.2}</td>")).collect::<Vec<_>>().concat();
-            let _ = write!(html, "<tr><th scope=\"row\">{}</th>{cells}</tr>", escaped_html(name));
+            let cells = row
+                .iter()
+                .map(|value| format!("<td>{value:.2}</td>"))
+                .collect::<Vec<_>>()
+                .concat();
+            let _ = write!(
+                html,
+                "<tr><th scope=\"row\">{}</th>{cells}</tr>",
+                escaped_html(name)
+            );
         }
         html.push_str("</table>\n");
     }

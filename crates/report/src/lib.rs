@@ -33,8 +33,8 @@ pub use curves::curves_svg;
 pub use finding::{finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
 pub use learn_page::{
-    Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening, ValueSize,
-    learn_page,
+    Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening,
+    ValueSize, learn_page,
 };
 pub use live_page::LiveFacts;
 pub use may_attend::MayAttend;
@@ -43,10 +43,13 @@ pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;
 pub use report_data::{
-    Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries, StreamData,
+    Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries,
+    StreamData,
 };
 pub use report_page::report_page;
-pub use serve::{ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve};
+pub use serve::{
+    ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve,
+};
 pub use terminal_curves::curves_text;
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::{Heatmap, Ink};

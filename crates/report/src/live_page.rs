@@ -23,7 +23,8 @@ pub struct LiveFacts {
     pub task: String,
     /// Updates in all.
     pub steps: usize,
-    /// What the best predictor pays that knows the task and what is scored, nats, where it is known.
+    /// What the best predictor pays that knows the task and what is scored, nats, where it is
+    /// known.
     pub floor: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,

@@ -30,7 +30,8 @@ const COMPONENTS: [(&str, &str); 11] = [
     module!("walk.js"),
 ];
 
-/// What a page is allowed to do: run what is in it, and ask nobody but the server it came from, if it came from one.
+/// What a page is allowed to do: run what is in it, and ask nobody but the server it came from, if
+/// it came from one.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'";
 
@@ -39,7 +40,8 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 pub struct Page<'a, T> {
     /// Names the window.
     pub title: &'a str,
-    /// The page's own modules, names and texts, each after those it imports. They may import the modules of `assets/`.
+    /// The page's own modules, names and texts, each after those it imports. They may import the
+    /// modules of `assets/`.
     pub modules: &'a [(&'a str, &'a str)],
     /// Found by the modules as `pageData`.
     pub data: &'a T,
@@ -53,9 +55,13 @@ impl<T: Serialize> Page<'_, T> {
     /// # Errors
     /// If `data` has no JSON form.
     pub fn html(&self) -> Result<String, InputError> {
-        let json = serde_json::to_string(self.data).map_err(|error| InputError::new(self.title, error))?;
-        let modules =
-            COMPONENTS.iter().chain(self.modules).map(|(name, text)| script_of(name, text)).collect::<String>();
+        let json =
+            serde_json::to_string(self.data).map_err(|error| InputError::new(self.title, error))?;
+        let modules = COMPONENTS
+            .iter()
+            .chain(self.modules)
+            .map(|(name, text)| script_of(name, text))
+            .collect::<String>();
         Ok(format!(
             r#"<!doctype html>
 <html lang="en">
@@ -89,8 +95,8 @@ const pageData = JSON.parse(document.getElementById("data").textContent);
     }
 }
 
-/// A module as a part of one script, in a scope of its own. The head of whatever is exported stands on one line; nothing
-/// is renamed on the way.
+/// A module as a part of one script, in a scope of its own. The head of whatever is exported stands
+/// on one line; nothing is renamed on the way.
 fn script_of(name: &str, text: &str) -> String {
     let mut script = String::from("{\n");
     let mut exported = Vec::new();
@@ -100,7 +106,9 @@ fn script_of(name: &str, text: &str) -> String {
         while line.starts_with("import ") && !line.contains(" from ") {
             line.extend(lines.next());
         }
-        let imported = line.strip_prefix("import ").and_then(|rest| rest.split_once(" from "));
+        let imported = line
+            .strip_prefix("import ")
+            .and_then(|rest| rest.split_once(" from "));
         if let Some((names, from)) = imported {
             let from = from.trim_end_matches(';').replace("./", "");
             let _ = writeln!(script, "const {names} = modules[{from}];");
@@ -108,7 +116,10 @@ fn script_of(name: &str, text: &str) -> String {
         }
         let rest = line.strip_prefix("export ");
         // `function draw(…`, `const legend = …`
-        exported.extend(rest.and_then(|rest| rest.split([' ', '(']).nth(1)).map(str::to_owned));
+        exported.extend(
+            rest.and_then(|rest| rest.split([' ', '(']).nth(1))
+                .map(str::to_owned),
+        );
         script += rest.unwrap_or(&line);
         script += "\n";
     }
@@ -117,11 +128,13 @@ fn script_of(name: &str, text: &str) -> String {
 
 /// The same JSON without characters that end a script or begin markup.
 fn inert(json: &str) -> String {
-    json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
 }
 
-/// Text for HTML, in content or between quotes. Control characters and those that turn the direction of text become
-/// visible, so that a token looks like what it is: `U+202E`.
+/// Text for HTML, in content or between quotes. Control characters and those that turn the
+/// direction of text become visible, so that a token looks like what it is: `U+202E`.
 ///
 /// ```
 /// use headlight_report::escaped_html;
@@ -131,8 +144,7 @@ fn inert(json: &str) -> String {
 /// ```
 #[must_use]
 pub fn escaped_html(text: &str) -> String {
-    let turns =
-        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().fold(String::new(), |mut html, c| {
         match c {
             '&' => html.push_str("&amp;"),
@@ -159,8 +171,19 @@ mod tests {
 
     #[test]
     fn hostile_text_stays_data() {
-        let hostile = ["</script><script>alert(1)</script>", "<!--", "\"'\n\r\t\u{0}\u{2028}", "\u{202e}evil", "a&b"];
-        let page = Page { title: hostile[0], modules: &[], data: &hostile, without_script: "" };
+        let hostile = [
+            "</script><script>alert(1)</script>",
+            "<!--",
+            "\"'\n\r\t\u{0}\u{2028}",
+            "\u{202e}evil",
+            "a&b",
+        ];
+        let page = Page {
+            title: hostile[0],
+            modules: &[],
+            data: &hostile,
+            without_script: "",
+        };
         let html = page.html().unwrap();
         assert!(!html.contains("alert(1)</script>"));
         let read: Vec<String> = serde_json::from_str(data_of(&html)).unwrap();
@@ -177,10 +200,16 @@ mod tests {
 
     #[test]
     fn every_import_is_there_before_it_is_used() {
-        for own in [crate::report_page::MODULES.as_slice(), &crate::live_page::MODULES] {
+        for own in [
+            crate::report_page::MODULES.as_slice(),
+            &crate::live_page::MODULES,
+        ] {
             let mut known = Vec::new();
             for (name, text) in COMPONENTS.iter().chain(own) {
-                let imports = text.split(" from \"./").skip(1).filter_map(|rest| rest.split('"').next());
+                let imports = text
+                    .split(" from \"./")
+                    .skip(1)
+                    .filter_map(|rest| rest.split('"').next());
                 for import in imports {
                     assert!(known.contains(&import), "{name} imports {import}");
                 }

@@ -39,13 +39,24 @@ const LEGEND: f64 = 490.0;
 /// ```
 #[must_use]
 pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {
-    let labels: Vec<String> = heatmap.tokens.iter().map(|token| token_label(token)).collect();
-    let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0) as f64;
+    let labels: Vec<String> = heatmap
+        .tokens
+        .iter()
+        .map(|token| token_label(token))
+        .collect();
+    let longest = labels
+        .iter()
+        .map(|label| label.chars().count())
+        .max()
+        .unwrap_or(0) as f64;
     let cell = (ALONE / labels.len().max(1) as f64).min(48.0);
     let font = (cell * 0.8).clamp(LABEL, 14.0);
     let side = cell * labels.len() as f64;
     let corner = [22.0 + longest * font * 0.62, 44.0 + longest * font * 0.62];
-    let mut svg = Svg::new((corner[0] + side + 24.0).max(corner[0] + LEGEND), corner[1] + side + 70.0);
+    let mut svg = Svg::new(
+        (corner[0] + side + 24.0).max(corner[0] + LEGEND),
+        corner[1] + side + 70.0,
+    );
     hatching(&mut svg);
     svg.text([16.0, 24.0], r#"font-size="15""#, &head.to_string());
     svg.text([64.0, 24.0], "", "rows are queries, columns are keys");
@@ -54,31 +65,59 @@ pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {
     for (index, label) in labels.iter().enumerate().step_by(every) {
         let at = (index as f64 + 0.5) * cell;
         let font = format!(r#"font-size="{font:.1}""#);
-        svg.text([corner[0] - 5.0, corner[1] + at + font_middle(cell)], &format!(r#"text-anchor="end" {font}"#), label);
+        svg.text(
+            [corner[0] - 5.0, corner[1] + at + font_middle(cell)],
+            &format!(r#"text-anchor="end" {font}"#),
+            label,
+        );
         let (x, y) = (corner[0] + at + font_middle(cell), corner[1] - 5.0);
-        svg.text([x, y], &format!(r#"transform="rotate(-90 {x:.1} {y:.1})" {font}"#), label);
+        svg.text(
+            [x, y],
+            &format!(r#"transform="rotate(-90 {x:.1} {y:.1})" {font}"#),
+            label,
+        );
     }
     cells(&mut svg, heatmap, corner, side);
-    legend(&mut svg, [corner[0], corner[1] + side + 18.0], heatmap.may_attend);
+    legend(
+        &mut svg,
+        [corner[0], corner[1] + side + 18.0],
+        heatmap.may_attend,
+    );
     svg.finish()
 }
 
 /// Draws every head: a row per layer, a column per head.
 #[must_use]
 pub fn pattern_grid_svg(heads: &[(HeadName, Heatmap)]) -> String {
-    let last = |of: fn(&HeadName) -> usize| heads.iter().map(|(head, _)| of(head)).max().unwrap_or(0);
-    let (rows, columns) = ((last(|head| head.layer) + 1) as f64, (last(|head| head.head) + 1) as f64);
+    let last =
+        |of: fn(&HeadName) -> usize| heads.iter().map(|(head, _)| of(head)).max().unwrap_or(0);
+    let (rows, columns) = (
+        (last(|head| head.layer) + 1) as f64,
+        (last(|head| head.head) + 1) as f64,
+    );
     let step = [AMONG_OTHERS + 16.0, AMONG_OTHERS + 34.0];
-    let mut svg = Svg::new((16.0 + step[0] * columns).max(16.0 + LEGEND), 16.0 + step[1] * rows + 84.0);
+    let mut svg = Svg::new(
+        (16.0 + step[0] * columns).max(16.0 + LEGEND),
+        16.0 + step[1] * rows + 84.0,
+    );
     hatching(&mut svg);
     for (head, heatmap) in heads {
-        let corner = [16.0 + step[0] * head.head as f64, 34.0 + step[1] * head.layer as f64];
+        let corner = [
+            16.0 + step[0] * head.head as f64,
+            34.0 + step[1] * head.layer as f64,
+        ];
         svg.text([corner[0], corner[1] - 6.0], "", &head.to_string());
         cells(&mut svg, heatmap, corner, AMONG_OTHERS);
     }
     let below = 16.0 + step[1] * rows;
-    svg.text([16.0, below + 14.0], "", "Rows are queries, columns are keys.");
-    let may_attend = heads.first().map_or(MayAttend::All, |(_, heatmap)| heatmap.may_attend);
+    svg.text(
+        [16.0, below + 14.0],
+        "",
+        "Rows are queries, columns are keys.",
+    );
+    let may_attend = heads
+        .first()
+        .map_or(MayAttend::All, |(_, heatmap)| heatmap.may_attend);
     legend(&mut svg, [16.0, below + 28.0], may_attend);
     svg.finish()
 }
@@ -106,7 +145,10 @@ fn cells(svg: &mut Svg, heatmap: &Heatmap, [x, y]: [f64; 2], side: f64) {
         let keys = heatmap.may_attend.keys(query, length);
         let mut key = keys.start;
         let row = &heatmap.weights[query * length..][keys];
-        let levels: Vec<u8> = row.iter().map(|weight| (weight.clamp(0.0, 1.0) * LEVELS).round() as u8).collect();
+        let levels: Vec<u8> = row
+            .iter()
+            .map(|weight| (weight.clamp(0.0, 1.0) * LEVELS).round() as u8)
+            .collect();
         for run in levels.chunk_by(PartialEq::eq) {
             let path = paths.entry(run[0]).or_default();
             let _ = write!(path, "M{key} {query}h{0}v1h-{0}z", run.len());
@@ -146,7 +188,9 @@ fn legend(svg: &mut Svg, [x, y]: [f64; 2], may_attend: MayAttend) {
     };
     if let Some(masked) = masked {
         let at = right + 24.0;
-        svg.element(format_args!(r#"<rect x="{at:.1}" y="{y:.1}" width="24" height="12" fill="url(#masked)"/>"#));
+        svg.element(format_args!(
+            r#"<rect x="{at:.1}" y="{y:.1}" width="24" height="12" fill="url(#masked)"/>"#
+        ));
         svg.text([at + 30.0, y + 10.0], "", masked);
     }
 }

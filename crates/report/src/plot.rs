@@ -1,4 +1,5 @@
-//! Shares over the logarithm of the step, so that what happens early and what happens late are both seen.
+//! Shares over the logarithm of the step, so that what happens early and what happens late are both
+//! seen.
 
 use crate::{
     colour::{LINE_COLOURS, hex},
@@ -29,8 +30,17 @@ pub struct CurvePoint {
 
 /// The steps that have a logarithm, from the first to the last of all curves.
 pub(crate) fn step_range<'a>(curves: impl Iterator<Item = &'a Curve> + Clone) -> [f64; 2] {
-    let steps = || curves.clone().flat_map(|curve| &curve.points).map(|point| point.step).filter(|&step| step > 0);
-    [steps().min().unwrap_or(1) as f64, steps().max().unwrap_or(1) as f64]
+    let steps = || {
+        curves
+            .clone()
+            .flat_map(|curve| &curve.points)
+            .map(|point| point.step)
+            .filter(|&step| step > 0)
+    };
+    [
+        steps().min().unwrap_or(1) as f64,
+        steps().max().unwrap_or(1) as f64,
+    ]
 }
 
 /// How far along the logarithmic axis a step is, 0 … 1.
@@ -60,35 +70,59 @@ impl Plot {
 
     /// Lines at these shares and at the powers of ten of the step, with their numbers.
     pub fn grid(&self, svg: &mut Svg, shares: &[f64]) {
-        let ([left, top], [right, bottom]) =
-            (self.corner, [self.corner[0] + self.size[0], self.corner[1] + self.size[1]]);
+        let ([left, top], [right, bottom]) = (
+            self.corner,
+            [self.corner[0] + self.size[0], self.corner[1] + self.size[1]],
+        );
         for &share in shares {
             let y = self.y(share);
             svg.line([left, y], [right, y], r##"stroke="#ddd""##);
-            svg.text([left - 6.0, y + 4.0], r#"text-anchor="end""#, &share.to_string());
+            svg.text(
+                [left - 6.0, y + 4.0],
+                r#"text-anchor="end""#,
+                &share.to_string(),
+            );
         }
         let powers = (0..12).map(|power| 10_f64.powi(power));
         for step in powers.filter(|&step| (self.steps[0]..=self.steps[1]).contains(&step)) {
             let x = self.x(step);
             svg.line([x, top], [x, bottom], r##"stroke="#ddd""##);
-            svg.text([x, bottom + 16.0], r#"text-anchor="middle""#, &step.to_string());
+            svg.text(
+                [x, bottom + 16.0],
+                r#"text-anchor="middle""#,
+                &step.to_string(),
+            );
         }
     }
 
-    /// The curve, its interval as a band, and its null as a dotted line. Step 0, which has no logarithm, is left out.
+    /// The curve, its interval as a band, and its null as a dotted line. Step 0, which has no
+    /// logarithm, is left out.
     pub fn curve(&self, svg: &mut Svg, curve: &Curve, colour: &str) {
         let points = || curve.points.iter().filter(|point| point.step > 0);
-        let at = |step: usize, value: f64| format!("{:.1},{:.1}", self.x(step as f64), self.y(value));
-        let bound = |end: usize| move |point: &CurvePoint| point.interval.map(|interval| (point.step, interval[end]));
+        let at =
+            |step: usize, value: f64| format!("{:.1},{:.1}", self.x(step as f64), self.y(value));
+        let bound = |end: usize| {
+            move |point: &CurvePoint| point.interval.map(|interval| (point.step, interval[end]))
+        };
         let there = points().filter_map(bound(1));
         let back = points().rev().filter_map(bound(0));
-        let band: Vec<String> = there.chain(back).map(|(step, value)| at(step, value)).collect();
+        let band: Vec<String> = there
+            .chain(back)
+            .map(|(step, value)| at(step, value))
+            .collect();
         if !band.is_empty() {
-            svg.element(format_args!(r#"<polygon fill="{colour}" fill-opacity="0.2" points="{}"/>"#, band.join(" ")));
+            svg.element(format_args!(
+                r#"<polygon fill="{colour}" fill-opacity="0.2" points="{}"/>"#,
+                band.join(" ")
+            ));
         }
         if let Some(null) = curve.null {
             let (left, right, y) = (self.corner[0], self.corner[0] + self.size[0], self.y(null));
-            svg.line([left, y], [right, y], &format!(r#"stroke="{colour}" stroke-dasharray="2 3""#));
+            svg.line(
+                [left, y],
+                [right, y],
+                &format!(r#"stroke="{colour}" stroke-dasharray="2 3""#),
+            );
         }
         let line: Vec<String> = points().map(|point| at(point.step, point.value)).collect();
         svg.element(format_args!(

@@ -1,6 +1,8 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
-use headlight_run::{Breakdown, EventRow, HeadName, Left, MetricsRow, Scores, SeedsSummary, SequenceKind, UsesRow};
+use headlight_run::{
+    Breakdown, EventRow, HeadName, Left, MetricsRow, Scores, SeedsSummary, SequenceKind, UsesRow,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Floats, WalkData};
@@ -28,7 +30,8 @@ pub struct ReportData {
     pub scores: Vec<ScoreSeries>,
     /// Patterns over training.
     pub patterns: Vec<PatternSet>,
-    /// `[head]`: scores on the probe with its tokens shuffled, at the places that the unshuffled tokens give.
+    /// `[head]`: scores on the probe with its tokens shuffled, at the places that the unshuffled
+    /// tokens give.
     pub shuffled: Vec<Scores>,
     /// What the heads are used as, over training; most of it at the end.
     pub uses: Vec<UsesRow>,
@@ -120,8 +123,8 @@ pub struct PatternSet {
     pub tokens: Vec<String>,
     /// When patterns were kept.
     pub steps: Vec<usize>,
-    /// For each of these steps `[head][query][key ≤ query]`, weight · 255 rounded: what lies above the diagonal is
-    /// always masked and not written.
+    /// For each of these steps `[head][query][key ≤ query]`, weight · 255 rounded: what lies above
+    /// the diagonal is always masked and not written.
     pub weights: Vec<Bytes>,
     /// `[head][key]`: the norm of the value that each head reads from each token, at the last step.
     pub value_norms: Option<Floats>,
@@ -152,9 +155,11 @@ pub struct HeadPairs {
 pub struct StreamData {
     /// Each part's name and the mean norm of its rows.
     pub norms: Vec<(String, f64)>,
-    /// Each part's name and what it adds to the right token's logit above the mean logit, if parts add up.
+    /// Each part's name and what it adds to the right token's logit above the mean logit, if parts
+    /// add up.
     pub logits: Option<Vec<(String, f64)>>,
-    /// The logit lens over many sequences, in the order of the stream: place, what is left, mean norm of the stream.
+    /// The logit lens over many sequences, in the order of the stream: place, what is left, mean
+    /// norm of the stream.
     pub depths: Vec<(String, Left, f64)>,
     /// The logit lens on one sequence.
     pub lens: LensData,

@@ -32,8 +32,12 @@ const LEAST_NEEDED: [Part; 7] = [
     ("the walk", |data| data.walk = None),
     ("the patterns", |data| data.patterns.clear()),
     ("the residual stream", |data| data.stream = None),
-    ("what the heads' weights say of tokens", |data| data.circuits.clear()),
-    ("what the heads are used as over training", |data| data.uses = data.uses.pop().into_iter().collect()),
+    ("what the heads' weights say of tokens", |data| {
+        data.circuits.clear()
+    }),
+    ("what the heads are used as over training", |data| {
+        data.uses = data.uses.pop().into_iter().collect()
+    }),
     ("the scores over training", |data| {
         data.scores.clear();
         data.steps.clear();
@@ -53,7 +57,10 @@ pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
             break;
         }
         leave_out(&mut data);
-        data.left_out.push(format!("{name}: the page would be larger than {} MB", MOST_BYTES / 1_000_000));
+        data.left_out.push(format!(
+            "{name}: the page would be larger than {} MB",
+            MOST_BYTES / 1_000_000
+        ));
         html = self::html(&data)?;
     }
     if html.len() > MOST_BYTES {
@@ -65,7 +72,13 @@ pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
 
 fn html(data: &ReportData) -> Result<String, InputError> {
     let title = format!("{}: what its heads learned", data.run.name);
-    Page { title: &title, modules: &MODULES, data, without_script: &tables(data) }.html()
+    Page {
+        title: &title,
+        modules: &MODULES,
+        data,
+        without_script: &tables(data),
+    }
+    .html()
 }
 
 /// The report for readers without JavaScript: what came out, and the heads at the end.
@@ -76,7 +89,10 @@ fn tables(data: &ReportData) -> String {
         "<h1>{}</h1>\n{}<p>The pictures of this page need JavaScript; here are the heads at the end, on the probe.</p>\n\
          <div class=\"scroll\"><table>\n{}</table></div>\n{}",
         escaped_html(&data.run.name),
-        data.finding.iter().map(|sentence| paragraph(sentence)).collect::<String>(),
+        data.finding
+            .iter()
+            .map(|sentence| paragraph(sentence))
+            .collect::<String>(),
         heads_rows(data),
         data.left_out.iter().map(left_out).collect::<String>(),
     )
@@ -88,22 +104,46 @@ fn heads_rows(data: &ReportData) -> String {
         let cell = |text: &String| format!("<{tag}>{}</{tag}>", escaped_html(text));
         format!("<tr>{}</tr>\n", cells.iter().map(cell).collect::<String>())
     };
-    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
-    let on_probe: Vec<_> = data.scores.iter().filter(|series| series.on == SequenceKind::Probe).collect();
+    let number =
+        |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
+    let on_probe: Vec<_> = data
+        .scores
+        .iter()
+        .filter(|series| series.on == SequenceKind::Probe)
+        .collect();
     let names = on_probe.iter().map(|series| series.name.clone());
-    let header =
-        ["head", "looks like"].map(str::to_owned).into_iter().chain(names).chain(["accuracy without it".to_owned()]);
+    let header = ["head", "looks like"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(names)
+        .chain(["accuracy without it".to_owned()]);
     let of_head = |(index, (head, role)): (usize, &(HeadName, String))| {
-        let last = data.steps.len().checked_sub(1).map(|last| 3 * (last * data.heads.len() + index));
-        let value = |series: &&ScoreSeries| number(last.and_then(|at| series.values.0.get(at)).map(|x| f64::from(*x)));
-        let alone = data.uses.last().and_then(|row| row.uses.iter().find(|uses| uses.heads == [*head])?.ablated);
+        let last = data
+            .steps
+            .len()
+            .checked_sub(1)
+            .map(|last| 3 * (last * data.heads.len() + index));
+        let value = |series: &&ScoreSeries| {
+            number(
+                last.and_then(|at| series.values.0.get(at))
+                    .map(|x| f64::from(*x)),
+            )
+        };
+        let alone = data
+            .uses
+            .last()
+            .and_then(|row| row.uses.iter().find(|uses| uses.heads == [*head])?.ablated);
         let first = [head.to_string(), role.clone()];
-        let cells =
-            first.into_iter().chain(on_probe.iter().map(value)).chain([number(alone.map(|left| left.accuracy))]);
+        let cells = first
+            .into_iter()
+            .chain(on_probe.iter().map(value))
+            .chain([number(alone.map(|left| left.accuracy))]);
         row("td", &cells.collect::<Vec<_>>())
     };
     let nulls = on_probe.iter().map(|series| number(Some(series.null)));
-    let uniform = ["uniform attention".to_owned(), String::new()].into_iter().chain(nulls);
+    let uniform = ["uniform attention".to_owned(), String::new()]
+        .into_iter()
+        .chain(nulls);
     [
         row("th", &header.collect::<Vec<_>>()),
         data.heads.iter().enumerate().map(of_head).collect(),

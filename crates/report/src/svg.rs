@@ -21,14 +21,20 @@ impl Svg {
         self.0.push('\n');
     }
 
-    /// A line of text that starts, or with `text-anchor` in `attributes` is centred or ends, at `x`.
+    /// A line of text that starts, or with `text-anchor` in `attributes` is centred or ends, at
+    /// `x`.
     pub fn text(&mut self, [x, y]: [f64; 2], attributes: &str, text: &str) {
-        self.element(format_args!(r#"<text x="{x:.1}" y="{y:.1}" {attributes}>{}</text>"#, escaped(text)));
+        self.element(format_args!(
+            r#"<text x="{x:.1}" y="{y:.1}" {attributes}>{}</text>"#,
+            escaped(text)
+        ));
     }
 
     /// A straight line.
     pub fn line(&mut self, [x1, y1]: [f64; 2], [x2, y2]: [f64; 2], attributes: &str) {
-        self.element(format_args!(r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" {attributes}/>"#));
+        self.element(format_args!(
+            r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" {attributes}/>"#
+        ));
     }
 
     /// The whole file.
@@ -40,5 +46,9 @@ impl Svg {
 
 /// Text as XML takes it, in content and between quotes.
 pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }

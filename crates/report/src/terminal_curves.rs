@@ -13,7 +13,8 @@ const COLUMNS: usize = 72;
 /// What each curve is drawn with.
 const MARKS: [char; 6] = ['*', 'o', '+', 'x', '#', '@'];
 
-/// Draws curves of shares with a character each; a later curve hides an earlier one in the same place.
+/// Draws curves of shares with a character each; a later curve hides an earlier one in the same
+/// place.
 ///
 /// ```
 /// use headlight_report::{Curve, CurvePoint, Ink, curves_text};
@@ -59,15 +60,23 @@ pub fn curves_text(curves: &[Curve], ink: Ink) -> String {
             } else {
                 ""
             };
-            let marks: String = places.iter().map(|place| place.map_or_else(|| " ".to_owned(), mark)).collect();
+            let marks: String = places
+                .iter()
+                .map(|place| place.map_or_else(|| " ".to_owned(), mark))
+                .collect();
             format!("{share:>2} |{}", marks.trim_end())
         })
         .collect();
     let last = steps[1].to_string();
     let first = format!("step {}", steps[0]);
-    lines.push(format!("    {first}{last:>width$}", width = COLUMNS - first.len()));
+    lines.push(format!(
+        "    {first}{last:>width$}",
+        width = COLUMNS - first.len()
+    ));
     for (index, curve) in curves.iter().enumerate() {
-        let null = curve.null.map_or_else(String::new, |null| format!(", null {null:.3}"));
+        let null = curve
+            .null
+            .map_or_else(String::new, |null| format!(", null {null:.3}"));
         lines.push(format!("    {} {}{null}", mark(index), curve.name));
     }
     lines.join("\n")

@@ -48,7 +48,11 @@ impl Heatmap<'_> {
     #[must_use]
     pub fn draw(&self, ink: Ink) -> String {
         let labels: Vec<String> = self.tokens.iter().map(|token| token_label(token)).collect();
-        let left = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+        let left = labels
+            .iter()
+            .map(|label| label.chars().count())
+            .max()
+            .unwrap_or(0);
         let mut out = String::new();
         for line in column_labels(&labels) {
             let _ = writeln!(out, "{:left$}  {line}", "");
@@ -87,14 +91,25 @@ fn cell(out: &mut String, weight: f32, ink: Ink) {
 
 /// Labels written downwards, so that long tokens need no wide columns.
 fn column_labels(labels: &[String]) -> Vec<String> {
-    let height = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let height = labels
+        .iter()
+        .map(|label| label.chars().count())
+        .max()
+        .unwrap_or(0);
     (0..height)
         .map(|line| {
             let character = |label: &String| {
                 let padding = height - label.chars().count();
-                line.checked_sub(padding).and_then(|index| label.chars().nth(index)).unwrap_or(' ')
+                line.checked_sub(padding)
+                    .and_then(|index| label.chars().nth(index))
+                    .unwrap_or(' ')
             };
-            labels.iter().flat_map(|label| [character(label), ' ']).collect::<String>().trim_end().to_owned()
+            labels
+                .iter()
+                .flat_map(|label| [character(label), ' '])
+                .collect::<String>()
+                .trim_end()
+                .to_owned()
         })
         .collect()
 }

@@ -4,11 +4,15 @@ use headlight_run::{HeadName, RelationScore, RelationScores};
 
 use crate::plain_table;
 
-/// One line per relation, one column per head, and what the scores are measured against: uniform attention, the
-/// largest that any head gives at the same distances to words that are no source, and, where `shuffled` has the heads'
-/// scores on shuffled tokens, the largest of these. Empty if there are no relations.
+/// One line per relation, one column per head, and what the scores are measured against: uniform
+/// attention, the largest that any head gives at the same distances to words that are no source,
+/// and, where `shuffled` has the heads' scores on shuffled tokens, the largest of these. Empty if
+/// there are no relations.
 #[must_use]
-pub fn relations_table(heads: &[(HeadName, &RelationScores)], shuffled: &[RelationScores]) -> String {
+pub fn relations_table(
+    heads: &[(HeadName, &RelationScores)],
+    shuffled: &[RelationScores],
+) -> String {
     let Some((_, first)) = heads.first().filter(|(_, relations)| !relations.is_empty()) else {
         return String::new();
     };
@@ -17,14 +21,27 @@ pub fn relations_table(heads: &[(HeadName, &RelationScores)], shuffled: &[Relati
     header.extend(["uniform", "distance"].map(String::from));
     header.extend((!shuffled.is_empty()).then(|| "shuffled".to_owned()));
     let row = |(name, RelationScore { score, rows, .. }): (&String, &RelationScore)| {
-        let of_heads = || heads.iter().filter_map(|(_, relations)| relations.get(name));
+        let of_heads = || {
+            heads
+                .iter()
+                .filter_map(|(_, relations)| relations.get(name))
+        };
         let mut row = vec![name.clone(), rows.to_string()];
         row.extend(of_heads().map(|relation| format!("{:.2}", relation.score.value)));
-        let distance = of_heads().map(|relation| relation.distance_null).fold(0.0, f64::max);
+        let distance = of_heads()
+            .map(|relation| relation.distance_null)
+            .fold(0.0, f64::max);
         row.extend([score.null, distance].map(|null| format!("{null:.2}")));
         if !shuffled.is_empty() {
-            let highest = shuffled.iter().filter_map(|relations| relations.get(name)).map(|null| null.score.value);
-            row.push(highest.reduce(f64::max).map_or_else(|| "–".to_owned(), |null| format!("{null:.2}")));
+            let highest = shuffled
+                .iter()
+                .filter_map(|relations| relations.get(name))
+                .map(|null| null.score.value);
+            row.push(
+                highest
+                    .reduce(f64::max)
+                    .map_or_else(|| "–".to_owned(), |null| format!("{null:.2}")),
+            );
         }
         row
     };

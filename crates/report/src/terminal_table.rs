@@ -9,9 +9,14 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
 /// assert_eq!(table, " head  accuracy\n L0H1       0.5");
 /// ```
 #[must_use]
-pub fn plain_table(header: &[impl AsRef<str>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub fn plain_table(
+    header: &[impl AsRef<str>],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> String {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+        .load_preset(NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(header.iter().map(AsRef::as_ref));
     table.add_rows(rows);
     for column in table.column_iter_mut().skip(1) {

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Floats;
 
-/// The numbers of a walk; matrices are written row by row. Q, K, V … are activations, W_Q … parameters.
+/// The numbers of a walk; matrices are written row by row. Q, K, V … are activations, W_Q …
+/// parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WalkData {
     /// The sequence.
@@ -19,8 +20,8 @@ pub struct WalkData {
     pub scale_name: String,
     /// Whether the norms replace the stream (post-norm).
     pub replaces_stream: bool,
-    /// What is written to the stream, in order: `embedding`, `positions`, `attention 0`, `feed-forward 0` …;
-    /// each `[tokens, d_model]`.
+    /// What is written to the stream, in order: `embedding`, `positions`, `attention 0`,
+    /// `feed-forward 0` …; each `[tokens, d_model]`.
     pub written: Vec<(String, Floats)>,
     /// The layers.
     pub layers: Vec<WalkLayer>,

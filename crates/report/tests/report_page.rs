@@ -3,19 +3,30 @@
 use std::collections::BTreeMap;
 
 use headlight_report::{
-    Bytes, Control, Floats, HeadPairs, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries, WalkData, finding,
-    report_page,
+    Bytes, Control, Floats, HeadPairs, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries,
+    WalkData, finding, report_page,
 };
 use headlight_run::{EventRow, HeadName, HeadsUse, Left, MetricsRow, SequenceKind, UsesRow};
 
-const HOSTILE: [&str; 5] = ["</script><script>throw 1</script>", "<!-- \"'&", "\n\r\t\0\u{2028}", "\u{202e}live", ""];
+const HOSTILE: [&str; 5] = [
+    "</script><script>throw 1</script>",
+    "<!-- \"'&",
+    "\n\r\t\0\u{2028}",
+    "\u{202e}live",
+    "",
+];
 
 fn head(name: &str) -> HeadName {
     name.parse().unwrap()
 }
 
 fn left(accuracy: f64) -> Left {
-    Left { accuracy, low: accuracy - 0.01, high: accuracy + 0.01, loss: 1.0 }
+    Left {
+        accuracy,
+        low: accuracy - 0.01,
+        high: accuracy + 0.01,
+        loss: 1.0,
+    }
 }
 
 fn uses(heads: &[&str], name: &str, ablated: Option<f64>, through: &[(&str, f64)]) -> HeadsUse {
@@ -23,7 +34,10 @@ fn uses(heads: &[&str], name: &str, ablated: Option<f64>, through: &[(&str, f64)
         heads: heads.iter().map(|name| head(name)).collect(),
         name: name.to_owned(),
         ablated: ablated.map(left),
-        through: through.iter().map(|(reader, accuracy)| ((*reader).to_owned(), left(*accuracy))).collect(),
+        through: through
+            .iter()
+            .map(|(reader, accuracy)| ((*reader).to_owned(), left(*accuracy)))
+            .collect(),
     }
 }
 
@@ -72,22 +86,35 @@ fn data() -> ReportData {
             breakdown: BTreeMap::new(),
             window: None,
         },
-        metrics: vec![metrics(0, 0.25), metrics(10, 0.3), metrics(20, 0.7), metrics(30, 0.9)],
+        metrics: vec![
+            metrics(0, 0.25),
+            metrics(10, 0.3),
+            metrics(20, 0.7),
+            metrics(30, 0.9),
+        ],
         measures: vec![MeasureText {
             name: "induction".to_owned(),
             formula: "…".to_owned(),
             does: "looks at what followed".to_owned(),
             is_role: true,
         }],
-        events: vec![emerged(20, "L1H0", "induction"), emerged(30, "L0H0", "previous token")],
-        heads: vec![(head("L0H0"), "previous token".to_owned()), (head("L1H0"), "induction".to_owned())],
+        events: vec![
+            emerged(20, "L1H0", "induction"),
+            emerged(30, "L0H0", "previous token"),
+        ],
+        heads: vec![
+            (head("L0H0"), "previous token".to_owned()),
+            (head("L1H0"), "induction".to_owned()),
+        ],
         steps: vec![0, 30],
         scores: vec![ScoreSeries {
             on: SequenceKind::Probe,
             name: "induction".to_owned(),
             null: 0.1,
             ceiling: 1.0,
-            values: Floats(vec![0.1, 0.1, 0.1, 0.11, 0.1, 0.12, 0.2, 0.2, 0.2, 0.95, 0.94, 0.96]),
+            values: Floats(vec![
+                0.1, 0.1, 0.1, 0.11, 0.1, 0.12, 0.2, 0.2, 0.2, 0.95, 0.94, 0.96,
+            ]),
         }],
         patterns: vec![PatternSet {
             on: SequenceKind::Probe,
@@ -104,11 +131,26 @@ fn data() -> ReportData {
             uses: vec![
                 uses(&["L0H0"], "previous token", Some(0.3), &[]),
                 uses(&["L1H0"], "induction", Some(0.25), &[]),
-                uses(&["L0H0"], "layer", None, &[("keys", 0.35), ("queries", 0.85), ("values", 0.88)]),
+                uses(
+                    &["L0H0"],
+                    "layer",
+                    None,
+                    &[("keys", 0.35), ("queries", 0.85), ("values", 0.88)],
+                ),
             ],
         }],
-        controls: vec![Control { role: "induction".to_owned(), heads: vec![head("L0H0")], left: left(0.3) }],
-        circuits: vec![HeadPairs { qk: Vec::new(), ov: Vec::new() }; 2],
+        controls: vec![Control {
+            role: "induction".to_owned(),
+            heads: vec![head("L0H0")],
+            left: left(0.3),
+        }],
+        circuits: vec![
+            HeadPairs {
+                qk: Vec::new(),
+                ov: Vec::new()
+            };
+            2
+        ],
         seeds: None,
         stream: None,
         walk: None,
@@ -150,10 +192,16 @@ fn a_head_that_costs_nothing_is_not_said_to_be_used() {
 #[test]
 fn without_a_role_nothing_is_claimed() {
     let mut data = data();
-    data.heads.iter_mut().for_each(|(_, role)| "mixed".clone_into(role));
+    data.heads
+        .iter_mut()
+        .for_each(|(_, role)| "mixed".clone_into(role));
     let finding = finding(&data);
     assert_eq!(finding.len(), 1);
-    assert!(finding[0].starts_with("After 30 steps no head looks like one of the roles"), "{}", finding[0]);
+    assert!(
+        finding[0].starts_with("After 30 steps no head looks like one of the roles"),
+        "{}",
+        finding[0]
+    );
 }
 
 #[test]
@@ -163,7 +211,10 @@ fn the_page_holds_the_data_as_it_is() {
     (data.finding, data.headline) = (finding(&data), Some(head("L1H0")));
     assert_eq!(data_of(&html), data);
     for hostile in &HOSTILE[..2] {
-        assert!(!html.contains(hostile), "{hostile} stands in the page as markup");
+        assert!(
+            !html.contains(hostile),
+            "{hostile} stands in the page as markup"
+        );
     }
 }
 
@@ -185,12 +236,18 @@ fn what_is_too_large_is_left_out_and_said() {
     let read = data_of(&html);
     assert_eq!(read.walk, None);
     assert_eq!(read.patterns.len(), 1);
-    assert_eq!(read.left_out, ["the walk: the page would be larger than 5 MB"]);
+    assert_eq!(
+        read.left_out,
+        ["the walk: the page would be larger than 5 MB"]
+    );
 }
 
 #[test]
 fn without_javascript_there_is_a_table() {
     let html = report_page(data()).unwrap();
     let table = &html[html.find("<noscript>").unwrap()..html.find("</noscript>").unwrap()];
-    assert!(table.contains("<tr><td>L1H0</td><td>induction</td><td>0.950</td><td>0.250</td></tr>"), "{table}");
+    assert!(
+        table.contains("<tr><td>L1H0</td><td>induction</td><td>0.950</td><td>0.250</td></tr>"),
+        "{table}"
+    );
 }

@@ -2,11 +2,14 @@
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{
-    Heads, KvCache, Mask, MultiHeadAttention, attention, attention_scores, attention_weights, softmax_of_scores,
-    weighted_sum,
+    Heads, KvCache, Mask, MultiHeadAttention, attention, attention_scores, attention_weights,
+    softmax_of_scores, weighted_sum,
 };
 
-use crate::{AttentionSite, BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site, probe::visit};
+use crate::{
+    AttentionSite, BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
+    probe::visit,
+};
 
 /// Where a block's norms stand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,13 +17,15 @@ pub enum NormPlacement {
     /// `x ← x + f(norm(x))`: the stream itself is never touched (Xiong et al. 2020).
     #[default]
     Pre,
-    /// `x ← norm(x + f(x))`, as in the first transformer (Vaswani et al. 2017, section 3.1): the stream is no longer a
-    /// sum, each norm replaces it. As in `TransformerLens`, `hook_resid_mid` and `hook_resid_post` are what a norm
-    /// gets, `ln1.hook_normalized` and `ln2.hook_normalized` what goes on.
+    /// `x ← norm(x + f(x))`, as in the first transformer (Vaswani et al. 2017, section 3.1): the
+    /// stream is no longer a sum, each norm replaces it. As in `TransformerLens`, `hook_resid_mid`
+    /// and `hook_resid_post` are what a norm gets, `ln1.hook_normalized` and `ln2.hook_normalized`
+    /// what goes on.
     Post,
 }
 
-/// A block. In its pre-norm form it never replaces the stream: it reads a normalised copy and adds what it found.
+/// A block. In its pre-norm form it never replaces the stream: it reads a normalised copy and adds
+/// what it found.
 #[derive(Module, Debug)]
 pub struct Block {
     /// The norm of attention.
@@ -39,8 +44,16 @@ impl Block {
     /// # Shapes
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
-    pub fn forward<P: Probe>(&self, x: Tensor<3>, mask: &Mask, layer: usize, probe: &mut P) -> Tensor<3> {
-        self.walk(x, layer, probe, |x, probe| self.attention(x, mask, layer, probe))
+    pub fn forward<P: Probe>(
+        &self,
+        x: Tensor<3>,
+        mask: &Mask,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        self.walk(x, layer, probe, |x, probe| {
+            self.attention(x, mask, layer, probe)
+        })
     }
 
     /// [`forward`](Self::forward) of new tokens, which see what the cache holds of those before.
@@ -73,7 +86,11 @@ impl Block {
 
         let Some(mlp) = &self.mlp else {
             let x = visit(probe, site(BlockSite::ResidPost), x);
-            return if post_norm { normalize(self.ln1.as_ref(), x, ln1, probe) } else { x };
+            return if post_norm {
+                normalize(self.ln1.as_ref(), x, ln1, probe)
+            } else {
+                x
+            };
         };
         x = visit(probe, site(BlockSite::ResidMid), x);
         let read = if post_norm {
@@ -85,11 +102,21 @@ impl Block {
         let mlp_out = mlp.forward(read, layer, probe);
         x = x + visit(probe, site(BlockSite::MlpOut), mlp_out);
         x = visit(probe, site(BlockSite::ResidPost), x);
-        if post_norm { normalize(self.ln2.as_ref(), x, ln2, probe) } else { x }
+        if post_norm {
+            normalize(self.ln2.as_ref(), x, ln2, probe)
+        } else {
+            x
+        }
     }
 
     /// The three stages of attention, with a probe between them.
-    fn attention<P: Probe>(&self, x: Tensor<3>, mask: &Mask, layer: usize, probe: &mut P) -> Tensor<3> {
+    fn attention<P: Probe>(
+        &self,
+        x: Tensor<3>,
+        mask: &Mask,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<3> {
         let [x_q, x_k, x_v] = self.attention_inputs(x, layer, probe);
         let Heads { q, k, v } = self.attn.project(x_q, x_k, x_v);
         let heads = Heads {
@@ -117,16 +144,29 @@ impl Block {
         }
     }
 
-    /// What queries, keys and values are made from: one stream, normalised in a pre-norm block, unless a probe gives
-    /// them different ones.
-    fn attention_inputs<P: Probe>(&self, x: Tensor<3>, layer: usize, probe: &mut P) -> [Tensor<3>; 3] {
-        let sites = [BlockSite::QInput, BlockSite::KInput, BlockSite::VInput].map(|site| Site::Block(layer, site));
-        let split = sites.iter().any(|&site| probe.interest(site) == Interest::Change);
+    /// What queries, keys and values are made from: one stream, normalised in a pre-norm block,
+    /// unless a probe gives them different ones.
+    fn attention_inputs<P: Probe>(
+        &self,
+        x: Tensor<3>,
+        layer: usize,
+        probe: &mut P,
+    ) -> [Tensor<3>; 3] {
+        let sites = [BlockSite::QInput, BlockSite::KInput, BlockSite::VInput]
+            .map(|site| Site::Block(layer, site));
+        let split = sites
+            .iter()
+            .any(|&site| probe.interest(site) == Interest::Change);
         let inputs = sites.map(|site| visit(probe, site, x.clone()));
         if self.norm_placement == NormPlacement::Post {
-            return if split { inputs } else { [x.clone(), x.clone(), x] };
+            return if split {
+                inputs
+            } else {
+                [x.clone(), x.clone(), x]
+            };
         }
-        let mut normalize = |x| normalize(self.ln1.as_ref(), x, |norm| Site::Ln1(layer, norm), probe);
+        let mut normalize =
+            |x| normalize(self.ln1.as_ref(), x, |norm| Site::Ln1(layer, norm), probe);
         if split {
             return inputs.map(normalize);
         }
@@ -134,12 +174,19 @@ impl Block {
         [normalized.clone(), normalized.clone(), normalized]
     }
 
-    /// Without a probe on scores or pattern: one call. To read them, they are computed beside it. To change them,
-    /// the same equation is walked step by step.
-    fn attend<P: Probe>(&self, heads: Heads, mask: &Mask, layer: usize, probe: &mut P) -> Tensor<4> {
+    /// Without a probe on scores or pattern: one call. To read them, they are computed beside it.
+    /// To change them, the same equation is walked step by step.
+    fn attend<P: Probe>(
+        &self,
+        heads: Heads,
+        mask: &Mask,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<4> {
         let scores_site = Site::Attention(layer, AttentionSite::Scores);
         let pattern_site = Site::Attention(layer, AttentionSite::Pattern);
-        let (wants_scores, wants_pattern) = (probe.interest(scores_site), probe.interest(pattern_site));
+        let (wants_scores, wants_pattern) =
+            (probe.interest(scores_site), probe.interest(pattern_site));
         let options = self.attn.options();
         if wants_scores.max(wants_pattern) == Interest::Skip {
             return self.attn.attend(heads, mask);
@@ -147,15 +194,25 @@ impl Block {
         let (heads, mask) = self.attn.with_positions(heads, mask);
         let mask = &mask;
         if wants_scores == Interest::Change || wants_pattern == Interest::Change {
-            let scores = visit(probe, scores_site, attention_scores(heads.q, heads.k, mask, options));
+            let scores = visit(
+                probe,
+                scores_site,
+                attention_scores(heads.q, heads.k, mask, options),
+            );
             let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
             return weighted_sum(pattern, heads.v, mask);
         }
         if wants_scores == Interest::Read {
-            let _ = probe.at(scores_site, attention_scores(heads.q.clone(), heads.k.clone(), mask, options));
+            let _ = probe.at(
+                scores_site,
+                attention_scores(heads.q.clone(), heads.k.clone(), mask, options),
+            );
         }
         if wants_pattern == Interest::Read {
-            let _ = probe.at(pattern_site, attention_weights(heads.q.clone(), heads.k.clone(), mask, options));
+            let _ = probe.at(
+                pattern_site,
+                attention_weights(heads.q.clone(), heads.k.clone(), mask, options),
+            );
         }
         attention(heads.q, heads.k, heads.v, mask, options)
     }
@@ -175,7 +232,12 @@ pub(crate) fn normalize<P: Probe>(
 }
 
 /// Probes see `[batch, pos, head, d_head]`; attention works on `[batch, head, pos, d_head]`.
-fn visit_heads<P: Probe>(site: AttentionSite, heads: Tensor<4>, layer: usize, probe: &mut P) -> Tensor<4> {
+fn visit_heads<P: Probe>(
+    site: AttentionSite,
+    heads: Tensor<4>,
+    layer: usize,
+    probe: &mut P,
+) -> Tensor<4> {
     let site = Site::Attention(layer, site);
     match probe.interest(site) {
         Interest::Skip => heads,

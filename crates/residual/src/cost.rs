@@ -9,16 +9,18 @@ pub struct PartCost {
     pub part: &'static str,
     /// Its parameters.
     pub parameters: usize,
-    /// Floating-point operations of its matrix products in a forward pass, for one token of a full context; a
-    /// multiplication and the addition that follows are two.
+    /// Floating-point operations of its matrix products in a forward pass, for one token of a full
+    /// context; a multiplication and the addition that follows are two.
     pub flops_per_token: f64,
 }
 
 impl DecoderConfig {
-    /// What each part costs, in the order in which a token meets them; parts that are absent are left out.
+    /// What each part costs, in the order in which a token meets them; parts that are absent are
+    /// left out.
     ///
-    /// A matrix of `p` parameters takes `2p` operations a token. Scores and blend take `2·d_head` each for every head
-    /// and every key seen; of a context of T tokens a causal token sees (T + 1)/2 on average, with a window less.
+    /// A matrix of `p` parameters takes `2p` operations a token. Scores and blend take `2·d_head`
+    /// each for every head and every key seen; of a context of T tokens a causal token sees (T +
+    /// 1)/2 on average, with a window less.
     ///
     /// ```
     /// use headlight_residual::DecoderConfig;
@@ -36,12 +38,27 @@ impl DecoderConfig {
     /// ```
     #[must_use]
     pub fn costs(&self) -> Vec<PartCost> {
-        let Self { vocabulary, n_ctx, d_model, n_layers, n_heads, .. } = *self;
+        let Self {
+            vocabulary,
+            n_ctx,
+            d_model,
+            n_layers,
+            n_heads,
+            ..
+        } = *self;
         let (d_head, n_kv_heads) = (self.d_head(), self.n_kv_heads());
-        let cost = |part, parameters, flops: usize| PartCost { part, parameters, flops_per_token: flops as f64 };
+        let cost = |part, parameters, flops: usize| PartCost {
+            part,
+            parameters,
+            flops_per_token: flops as f64,
+        };
 
         let projections = 2 * d_model * d_head * (n_heads + n_kv_heads);
-        let projection_biases = if self.attention_bias { d_head * (n_heads + 2 * n_kv_heads) + d_model } else { 0 };
+        let projection_biases = if self.attention_bias {
+            d_head * (n_heads + 2 * n_kv_heads) + d_model
+        } else {
+            0
+        };
         let (matrices, biases) = match self.feed_forward {
             None => (0, 0),
             Some((d_ff, FeedForwardKind::SwiGlu)) => (3 * d_model * d_ff, 2 * d_ff + d_model),
@@ -55,22 +72,41 @@ impl DecoderConfig {
         };
         let norms = n_layers * (1 + usize::from(self.feed_forward.is_some()))
             + usize::from(self.norm_placement == NormPlacement::Pre);
-        let positions = if self.positions == Positions::Learned { n_ctx * d_model } else { 0 };
+        let positions = if self.positions == Positions::Learned {
+            n_ctx * d_model
+        } else {
+            0
+        };
         let unembedding = d_model * vocabulary;
         let costs = [
             cost("embedding", vocabulary * d_model, 0),
             cost("positions", positions, 0),
-            cost("attention projections", n_layers * (projections + projection_biases), n_layers * 2 * projections),
+            cost(
+                "attention projections",
+                n_layers * (projections + projection_biases),
+                n_layers * 2 * projections,
+            ),
             PartCost {
                 part: "scores and blend",
                 parameters: 0,
                 flops_per_token: (n_layers * n_heads * 4 * d_head) as f64 * self.mean_keys(),
             },
-            cost("feed-forward", n_layers * (matrices + biases), n_layers * 2 * matrices),
+            cost(
+                "feed-forward",
+                n_layers * (matrices + biases),
+                n_layers * 2 * matrices,
+            ),
             cost("norms", norms * norm, 0),
-            cost("unembedding", if self.tied_embedding { 0 } else { unembedding }, 2 * unembedding),
+            cost(
+                "unembedding",
+                if self.tied_embedding { 0 } else { unembedding },
+                2 * unembedding,
+            ),
         ];
-        costs.into_iter().filter(|cost| cost.parameters > 0 || cost.flops_per_token > 0.0).collect()
+        costs
+            .into_iter()
+            .filter(|cost| cost.parameters > 0 || cost.flops_per_token > 0.0)
+            .collect()
     }
 
     /// All parameters; a tied unembedding counts once.

@@ -8,12 +8,12 @@ use headlight_attention::{DropoutKey, KvCache, Mask};
 use headlight_ops::linear;
 
 use crate::{
-    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm, Positions, Probe, Site,
-    block::normalize, positions::sinusoids, probe::visit,
+    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm, Positions,
+    Probe, Site, block::normalize, positions::sinusoids, probe::visit,
 };
 
-/// A decoder: the residual stream starts as the token's embedding (plus the position's, if positions are added),
-/// each block adds to it, and the unembedding reads the sum.
+/// A decoder: the residual stream starts as the token's embedding (plus the position's, if
+/// positions are added), each block adds to it, and the unembedding reads the sum.
 #[derive(Module, Debug)]
 pub struct Decoder {
     /// `W_E [vocabulary, d_model]`
@@ -60,8 +60,8 @@ impl Decoder {
         self.unembed(x, probe)
     }
 
-    /// Logits of new tokens only, which see what the caches hold of the tokens before; there is one cache for each
-    /// block ([`caches`](Self::caches)).
+    /// Logits of new tokens only, which see what the caches hold of the tokens before; there is one
+    /// cache for each block ([`caches`](Self::caches)).
     ///
     /// # Shapes
     /// - tokens: `[batch, new]`
@@ -71,7 +71,10 @@ impl Decoder {
     /// If positions are learned and there are more than `n_ctx`, or a cache is full.
     #[must_use]
     pub fn forward_cached(&self, tokens: Tensor<2, Int>, caches: &mut [KvCache]) -> Tensor<3> {
-        let seen = caches.first().and_then(|cache| cache.lengths().first().copied()).unwrap_or(0);
+        let seen = caches
+            .first()
+            .and_then(|cache| cache.lengths().first().copied())
+            .unwrap_or(0);
         let mut x = self.embed(tokens, seen, &mut NoProbe);
         let mask = self.mask();
         for (block, cache) in self.blocks.iter().zip(caches) {
@@ -81,7 +84,8 @@ impl Decoder {
     }
 
     /// The same model for a call in which attention weights fall, each with the probability
-    /// [`attention_dropout`](DecoderConfig::attention_dropout): `model.with_dropout(key).forward(tokens)`.
+    /// [`attention_dropout`](DecoderConfig::attention_dropout):
+    /// `model.with_dropout(key).forward(tokens)`.
     ///
     /// Layer `l` drops by the key of site `key.site + l`. Without a key nothing ever falls.
     #[must_use]
@@ -96,7 +100,11 @@ impl Decoder {
     /// Empty caches for up to `capacity` tokens; with a sliding window, for any number.
     #[must_use]
     pub fn caches(&self, capacity: usize) -> Vec<KvCache> {
-        let cache = || self.config.window.map_or_else(|| KvCache::with_capacity(capacity), KvCache::rolling);
+        let cache = || {
+            self.config
+                .window
+                .map_or_else(|| KvCache::with_capacity(capacity), KvCache::rolling)
+        };
         self.blocks.iter().map(|_| cache()).collect()
     }
 
@@ -107,10 +115,16 @@ impl Decoder {
         let vectors = match (&self.w_pos, self.config.positions) {
             (Some(w_pos), _) => {
                 let n_ctx = w_pos.dims()[0];
-                assert!(first + new <= n_ctx, "{} positions do not fit into n_ctx {n_ctx}", first + new);
+                assert!(
+                    first + new <= n_ctx,
+                    "{} positions do not fit into n_ctx {n_ctx}",
+                    first + new
+                );
                 w_pos.val().narrow(0, first, new)
             }
-            (None, Positions::Sinusoidal) => sinusoids(first..first + new, self.config.d_model, &embed.device()),
+            (None, Positions::Sinusoidal) => {
+                sinusoids(first..first + new, self.config.d_model, &embed.device())
+            }
             (None, _) => return embed,
         };
         let pos_embed = vectors.unsqueeze::<3>().expand(embed.dims());
@@ -125,13 +139,19 @@ impl Decoder {
     #[must_use]
     pub fn unembed<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
         let normalized = normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe);
-        linear(normalized, self.unembedding(), self.b_u.as_ref().map(Param::val))
+        linear(
+            normalized,
+            self.unembedding(),
+            self.b_u.as_ref().map(Param::val),
+        )
     }
 
     /// `W_U [d_model, vocabulary]`, which may be the embedding transposed.
     #[must_use]
     pub fn unembedding(&self) -> Tensor<2> {
-        self.w_u.as_ref().map_or_else(|| self.w_e.val().transpose(), Param::val)
+        self.w_u
+            .as_ref()
+            .map_or_else(|| self.w_e.val().transpose(), Param::val)
     }
 
     /// Which token sees which.
@@ -181,7 +201,10 @@ impl Decoder {
         let block = |layer: usize| self.blocks.get(layer);
         match site {
             Site::Embed => true,
-            Site::PosEmbed => matches!(self.config.positions, Positions::Learned | Positions::Sinusoidal),
+            Site::PosEmbed => matches!(
+                self.config.positions,
+                Positions::Learned | Positions::Sinusoidal
+            ),
             Site::Mlp(layer, MlpSite::PreLinear) => {
                 block(layer).is_some_and(|block| matches!(block.mlp, Some(FeedForward::Gated(_))))
             }
@@ -198,6 +221,8 @@ impl Decoder {
     /// The sites of every head's pattern, first layer first.
     #[must_use]
     pub fn pattern_sites(&self) -> Vec<Site> {
-        (0..self.blocks.len()).map(|layer| Site::Attention(layer, AttentionSite::Pattern)).collect()
+        (0..self.blocks.len())
+            .map(|layer| Site::Attention(layer, AttentionSite::Pattern))
+            .collect()
     }
 }

@@ -9,8 +9,8 @@ use headlight_attention::{
 };
 
 use crate::{
-    Block, Decoder, FeedForward, FeedForwardKind, Initialization, NormKind, NormPlacement, Positions,
-    initialize::initialize,
+    Block, Decoder, FeedForward, FeedForwardKind, Initialization, NormKind, NormPlacement,
+    Positions, initialize::initialize,
 };
 
 /// Sizes and parts of a [`Decoder`].
@@ -59,7 +59,8 @@ pub struct DecoderConfig {
     pub tied_embedding: bool,
     /// Scale and softcap of the attention scores.
     pub attention: AttentionOptions,
-    /// The share of attention weights that fall in a call with a dropout key ([`Decoder::with_dropout`]).
+    /// The share of attention weights that fall in a call with a dropout key
+    /// ([`Decoder::with_dropout`]).
     pub attention_dropout: f64,
     /// How initial weights are drawn.
     pub initialization: Initialization,
@@ -114,7 +115,8 @@ impl DecoderConfig {
         self.attention_config().validate()
     }
 
-    /// Builds the model on `device`. Every initial value is a function of `seed` and the parameter's path alone.
+    /// Builds the model on `device`. Every initial value is a function of `seed` and the
+    /// parameter's path alone.
     ///
     /// # Errors
     /// If the numbers do not fit together.
@@ -129,7 +131,13 @@ impl DecoderConfig {
         let norm = || self.norm.init(d_model, self.norm_epsilon, device);
         let matrix = |rows, columns| {
             let zeros = move |device: &Device, _| Tensor::zeros([rows, columns], device);
-            Param::uninitialized(ParamId::new(), zeros, device.clone(), true, [rows, columns].into())
+            Param::uninitialized(
+                ParamId::new(),
+                zeros,
+                device.clone(),
+                true,
+                [rows, columns].into(),
+            )
         };
         let blocks = (0..self.n_layers)
             .map(|_| {
@@ -137,9 +145,9 @@ impl DecoderConfig {
                     ln1: norm(),
                     attn: self.attention_config().try_init(device)?,
                     ln2: self.feed_forward.and_then(|_| norm()),
-                    mlp: self
-                        .feed_forward
-                        .map(|(d_ff, kind)| FeedForward::new(d_model, d_ff, kind, self.feed_forward_bias, device)),
+                    mlp: self.feed_forward.map(|(d_ff, kind)| {
+                        FeedForward::new(d_model, d_ff, kind, self.feed_forward_bias, device)
+                    }),
                     norm_placement: self.norm_placement,
                 })
             })
@@ -174,13 +182,21 @@ impl DecoderConfig {
         MultiHeadAttentionConfig {
             n_kv_heads: self.n_kv_heads,
             d_head: self.d_head,
-            bias: if self.attention_bias { Biases::ALL } else { Biases::NONE },
+            bias: if self.attention_bias {
+                Biases::ALL
+            } else {
+                Biases::NONE
+            },
             position: match self.positions {
-                Positions::Rotary { base } => {
-                    PositionConfig::Rotary { layout: RotaryLayout::HalfSplit, base, rotated: None }
-                }
+                Positions::Rotary { base } => PositionConfig::Rotary {
+                    layout: RotaryLayout::HalfSplit,
+                    base,
+                    rotated: None,
+                },
                 Positions::Alibi => PositionConfig::Alibi,
-                Positions::Learned | Positions::Sinusoidal | Positions::None => PositionConfig::None,
+                Positions::Learned | Positions::Sinusoidal | Positions::None => {
+                    PositionConfig::None
+                }
             },
             options: self.attention.clone(),
             dropout: self.attention_dropout,

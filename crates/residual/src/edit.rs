@@ -15,12 +15,13 @@ pub enum Edit {
     Scale(f64),
     /// The activation plus a tensor; an axis of 1 holds for all (steering).
     Add(KeptTensor),
-    /// Another tensor; an axis of 1 holds for all. With what a [`Capture`](crate::Capture) kept of another run, this
-    /// patches; at `hook_pattern`, it freezes a pattern; at `hook_q_input`, `hook_k_input` or `hook_v_input`, it gives
-    /// a layer other inputs for its queries, keys or values; with a mean over another batch, it mean-ablates.
+    /// Another tensor; an axis of 1 holds for all. With what a [`Capture`](crate::Capture) kept of
+    /// another run, this patches; at `hook_pattern`, it freezes a pattern; at `hook_q_input`,
+    /// `hook_k_input` or `hook_v_input`, it gives a layer other inputs for its queries, keys or
+    /// values; with a mean over another batch, it mean-ablates.
     Replace(KeptTensor),
-    /// The mean over batch and positions of the activation itself (mean ablation); over the batch alone at
-    /// `hook_attn_scores` and `hook_pattern`.
+    /// The mean over batch and positions of the activation itself (mean ablation); over the batch
+    /// alone at `hook_attn_scores` and `hook_pattern`.
     Mean,
 }
 
@@ -37,13 +38,19 @@ impl Part {
     /// Only these heads.
     #[must_use]
     pub fn heads(heads: &[usize]) -> Self {
-        Self { heads: Some(heads.to_vec()), positions: None }
+        Self {
+            heads: Some(heads.to_vec()),
+            positions: None,
+        }
     }
 
     /// Only these positions.
     #[must_use]
     pub fn positions(positions: &[usize]) -> Self {
-        Self { heads: None, positions: Some(positions.to_vec()) }
+        Self {
+            heads: None,
+            positions: Some(positions.to_vec()),
+        }
     }
 }
 
@@ -87,7 +94,10 @@ impl Edits {
     /// If the part is heads and the site has none.
     #[must_use]
     pub fn part(mut self, site: Site, part: Part, edit: Edit) -> Self {
-        assert!(part.heads.is_none() || site.head_axis().is_some(), "{site} has no heads");
+        assert!(
+            part.heads.is_none() || site.head_axis().is_some(),
+            "{site} has no heads"
+        );
         self.edits.push((site, part, edit));
         self
     }
@@ -102,18 +112,25 @@ impl Edits {
 
 impl Probe for Edits {
     fn interest(&self, site: Site) -> Interest {
-        if self.edits.iter().any(|(at, ..)| *at == site) { Interest::Change } else { Interest::Skip }
+        if self.edits.iter().any(|(at, ..)| *at == site) {
+            Interest::Change
+        } else {
+            Interest::Skip
+        }
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
         self.met.insert(site);
-        self.edits.iter().filter(|(at, ..)| *at == site).fold(activation, |x, (_, part, edit)| {
-            let changed = edit.apply(site, x.clone());
-            match part.mask(site, &x) {
-                Some(mask) => x.mask_where(mask, changed),
-                None => changed,
-            }
-        })
+        self.edits
+            .iter()
+            .filter(|(at, ..)| *at == site)
+            .fold(activation, |x, (_, part, edit)| {
+                let changed = edit.apply(site, x.clone());
+                match part.mask(site, &x) {
+                    Some(mask) => x.mask_where(mask, changed),
+                    None => changed,
+                }
+            })
     }
 }
 
@@ -129,7 +146,11 @@ impl Edit {
             Self::Replace(other) => broadcast(site, other, x.dims()),
             Self::Mean => {
                 let (dims, activation) = (x.dims(), KeptTensor::from(x));
-                let mean = if site.is_square() { activation.mean_over([0]) } else { activation.mean_over([0, 1]) };
+                let mean = if site.is_square() {
+                    activation.mean_over([0])
+                } else {
+                    activation.mean_over([0, 1])
+                };
                 broadcast(site, &mean, dims)
             }
         }
@@ -138,16 +159,29 @@ impl Edit {
 
 fn broadcast<const D: usize>(site: Site, activation: &KeptTensor, dims: [usize; D]) -> Tensor<D> {
     let fits = activation.dims().len() == D
-        && activation.dims().iter().zip(dims).all(|(&found, expected)| found == expected || found == 1);
-    assert!(fits, "at {site} of shape {dims:?} an activation of shape {:?} was put", activation.dims());
+        && activation
+            .dims()
+            .iter()
+            .zip(dims)
+            .all(|(&found, expected)| found == expected || found == 1);
+    assert!(
+        fits,
+        "at {site} of shape {dims:?} an activation of shape {:?} was put",
+        activation.dims()
+    );
     activation.tensor::<D>().expand(dims)
 }
 
 impl Part {
     /// True where the activation changes; `None` if everywhere.
     fn mask<const D: usize>(&self, site: Site, x: &Tensor<D>) -> Option<Tensor<D, Bool>> {
-        let axes = [(site.head_axis(), &self.heads), (Some(site.position_axis()), &self.positions)];
-        let masks = axes.into_iter().filter_map(|(axis, chosen)| Some((axis?, chosen.as_ref()?)));
+        let axes = [
+            (site.head_axis(), &self.heads),
+            (Some(site.position_axis()), &self.positions),
+        ];
+        let masks = axes
+            .into_iter()
+            .filter_map(|(axis, chosen)| Some((axis?, chosen.as_ref()?)));
         let masks = masks.map(|(axis, chosen)| {
             let size = x.dims()[axis];
             assert!(
@@ -158,7 +192,8 @@ impl Part {
             let mut shape = [1; D];
             shape[axis] = size;
             let is_chosen: Vec<bool> = (0..size).map(|index| chosen.contains(&index)).collect();
-            Tensor::<D, Bool>::from_data(TensorData::new(is_chosen, shape), &x.device()).expand(x.dims())
+            Tensor::<D, Bool>::from_data(TensorData::new(is_chosen, shape), &x.device())
+                .expand(x.dims())
         });
         masks.reduce(Tensor::bool_and)
     }
@@ -183,6 +218,9 @@ impl Site {
 
     /// Whether the activation has a row for each query and a column for each key.
     fn is_square(self) -> bool {
-        matches!(self, Self::Attention(_, AttentionSite::Scores | AttentionSite::Pattern))
+        matches!(
+            self,
+            Self::Attention(_, AttentionSite::Scores | AttentionSite::Pattern)
+        )
     }
 }

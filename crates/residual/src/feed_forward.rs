@@ -50,7 +50,8 @@ pub struct PlainFeedForward {
     pub(crate) activation: Activation,
 }
 
-/// `f(x) = (silu(x·W_gate) ⊙ x·W_in)·W_out` with `silu(x) = x/(1 + e^(−x))`: `SwiGLU` (Shazeer 2020, section 2).
+/// `f(x) = (silu(x·W_gate) ⊙ x·W_in)·W_out` with `silu(x) = x/(1 + e^(−x))`: `SwiGLU` (Shazeer
+/// 2020, section 2).
 #[derive(Module, Debug)]
 pub struct GatedFeedForward {
     /// `W_gate [d_model, d_ff]`
@@ -64,12 +65,30 @@ pub struct GatedFeedForward {
 impl FeedForward {
     /// A feed-forward of width `d_ff`.
     #[must_use]
-    pub fn new(d_model: usize, d_ff: usize, kind: FeedForwardKind, bias: bool, device: &Device) -> Self {
-        let linear = |input, output| LinearConfig::new(input, output).with_bias(bias).init(device);
+    pub fn new(
+        d_model: usize,
+        d_ff: usize,
+        kind: FeedForwardKind,
+        bias: bool,
+        device: &Device,
+    ) -> Self {
+        let linear = |input, output| {
+            LinearConfig::new(input, output)
+                .with_bias(bias)
+                .init(device)
+        };
         let (w_in, w_out) = (linear(d_model, d_ff), linear(d_ff, d_model));
         match kind {
-            FeedForwardKind::SwiGlu => Self::Gated(GatedFeedForward { w_gate: linear(d_model, d_ff), w_in, w_out }),
-            FeedForwardKind::Plain(activation) => Self::Plain(PlainFeedForward { w_in, w_out, activation }),
+            FeedForwardKind::SwiGlu => Self::Gated(GatedFeedForward {
+                w_gate: linear(d_model, d_ff),
+                w_in,
+                w_out,
+            }),
+            FeedForwardKind::Plain(activation) => Self::Plain(PlainFeedForward {
+                w_in,
+                w_out,
+                activation,
+            }),
         }
     }
 
@@ -89,7 +108,10 @@ impl FeedForward {
             }
             Self::Gated(mlp) => {
                 let gate = visit(probe, site(MlpSite::Pre), apply(&mlp.w_gate, x.clone()));
-                swiglu(gate, visit(probe, site(MlpSite::PreLinear), apply(&mlp.w_in, x)))
+                swiglu(
+                    gate,
+                    visit(probe, site(MlpSite::PreLinear), apply(&mlp.w_in, x)),
+                )
             }
         };
         apply(self.w_out(), visit(probe, site(MlpSite::Post), post))

@@ -18,15 +18,21 @@ pub struct Generation {
     pub seed: u64,
     /// Tokens after which the text is complete; they are given out too.
     pub stop: Vec<u32>,
-    /// Whether keys and values are kept, so that each token costs one token's work. Without, the whole text is read
-    /// anew for each token; the tokens are the same.
+    /// Whether keys and values are kept, so that each token costs one token's work. Without, the
+    /// whole text is read anew for each token; the tokens are the same.
     pub cached: bool,
 }
 
 impl Default for Generation {
     /// 32 tokens, drawn from the model's own distribution.
     fn default() -> Self {
-        Self { tokens: 32, sampling: Sampling::default(), seed: 0, stop: Vec::new(), cached: true }
+        Self {
+            tokens: 32,
+            sampling: Sampling::default(),
+            seed: 0,
+            stop: Vec::new(),
+            cached: true,
+        }
     }
 }
 
@@ -46,7 +52,10 @@ impl std::fmt::Display for Ending {
         match self {
             Self::Length => f.write_str("as long as asked for"),
             Self::Stop(_) => f.write_str("a stop token came"),
-            Self::ContextFull(n_ctx) => write!(f, "the context is full: the model has learned {n_ctx} positions"),
+            Self::ContextFull(n_ctx) => write!(
+                f,
+                "the context is full: the model has learned {n_ctx} positions"
+            ),
         }
     }
 }
@@ -95,11 +104,13 @@ pub struct Generated<'a> {
 impl Decoder {
     /// Writes on after `prompt`, token by token as they are asked for.
     ///
-    /// With learned positions the text ends when they are used up, and says so ([`Generated::ending`]). Without, it
-    /// goes on; with a sliding window besides, in memory that does not grow.
+    /// With learned positions the text ends when they are used up, and says so
+    /// ([`Generated::ending`]). Without, it goes on; with a sliding window besides, in memory that
+    /// does not grow.
     ///
     /// # Errors
-    /// If the prompt is empty, too long or has a token the model does not know, or the sampling makes no sense.
+    /// If the prompt is empty, too long or has a token the model does not know, or the sampling
+    /// makes no sense.
     ///
     /// ```
     /// use burn::{module::Param, tensor::{Device, Tensor}};
@@ -122,7 +133,11 @@ impl Decoder {
     /// assert_eq!(text.ending(), Some(Ending::ContextFull(5)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn generate(&self, prompt: &[u32], generation: Generation) -> Result<Generated<'_>, GenerateError> {
+    pub fn generate(
+        &self,
+        prompt: &[u32],
+        generation: Generation,
+    ) -> Result<Generated<'_>, GenerateError> {
         generation.sampling.validate()?;
         let vocabulary = self.vocabulary();
         if prompt.is_empty() {
@@ -132,15 +147,25 @@ impl Decoder {
             return Err(GenerateError::UnknownToken { token, vocabulary });
         }
         if let Some(n_ctx) = self.most_positions().filter(|&n_ctx| prompt.len() > n_ctx) {
-            return Err(GenerateError::PromptTooLong { tokens: prompt.len(), n_ctx });
+            return Err(GenerateError::PromptTooLong {
+                tokens: prompt.len(),
+                n_ctx,
+            });
         }
-        let capacity = prompt.len().saturating_add(generation.tokens).min(self.most_positions().unwrap_or(usize::MAX));
+        let capacity = prompt
+            .len()
+            .saturating_add(generation.tokens)
+            .min(self.most_positions().unwrap_or(usize::MAX));
         Ok(Generated {
             model: self,
             rng: ChaCha8Rng::seed_from_u64(generation.seed),
             text: prompt.to_vec(),
             prompt: prompt.len(),
-            caches: if generation.cached { self.caches(capacity) } else { Vec::new() },
+            caches: if generation.cached {
+                self.caches(capacity)
+            } else {
+                Vec::new()
+            },
             generation,
             ending: None,
             failed: false,
@@ -169,27 +194,46 @@ impl Generated<'_> {
 
     fn ending_before_next(&self) -> Option<Ending> {
         let written = self.text.len() - self.prompt;
-        if let Some(&last) = self.text.last().filter(|last| written > 0 && self.generation.stop.contains(last)) {
+        if let Some(&last) = self
+            .text
+            .last()
+            .filter(|last| written > 0 && self.generation.stop.contains(last))
+        {
             return Some(Ending::Stop(last));
         }
         if written >= self.generation.tokens {
             return Some(Ending::Length);
         }
-        self.model.most_positions().filter(|&most| self.text.len() >= most).map(Ending::ContextFull)
+        self.model
+            .most_positions()
+            .filter(|&most| self.text.len() >= most)
+            .map(Ending::ContextFull)
     }
 
     /// The logits after the last token.
     fn logits(&mut self) -> Vec<f32> {
-        let seen = self.caches.first().and_then(|cache| cache.lengths().first().copied()).unwrap_or(0);
-        let new: Vec<i32> = self.text[seen..].iter().map(|&token| token as i32).collect();
+        let seen = self
+            .caches
+            .first()
+            .and_then(|cache| cache.lengths().first().copied())
+            .unwrap_or(0);
+        let new: Vec<i32> = self.text[seen..]
+            .iter()
+            .map(|&token| token as i32)
+            .collect();
         let count = new.len();
-        let tokens = Tensor::<2, Int>::from_data(TensorData::new(new, [1, count]), &self.model.w_e.device());
+        let tokens =
+            Tensor::<2, Int>::from_data(TensorData::new(new, [1, count]), &self.model.w_e.device());
         let logits = if self.generation.cached {
             self.model.forward_cached(tokens, &mut self.caches)
         } else {
             self.model.forward(tokens)
         };
-        logits.narrow(1, count - 1, 1).into_data().iter::<f32>().collect()
+        logits
+            .narrow(1, count - 1, 1)
+            .into_data()
+            .iter::<f32>()
+            .collect()
     }
 }
 

@@ -14,8 +14,9 @@ use crate::{DecoderConfig, parameters::ParameterPath};
 /// How the matrices of a new model are drawn; gains start at 1 and biases at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Initialization {
-    /// N(0, std²), and the matrices that write to the stream `W_O` and `W_out` divided by √(number of parts that
-    /// write), so that the stream's size does not grow with depth (Radford et al. 2019, section 2.3).
+    /// N(0, std²), and the matrices that write to the stream `W_O` and `W_out` divided by √(number
+    /// of parts that write), so that the stream's size does not grow with depth (Radford et al.
+    /// 2019, section 2.3).
     #[default]
     Gpt2,
     /// N(0, std²) for all.
@@ -26,10 +27,15 @@ pub enum Initialization {
 
 /// Draws every matrix, sets gains to 1 and biases to 0.
 ///
-/// Burn would draw lazily, in the order of first use, from one global generator. Here each parameter has its own
-/// `ChaCha8` stream, keyed by the seed and its path, and its id is a hash of the path: the same in every process.
+/// Burn would draw lazily, in the order of first use, from one global generator. Here each
+/// parameter has its own `ChaCha8` stream, keyed by the seed and its path, and its id is a hash of
+/// the path: the same in every process.
 pub(crate) fn initialize<M: Module>(module: M, seed: u64, config: &DecoderConfig) -> M {
-    module.map(&mut Initializer { seed, config, path: ParameterPath::default() })
+    module.map(&mut Initializer {
+        seed,
+        config,
+        path: ParameterPath::default(),
+    })
 }
 
 struct Initializer<'a> {
@@ -41,7 +47,13 @@ struct Initializer<'a> {
 impl Initializer<'_> {
     /// The standard deviation of the matrix at `path`.
     fn deviation(&self, path: &str, shape: &[usize]) -> f64 {
-        let DecoderConfig { initialization, init_std, n_layers, feed_forward, .. } = self.config;
+        let DecoderConfig {
+            initialization,
+            init_std,
+            n_layers,
+            feed_forward,
+            ..
+        } = self.config;
         let writes = path.ends_with("w_o.weight") || path.ends_with("w_out.weight");
         let writers = n_layers * (1 + usize::from(feed_forward.is_some()));
         match initialization {
@@ -70,12 +82,16 @@ impl ModuleMapper for Initializer<'_> {
             Some("gain") => vec![1.0; count],
             Some("bias") => vec![0.0; count],
             _ => {
-                let mut rng = ChaCha8Rng::from_seed(hash(&[&self.seed.to_le_bytes(), path.as_bytes()]));
+                let mut rng =
+                    ChaCha8Rng::from_seed(hash(&[&self.seed.to_le_bytes(), path.as_bytes()]));
                 let std = self.deviation(&path, &shape.to_vec());
-                (0..count).map(|_| (std * rng.sample::<f64, _>(StandardNormal)) as f32).collect()
+                (0..count)
+                    .map(|_| (std * rng.sample::<f64, _>(StandardNormal)) as f32)
+                    .collect()
             }
         };
-        let mut param = Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &device));
+        let mut param =
+            Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &device));
         param.id = param_id(&path);
         param
     }
@@ -84,7 +100,11 @@ impl ModuleMapper for Initializer<'_> {
 /// The id of the parameter at `path`.
 pub(crate) fn param_id(path: &str) -> ParamId {
     let digest = hash(&[path.as_bytes()]);
-    ParamId::from(u64::from_le_bytes(digest[..8].try_into().expect("a SHA-256 digest has 32 bytes")))
+    ParamId::from(u64::from_le_bytes(
+        digest[..8]
+            .try_into()
+            .expect("a SHA-256 digest has 32 bytes"),
+    ))
 }
 
 fn hash(parts: &[&[u8]]) -> [u8; 32] {

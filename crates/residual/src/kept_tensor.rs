@@ -23,7 +23,10 @@ pub struct KeptTensor {
 impl<const D: usize> From<Tensor<D>> for KeptTensor {
     fn from(tensor: Tensor<D>) -> Self {
         let dims = tensor.dims();
-        Self { flat: tensor.reshape([dims.iter().product::<usize>()]), dims: dims.to_vec() }
+        Self {
+            flat: tensor.reshape([dims.iter().product::<usize>()]),
+            dims: dims.to_vec(),
+        }
     }
 }
 
@@ -55,11 +58,10 @@ impl KeptTensor {
     /// If `D` is not its number of axes.
     #[must_use]
     pub fn into_tensor<const D: usize>(self) -> Tensor<D> {
-        let dims: [usize; D] = self
-            .dims
-            .as_slice()
-            .try_into()
-            .unwrap_or_else(|_| panic!("an activation of shape {:?} has not {D} axes", self.dims));
+        let dims: [usize; D] =
+            self.dims.as_slice().try_into().unwrap_or_else(|_| {
+                panic!("an activation of shape {:?} has not {D} axes", self.dims)
+            });
         self.flat.reshape(dims)
     }
 
@@ -71,11 +73,18 @@ impl KeptTensor {
     pub fn mean_over<const N: usize>(&self, axes: [usize; N]) -> Self {
         axes.into_iter().fold(self.clone(), |activation, axis| {
             let [before, rest] = [&activation.dims[..axis], &activation.dims[axis + 1..]];
-            let shape = [before.iter().product(), activation.dims[axis], rest.iter().product::<usize>()];
+            let shape = [
+                before.iter().product(),
+                activation.dims[axis],
+                rest.iter().product::<usize>(),
+            ];
             let mean: Tensor<3> = activation.flat.reshape(shape).mean_dim(1);
             let mut dims = activation.dims.clone();
             dims[axis] = 1;
-            Self { flat: mean.reshape([shape[0] * shape[2]]), dims }
+            Self {
+                flat: mean.reshape([shape[0] * shape[2]]),
+                dims,
+            }
         })
     }
 }

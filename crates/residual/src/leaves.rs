@@ -6,7 +6,8 @@ use burn::tensor::{Gradients, Tensor};
 
 use crate::{Interest, Probe, Site};
 
-/// Adds a leaf of zeros to the activation at some sites: the gradient of the leaf is the gradient of the activation.
+/// Adds a leaf of zeros to the activation at some sites: the gradient of the leaf is the gradient
+/// of the activation.
 ///
 /// The model must be on an autodiff device.
 ///
@@ -36,32 +37,45 @@ impl Leaves {
     /// Leaves at `sites`.
     #[must_use]
     pub fn new(sites: &[Site]) -> Self {
-        Self { sites: sites.to_vec(), leaves: BTreeMap::new() }
+        Self {
+            sites: sites.to_vec(),
+            leaves: BTreeMap::new(),
+        }
     }
 
-    /// The gradient at `site`; `None` if it was not asked for, not met, or the loss does not depend on it.
+    /// The gradient at `site`; `None` if it was not asked for, not met, or the loss does not depend
+    /// on it.
     ///
     /// # Panics
     /// If `D` is not the site's number of axes.
     #[must_use]
     pub fn gradient<const D: usize>(&self, site: Site, gradients: &Gradients) -> Option<Tensor<D>> {
         let (leaf, dims) = self.leaves.get(&site)?;
-        let dims: [usize; D] =
-            dims.as_slice().try_into().unwrap_or_else(|_| panic!("{site} has {} axes, not {D}", dims.len()));
+        let dims: [usize; D] = dims
+            .as_slice()
+            .try_into()
+            .unwrap_or_else(|_| panic!("{site} has {} axes, not {D}", dims.len()));
         Some(leaf.grad(gradients)?.reshape(dims))
     }
 }
 
 impl Probe for Leaves {
     fn interest(&self, site: Site) -> Interest {
-        if self.sites.contains(&site) { Interest::Change } else { Interest::Skip }
+        if self.sites.contains(&site) {
+            Interest::Change
+        } else {
+            Interest::Skip
+        }
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
         let dims = activation.dims();
-        let new = || Tensor::<1>::zeros([dims.iter().product::<usize>()], &activation.device()).require_grad();
-        // A norm whose readers get inputs of their own is passed once for each: they share the leaf, and gradients add
-        // up.
+        let new = || {
+            Tensor::<1>::zeros([dims.iter().product::<usize>()], &activation.device())
+                .require_grad()
+        };
+        // A norm whose readers get inputs of their own is passed once for each: they share the
+        // leaf, and gradients add up.
         let leaf = match self.leaves.get(&site) {
             Some((leaf, known)) if *known == dims => leaf.clone(),
             _ => new(),

@@ -7,9 +7,9 @@
 //! logits = norm(x)·W_U
 //! ```
 //!
-//! Nothing is ever overwritten: the final stream is the sum of the embeddings and of all that was added
-//! (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"). Every activation has a name
-//! ([`Site`]) and passes a [`Probe`] that may look at it or change it.
+//! Nothing is ever overwritten: the final stream is the sum of the embeddings and of all that was
+//! added (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"). Every
+//! activation has a name ([`Site`]) and passes a [`Probe`] that may look at it or change it.
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -54,8 +54,13 @@ pub use cost::PartCost;
 pub use decoder::Decoder;
 pub use decoder_config::DecoderConfig;
 pub use edit::{Edit, Edits, Part};
-pub use exchange::{ExchangeError, ExportedFiles, expected_of, from_huggingface, to_huggingface, to_transformer_lens};
-pub use feed_forward::{Activation, FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward};
+pub use exchange::{
+    ExchangeError, ExportedFiles, expected_of, from_huggingface, to_huggingface,
+    to_transformer_lens,
+};
+pub use feed_forward::{
+    Activation, FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward,
+};
 pub use generate::{Ending, GenerateError, Generated, Generation};
 pub use initialize::Initialization;
 pub use kept_tensor::KeptTensor;
@@ -67,7 +72,9 @@ pub use probe::{Capture, Interest, NoProbe, Probe};
 pub use process::ProcessError;
 pub use sampling::{Sampling, SamplingError};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
-pub use weights::{WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes};
+pub use weights::{
+    WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,
+};
 
 /// The README's program compiles and does what it says.
 #[cfg(doctest)]

@@ -62,7 +62,12 @@ impl Norm {
     /// # Shapes
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
-    pub fn forward<P: Probe>(&self, x: Tensor<3>, site: impl Fn(NormSite) -> Site, probe: &mut P) -> Tensor<3> {
+    pub fn forward<P: Probe>(
+        &self,
+        x: Tensor<3>,
+        site: impl Fn(NormSite) -> Site,
+        probe: &mut P,
+    ) -> Tensor<3> {
         let scale_site = site(NormSite::Scale);
         let normalized = match probe.interest(scale_site) {
             Interest::Skip => self.normalize(x),
@@ -80,15 +85,22 @@ impl Norm {
 
     fn normalize(&self, x: Tensor<3>) -> Tensor<3> {
         match self {
-            Self::Layer(norm) => headlight_ops::layer_norm(x, norm.gain.val(), norm.bias.val(), norm.epsilon),
+            Self::Layer(norm) => {
+                headlight_ops::layer_norm(x, norm.gain.val(), norm.bias.val(), norm.epsilon)
+            }
             Self::Rms(norm) => rms_norm(x, norm.gain.val(), norm.epsilon),
         }
     }
 
-    /// What the vector is divided by, `[batch, pos, 1]`: `√(variance + ε)`, or `√(mean of squares + ε)`.
+    /// What the vector is divided by, `[batch, pos, 1]`: `√(variance + ε)`, or
+    /// `√(mean of squares + ε)`.
     fn scale(&self, x: Tensor<3>) -> Tensor<3> {
         match self {
-            Self::Layer(norm) => centre(x).square().mean_dim(2).add_scalar(norm.epsilon).sqrt(),
+            Self::Layer(norm) => centre(x)
+                .square()
+                .mean_dim(2)
+                .add_scalar(norm.epsilon)
+                .sqrt(),
             Self::Rms(norm) => x.square().mean_dim(2).add_scalar(norm.epsilon).sqrt(),
         }
     }
@@ -96,7 +108,9 @@ impl Norm {
     /// The norm with another scale.
     fn divide(&self, x: Tensor<3>, scale: Tensor<3>) -> Tensor<3> {
         match self {
-            Self::Layer(norm) => centre(x) / scale * norm.gain.val().unsqueeze() + norm.bias.val().unsqueeze(),
+            Self::Layer(norm) => {
+                centre(x) / scale * norm.gain.val().unsqueeze() + norm.bias.val().unsqueeze()
+            }
             Self::Rms(norm) => x / scale * norm.gain.val().unsqueeze(),
         }
     }
@@ -128,8 +142,8 @@ impl LayerNorm {
     }
 }
 
-/// `x / √(mean of squares + ε) · gain` over the last axis (Zhang & Sennrich 2019, section 4): layer norm that neither
-/// centres nor shifts.
+/// `x / √(mean of squares + ε) · gain` over the last axis (Zhang & Sennrich 2019, section 4): layer
+/// norm that neither centres nor shifts.
 #[derive(Module, Debug)]
 pub struct RmsNorm {
     /// `[d_model]`, starts at 1.
@@ -141,6 +155,9 @@ impl RmsNorm {
     /// Gain 1.
     #[must_use]
     pub fn new(d_model: usize, epsilon: f64, device: &Device) -> Self {
-        Self { gain: Param::from_tensor(Tensor::ones([d_model], device)), epsilon }
+        Self {
+            gain: Param::from_tensor(Tensor::ones([d_model], device)),
+            epsilon,
+        }
     }
 }

@@ -9,11 +9,11 @@ use burn::{
 
 use crate::initialize::param_id;
 
-/// Where a parameter is, `blocks.0.mlp.w_in.weight`. Which variant a swappable part is does not show: a norm's gain is
-/// at `ln1.gain` whatever norm it is.
+/// Where a parameter is, `blocks.0.mlp.w_in.weight`. Which variant a swappable part is does not
+/// show: a norm's gain is at `ln1.gain` whatever norm it is.
 ///
-/// For visitors and mappers of Burn's modules, which call it in `enter_module` and `exit_module`; it prints as the
-/// path.
+/// For visitors and mappers of Burn's modules, which call it in `enter_module` and `exit_module`;
+/// it prints as the path.
 ///
 /// ```
 /// use headlight_residual::ParameterPath;
@@ -83,7 +83,8 @@ impl ModuleVisitor for Reader {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.found.insert(self.path.to_string(), param.val().into_data());
+        self.found
+            .insert(self.path.to_string(), param.val().into_data());
     }
 }
 
@@ -110,7 +111,8 @@ impl ModuleVisitor for Measurer {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.found.insert(self.path.to_string(), param.lazy_shape().to_vec());
+        self.found
+            .insert(self.path.to_string(), param.lazy_shape().to_vec());
     }
 }
 
@@ -122,12 +124,23 @@ pub(crate) enum Mismatch {
     #[error("{0} is left over")]
     LeftOver(String),
     #[error("{name} has shape {found:?}, not {expected:?}")]
-    Shape { name: String, found: Vec<usize>, expected: Vec<usize> },
+    Shape {
+        name: String,
+        found: Vec<usize>,
+        expected: Vec<usize>,
+    },
 }
 
 /// The module with these values: each parameter must be there, and nothing else.
-pub(crate) fn with_parameters<M: Module>(module: M, values: BTreeMap<String, TensorData>) -> Result<M, Mismatch> {
-    let mut writer = Writer { path: ParameterPath::default(), values, mismatch: None };
+pub(crate) fn with_parameters<M: Module>(
+    module: M,
+    values: BTreeMap<String, TensorData>,
+) -> Result<M, Mismatch> {
+    let mut writer = Writer {
+        path: ParameterPath::default(),
+        values,
+        mismatch: None,
+    };
     let module = module.map(&mut writer);
     match (writer.mismatch, writer.values.into_keys().next()) {
         (Some(mismatch), _) => Err(mismatch),
@@ -160,10 +173,15 @@ impl ModuleMapper for Writer {
         };
         let found = data.shape().to_vec();
         if found != expected {
-            self.mismatch.get_or_insert(Mismatch::Shape { name, found, expected });
+            self.mismatch.get_or_insert(Mismatch::Shape {
+                name,
+                found,
+                expected,
+            });
             return param;
         }
-        // Gradients are kept by the id: it is that of a new model's parameter, whatever this model was made from.
+        // Gradients are kept by the id: it is that of a new model's parameter, whatever this model
+        // was made from.
         param.transform_for_load(Tensor::from_data(data, &device), param_id(&name))
     }
 }

@@ -5,7 +5,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 /// How a model knows where a token stands.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Positions {
-    /// A learned vector for each position is added to the embedding; there are `n_ctx` of them and no more.
+    /// A learned vector for each position is added to the embedding; there are `n_ctx` of them and
+    /// no more.
     #[default]
     Learned,
     /// A fixed vector of sines and cosines is added to the embedding ([`sinusoids`]).
@@ -21,8 +22,8 @@ pub enum Positions {
     None,
 }
 
-/// `[positions, d_model]`: component `2i` at position `p` is `sin(p / 10000^(2i/d_model))`, component `2i + 1` the
-/// cosine (Vaswani et al. 2017, section 3.5).
+/// `[positions, d_model]`: component `2i` at position `p` is `sin(p / 10000^(2i/d_model))`,
+/// component `2i + 1` the cosine (Vaswani et al. 2017, section 3.5).
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -38,9 +39,14 @@ pub fn sinusoids(positions: std::ops::Range<usize>, d_model: usize, device: &Dev
     let shape = [positions.len(), d_model];
     let value = |position: usize, component: usize| {
         let angle = position as f64 / 10_000f64.powf((component / 2 * 2) as f64 / d_model as f64);
-        (if component.is_multiple_of(2) { angle.sin() } else { angle.cos() }) as f32
+        (if component.is_multiple_of(2) {
+            angle.sin()
+        } else {
+            angle.cos()
+        }) as f32
     };
-    let values: Vec<f32> =
-        positions.flat_map(|position| (0..d_model).map(move |component| value(position, component))).collect();
+    let values: Vec<f32> = positions
+        .flat_map(|position| (0..d_model).map(move |component| value(position, component)))
+        .collect();
     Tensor::from_data(TensorData::new(values, shape), device)
 }

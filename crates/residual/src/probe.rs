@@ -9,7 +9,8 @@ use crate::{KeptTensor, Site};
 /// What a [`Probe`] wants with a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Interest {
-    /// Nothing: the site is not visited, and an activation that only inspection needs is not computed.
+    /// Nothing: the site is not visited, and an activation that only inspection needs is not
+    /// computed.
     Skip,
     /// To look. What [`Probe::at`] gives back is dropped, so that looking changes no bit.
     Read,
@@ -19,7 +20,8 @@ pub enum Interest {
 
 /// Looks at activations during a forward pass, or changes them.
 ///
-/// Each site that the probe wants passes through [`at`](Self::at), in the layout of the table at [`Site`].
+/// Each site that the probe wants passes through [`at`](Self::at), in the layout of the table at
+/// [`Site`].
 pub trait Probe {
     /// What the probe wants with `site`. It must not change during a forward pass.
     fn interest(&self, site: Site) -> Interest;
@@ -28,8 +30,13 @@ pub trait Probe {
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D>;
 }
 
-/// Passes an activation by the probe, if the probe wants it. A probe that only reads cannot change anything.
-pub(crate) fn visit<P: Probe, const D: usize>(probe: &mut P, site: Site, activation: Tensor<D>) -> Tensor<D> {
+/// Passes an activation by the probe, if the probe wants it. A probe that only reads cannot change
+/// anything.
+pub(crate) fn visit<P: Probe, const D: usize>(
+    probe: &mut P,
+    site: Site,
+    activation: Tensor<D>,
+) -> Tensor<D> {
     match probe.interest(site) {
         Interest::Skip => activation,
         Interest::Read => {
@@ -56,7 +63,8 @@ impl Probe for NoProbe {
 
 /// Keeps the activations at some sites.
 ///
-/// Memory is bounded: what would exceed the budget is not kept but listed in [`dropped`](Self::dropped).
+/// Memory is bounded: what would exceed the budget is not kept but listed in
+/// [`dropped`](Self::dropped).
 #[derive(Debug, Clone)]
 pub struct Capture {
     sites: Vec<Site>,
@@ -70,10 +78,17 @@ impl Capture {
     /// Keeps `sites` as long as they fit into `budget` bytes together.
     #[must_use]
     pub fn new(sites: &[Site], budget: usize) -> Self {
-        Self { sites: sites.to_vec(), budget, used: 0, kept: BTreeMap::new(), dropped: Vec::new() }
+        Self {
+            sites: sites.to_vec(),
+            budget,
+            used: 0,
+            kept: BTreeMap::new(),
+            dropped: Vec::new(),
+        }
     }
 
-    /// The activation at `site` as last seen, or `None` if it was not asked for, not met or dropped.
+    /// The activation at `site` as last seen, or `None` if it was not asked for, not met or
+    /// dropped.
     ///
     /// # Panics
     /// If `D` is not the site's number of axes.
@@ -90,7 +105,9 @@ impl Capture {
 
     /// As [`tensor_at`](Self::tensor_at), and keeps it no longer.
     pub fn take(&mut self, site: Site) -> Option<KeptTensor> {
-        self.kept.remove(&site).inspect(|kept| self.used -= kept.bytes())
+        self.kept
+            .remove(&site)
+            .inspect(|kept| self.used -= kept.bytes())
     }
 
     /// Sites that were asked for and met but did not fit into the budget.
@@ -108,7 +125,11 @@ impl Capture {
 
 impl Probe for Capture {
     fn interest(&self, site: Site) -> Interest {
-        if self.sites.contains(&site) { Interest::Read } else { Interest::Skip }
+        if self.sites.contains(&site) {
+            Interest::Read
+        } else {
+            Interest::Skip
+        }
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {

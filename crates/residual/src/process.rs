@@ -1,5 +1,5 @@
-//! Other weights for the same function: what is arbitrary in a model's weights is brought into one form, so that what
-//! remains can be read (as `TransformerLens` does before analysis).
+//! Other weights for the same function: what is arbitrary in a model's weights is brought into one
+//! form, so that what remains can be read (as `TransformerLens` does before analysis).
 
 use burn::{module::Param, nn::Linear, tensor::Tensor};
 
@@ -9,7 +9,9 @@ use crate::{Decoder, Norm, NormKind, NormPlacement};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessError {
     /// The norms are not read, they write.
-    #[error("the norms of a post-norm model replace the stream and cannot be folded into what reads it")]
+    #[error(
+        "the norms of a post-norm model replace the stream and cannot be folded into what reads it"
+    )]
     PostNorm,
     /// The mean of the stream is read.
     #[error("only a pre-norm model with layer norm does not see the mean of its stream")]
@@ -18,8 +20,9 @@ pub enum ProcessError {
 
 impl Decoder {
     /// Each norm's gain and bias go into the matrices that read it:
-    /// `(x·gain + bias)·W + b = x·(gain·W) + (bias·W + b)`. Norms keep gain 1 and bias 0; where biases appear that were not there, all projections of that kind get one. A
-    /// tied unembedding becomes a matrix of its own. The logits stay.
+    /// `(x·gain + bias)·W + b = x·(gain·W) + (bias·W + b)`. Norms keep gain 1 and bias 0; where
+    /// biases appear that were not there, all projections of that kind get one. A tied unembedding
+    /// becomes a matrix of its own. The logits stay.
     ///
     /// # Errors
     /// If the model is post-norm.
@@ -40,7 +43,10 @@ impl Decoder {
         for block in &mut self.blocks {
             let attention = &mut block.attn;
             let has_bias = matches!(block.ln1, Some(Norm::Layer(_)));
-            fold(block.ln1.as_mut(), vec![&mut attention.w_q, &mut attention.w_k, &mut attention.w_v]);
+            fold(
+                block.ln1.as_mut(),
+                vec![&mut attention.w_q, &mut attention.w_k, &mut attention.w_v],
+            );
             if has_bias {
                 attention.w_o.bias = Some(bias_of(&attention.w_o));
             }
@@ -55,7 +61,10 @@ impl Decoder {
         }
         self = self.untie();
         if let Some(w_u) = self.w_u.take() {
-            let mut unembedding = Linear { weight: w_u, bias: self.b_u.take() };
+            let mut unembedding = Linear {
+                weight: w_u,
+                bias: self.b_u.take(),
+            };
             fold(self.ln_final.as_mut(), vec![&mut unembedding]);
             (self.w_u, self.b_u) = (Some(unembedding.weight), unembedding.bias);
         }
@@ -65,18 +74,22 @@ impl Decoder {
         Ok(self)
     }
 
-    /// Takes the mean over `d_model` out of everything that writes to the stream: layer norm does so before anything is
-    /// read. A tied unembedding becomes a matrix of its own. The logits stay.
+    /// Takes the mean over `d_model` out of everything that writes to the stream: layer norm does
+    /// so before anything is read. A tied unembedding becomes a matrix of its own. The logits stay.
     ///
     /// # Errors
     /// If the model is not pre-norm with layer norm.
     pub fn centre_writing(mut self) -> Result<Self, ProcessError> {
-        if self.config.norm != NormKind::LayerNorm || self.config.norm_placement == NormPlacement::Post {
+        if self.config.norm != NormKind::LayerNorm
+            || self.config.norm_placement == NormPlacement::Post
+        {
             return Err(ProcessError::MeanIsRead);
         }
         self = self.untie();
         self.w_e = self.w_e.map(|matrix| centre(matrix, 1));
-        self.w_pos = self.w_pos.map(|w_pos| w_pos.map(|matrix| centre(matrix, 1)));
+        self.w_pos = self
+            .w_pos
+            .map(|w_pos| w_pos.map(|matrix| centre(matrix, 1)));
         for block in &mut self.blocks {
             centre_output(&mut block.attn.w_o);
             if let Some(mlp) = &mut block.mlp {
@@ -86,28 +99,36 @@ impl Decoder {
         Ok(self)
     }
 
-    /// Takes the mean over the vocabulary out of the unembedding: all logits of a position shift by one number, which
-    /// softmax does not see. A tied unembedding becomes a matrix of its own.
+    /// Takes the mean over the vocabulary out of the unembedding: all logits of a position shift by
+    /// one number, which softmax does not see. A tied unembedding becomes a matrix of its own.
     #[must_use]
     pub fn centre_unembedding(mut self) -> Self {
         self = self.untie();
         self.w_u = self.w_u.map(|w_u| w_u.map(|matrix| centre(matrix, 1)));
-        self.b_u = self.b_u.map(|b_u| b_u.map(|bias| bias.clone() - bias.mean()));
+        self.b_u = self
+            .b_u
+            .map(|b_u| b_u.map(|bias| bias.clone() - bias.mean()));
         self
     }
 
-    /// Biases of values go into the bias of `W_O`: a pattern's weights sum to 1, so each head adds its value bias
-    /// whatever it looks at: `b_O ← b_O + Σ_h b_V[h]·W_O[h]`. The logits stay.
+    /// Biases of values go into the bias of `W_O`: a pattern's weights sum to 1, so each head adds
+    /// its value bias whatever it looks at: `b_O ← b_O + Σ_h b_V[h]·W_O[h]`. The logits stay.
     #[must_use]
     pub fn fold_value_biases(mut self) -> Self {
         let (n_heads, n_kv_heads) = (self.config.n_heads, self.config.n_kv_heads());
         for attention in self.blocks.iter_mut().map(|block| &mut block.attn) {
-            let Some(bias) = attention.w_v.bias.take() else { continue };
+            let Some(bias) = attention.w_v.bias.take() else {
+                continue;
+            };
             // Every query head reads the values of its group.
             let per_head = bias.val().reshape([n_kv_heads, 1, self.config.d_head()]);
-            let per_head = per_head.expand([n_kv_heads, n_heads / n_kv_heads, self.config.d_head()]);
-            let added = per_head.reshape([1, n_heads * self.config.d_head()]).matmul(attention.w_o.weight.val());
-            attention.w_o.bias = Some(bias_of(&attention.w_o).map(|bias| bias + added.squeeze_dim(0)));
+            let per_head =
+                per_head.expand([n_kv_heads, n_heads / n_kv_heads, self.config.d_head()]);
+            let added = per_head
+                .reshape([1, n_heads * self.config.d_head()])
+                .matmul(attention.w_o.weight.val());
+            attention.w_o.bias =
+                Some(bias_of(&attention.w_o).map(|bias| bias + added.squeeze_dim(0)));
             attention.w_v.bias = Some(bias.map(|bias| bias.zeros_like()));
         }
         self
@@ -115,7 +136,10 @@ impl Decoder {
 
     /// The unembedding as a matrix of its own.
     fn untie(mut self) -> Self {
-        self.w_u = Some(self.w_u.unwrap_or_else(|| Param::from_tensor(self.w_e.val().transpose())));
+        self.w_u = Some(
+            self.w_u
+                .unwrap_or_else(|| Param::from_tensor(self.w_e.val().transpose())),
+        );
         self.config.tied_embedding = false;
         self
     }
@@ -130,7 +154,11 @@ fn fold(norm: Option<&mut Norm>, readers: Vec<&mut Linear>) {
     };
     for linear in readers {
         if let Some(bias) = &bias {
-            let added = bias.val().unsqueeze::<2>().matmul(linear.weight.val()).squeeze_dim(0);
+            let added = bias
+                .val()
+                .unsqueeze::<2>()
+                .matmul(linear.weight.val())
+                .squeeze_dim(0);
             linear.bias = Some(bias_of(linear).map(|bias| bias + added));
         }
         let column = gain.val().unsqueeze_dim::<2>(1);
@@ -145,7 +173,10 @@ fn fold(norm: Option<&mut Norm>, readers: Vec<&mut Linear>) {
 /// The bias of a matrix, zeros if it has none.
 fn bias_of(linear: &Linear) -> Param<Tensor<1>> {
     let [_, width] = linear.weight.dims();
-    linear.bias.clone().unwrap_or_else(|| Param::from_tensor(Tensor::zeros([width], &linear.weight.device())))
+    linear
+        .bias
+        .clone()
+        .unwrap_or_else(|| Param::from_tensor(Tensor::zeros([width], &linear.weight.device())))
 }
 
 /// Without the mean over an axis.
@@ -155,5 +186,8 @@ fn centre(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
 
 fn centre_output(linear: &mut Linear) {
     linear.weight = linear.weight.clone().map(|weight| centre(weight, 1));
-    linear.bias = linear.bias.clone().map(|bias| bias.map(|bias| bias.clone() - bias.mean()));
+    linear.bias = linear
+        .bias
+        .clone()
+        .map(|bias| bias.map(|bias| bias.clone() - bias.mean()));
 }

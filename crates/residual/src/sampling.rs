@@ -25,14 +25,19 @@ pub struct Sampling {
     pub temperature: f64,
     /// Only the `k` likeliest tokens may come (Fan et al. 2018).
     pub top_k: Option<usize>,
-    /// Only the likeliest tokens that together reach this probability may come (Holtzman et al. 2020).
+    /// Only the likeliest tokens that together reach this probability may come (Holtzman et al.
+    /// 2020).
     pub top_p: Option<f64>,
 }
 
 impl Default for Sampling {
     /// From the model's own distribution.
     fn default() -> Self {
-        Self { temperature: 1.0, top_k: None, top_p: None }
+        Self {
+            temperature: 1.0,
+            top_k: None,
+            top_p: None,
+        }
     }
 }
 
@@ -63,7 +68,11 @@ pub enum SamplingError {
 
 impl Sampling {
     /// Always the likeliest token.
-    pub const GREEDY: Self = Self { temperature: 0.0, top_k: None, top_p: None };
+    pub const GREEDY: Self = Self {
+        temperature: 0.0,
+        top_k: None,
+        top_p: None,
+    };
 
     /// Checks the numbers.
     ///
@@ -86,12 +95,16 @@ impl Sampling {
     /// If a logit is NaN or +∞, all are −∞, or the numbers make no sense.
     pub fn choose(&self, logits: &[f32], rng: &mut ChaCha8Rng) -> Result<usize, SamplingError> {
         self.validate()?;
-        if let Some((token, &value)) =
-            logits.iter().enumerate().find(|(_, logit)| logit.is_nan() || **logit == f32::INFINITY)
+        if let Some((token, &value)) = logits
+            .iter()
+            .enumerate()
+            .find(|(_, logit)| logit.is_nan() || **logit == f32::INFINITY)
         {
             return Err(SamplingError::NotANumber { token, value });
         }
-        let mut likeliest: Vec<usize> = (0..logits.len()).filter(|&token| logits[token].is_finite()).collect();
+        let mut likeliest: Vec<usize> = (0..logits.len())
+            .filter(|&token| logits[token].is_finite())
+            .collect();
         // A stable sort: of equal logits the first token stays first.
         likeliest.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
         let first = *likeliest.first().ok_or(SamplingError::Nothing)?;
@@ -99,7 +112,9 @@ impl Sampling {
             return Ok(first);
         }
         likeliest.truncate(self.top_k.unwrap_or(usize::MAX));
-        let weight = |token: &usize| ((f64::from(logits[*token]) - f64::from(logits[first])) / self.temperature).exp();
+        let weight = |token: &usize| {
+            ((f64::from(logits[*token]) - f64::from(logits[first])) / self.temperature).exp()
+        };
         let weights: Vec<f64> = likeliest.iter().map(weight).collect();
         let enough = self.top_p.unwrap_or(1.0) * weights.iter().sum::<f64>();
         let mut sum = 0.0;

@@ -3,8 +3,8 @@
 use crate::{Decoder, Site, UnknownSite};
 
 impl Decoder {
-    /// The sites of this model that a pattern names, in the order in which a token meets them; `*` stands for any run
-    /// of characters. `blocks.1.*` is a whole layer, `*` everything.
+    /// The sites of this model that a pattern names, in the order in which a token meets them; `*`
+    /// stands for any run of characters. `blocks.1.*` is a whole layer, `*` everything.
     ///
     /// # Errors
     /// If the pattern matches no site of this model; the error names the nearest.
@@ -25,24 +25,40 @@ impl Decoder {
     /// ```
     pub fn select(&self, pattern: &str) -> Result<Vec<Site>, UnknownSite> {
         let sites = self.sites();
-        let found: Vec<Site> = sites.iter().copied().filter(|site| matches(pattern, &site.to_string())).collect();
+        let found: Vec<Site> = sites
+            .iter()
+            .copied()
+            .filter(|site| matches(pattern, &site.to_string()))
+            .collect();
         if !found.is_empty() {
             return Ok(found);
         }
-        let nearest = sites.iter().map(Site::to_string).min_by_key(|name| strsim::damerau_levenshtein(name, pattern));
-        Err(UnknownSite { name: pattern.to_owned(), nearest: nearest.unwrap_or_default() })
+        let nearest = sites
+            .iter()
+            .map(Site::to_string)
+            .min_by_key(|name| strsim::damerau_levenshtein(name, pattern));
+        Err(UnknownSite {
+            name: pattern.to_owned(),
+            nearest: nearest.unwrap_or_default(),
+        })
     }
 }
 
 /// Whether `name` fits a pattern in which `*` stands for any run of characters.
 fn matches(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(mut name) = name.strip_prefix(start) else { return false };
+    let Some((start, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(mut name) = name.strip_prefix(start) else {
+        return false;
+    };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let end = parts.pop().unwrap_or_default();
     for part in parts {
         // The first place is the best: it leaves the most for what follows.
-        let Some(at) = name.find(part) else { return false };
+        let Some(at) = name.find(part) else {
+            return false;
+        };
         name = &name[at + part.len()..];
     }
     name.ends_with(end)

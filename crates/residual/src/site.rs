@@ -4,7 +4,8 @@ use std::{fmt, str::FromStr};
 
 /// One activation of a decoder model: a place that a [`Probe`](crate::Probe) can read or change.
 ///
-/// Sites are written as in `TransformerLens` (`blocks.0.attn.hook_pattern`) and hold the same layouts.
+/// Sites are written as in `TransformerLens` (`blocks.0.attn.hook_pattern`) and hold the same
+/// layouts.
 ///
 /// | site | shape |
 /// |---|---|
@@ -125,17 +126,30 @@ const ATTENTION: [(AttentionSite, &str); 7] = [
     (AttentionSite::Z, "hook_z"),
     (AttentionSite::Result, "hook_result"),
 ];
-const NORM: [(NormSite, &str); 2] = [(NormSite::Scale, "hook_scale"), (NormSite::Normalized, "hook_normalized")];
-const MLP: [(MlpSite, &str); 3] =
-    [(MlpSite::Pre, "hook_pre"), (MlpSite::PreLinear, "hook_pre_linear"), (MlpSite::Post, "hook_post")];
+const NORM: [(NormSite, &str); 2] = [
+    (NormSite::Scale, "hook_scale"),
+    (NormSite::Normalized, "hook_normalized"),
+];
+const MLP: [(MlpSite, &str); 3] = [
+    (MlpSite::Pre, "hook_pre"),
+    (MlpSite::PreLinear, "hook_pre_linear"),
+    (MlpSite::Post, "hook_post"),
+];
 
 impl Site {
     /// Every site of one block.
     #[must_use]
     pub fn of_block(layer: usize) -> Vec<Self> {
-        let mut sites: Vec<Self> = BLOCK.iter().map(|&(site, _)| Self::Block(layer, site)).collect();
+        let mut sites: Vec<Self> = BLOCK
+            .iter()
+            .map(|&(site, _)| Self::Block(layer, site))
+            .collect();
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1(layer, site)));
-        sites.extend(ATTENTION.iter().map(|&(site, _)| Self::Attention(layer, site)));
+        sites.extend(
+            ATTENTION
+                .iter()
+                .map(|&(site, _)| Self::Attention(layer, site)),
+        );
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln2(layer, site)));
         sites.extend(MLP.iter().map(|&(site, _)| Self::Mlp(layer, site)));
         sites
@@ -164,7 +178,10 @@ impl Site {
 }
 
 fn name_of<T: PartialEq>(names: &[(T, &'static str)], site: &T) -> &'static str {
-    names.iter().find(|(known, _)| known == site).map_or("", |(_, name)| name)
+    names
+        .iter()
+        .find(|(known, _)| known == site)
+        .map_or("", |(_, name)| name)
 }
 
 impl fmt::Display for Site {
@@ -173,7 +190,9 @@ impl fmt::Display for Site {
             Self::Embed => f.write_str("hook_embed"),
             Self::PosEmbed => f.write_str("hook_pos_embed"),
             Self::Block(layer, site) => write!(f, "blocks.{layer}.{}", name_of(&BLOCK, site)),
-            Self::Attention(layer, site) => write!(f, "blocks.{layer}.attn.{}", name_of(&ATTENTION, site)),
+            Self::Attention(layer, site) => {
+                write!(f, "blocks.{layer}.attn.{}", name_of(&ATTENTION, site))
+            }
             Self::Mlp(layer, site) => write!(f, "blocks.{layer}.mlp.{}", name_of(&MLP, site)),
             Self::Ln1(layer, site) => write!(f, "blocks.{layer}.ln1.{}", name_of(&NORM, site)),
             Self::Ln2(layer, site) => write!(f, "blocks.{layer}.ln2.{}", name_of(&NORM, site)),
@@ -196,8 +215,11 @@ impl FromStr for Site {
     type Err = UnknownSite;
 
     fn from_str(name: &str) -> Result<Self, UnknownSite> {
-        // A layer number is taken from the name itself, so that the candidates are those of that block.
-        let layer = name.strip_prefix("blocks.").and_then(|rest| rest.split('.').next()?.parse().ok());
+        // A layer number is taken from the name itself, so that the candidates are those of that
+        // block.
+        let layer = name
+            .strip_prefix("blocks.")
+            .and_then(|rest| rest.split('.').next()?.parse().ok());
         let mut candidates = Self::outside_blocks();
         candidates.extend(Self::of_block(layer.unwrap_or(0)));
         let distance = |site: &Self| strsim::damerau_levenshtein(&site.to_string(), name);

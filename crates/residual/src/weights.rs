@@ -24,7 +24,8 @@ pub enum WeightsError {
     Unexpected(String),
 }
 
-/// The parameters as a safetensors file, one tensor per path; the same parameters give the same bytes.
+/// The parameters as a safetensors file, one tensor per path; the same parameters give the same
+/// bytes.
 ///
 /// # Errors
 /// If a parameter has no safetensors form.
@@ -32,7 +33,8 @@ pub fn weights_to_bytes(model: &Decoder) -> Result<Vec<u8>, WeightsError> {
     tensors_to_bytes(&parameters(model))
 }
 
-/// Puts the parameters of a safetensors file into `model`. All of them must be there, and nothing else.
+/// Puts the parameters of a safetensors file into `model`. All of them must be there, and nothing
+/// else.
 ///
 /// # Errors
 /// Names the parameter that is missing, left over or of the wrong shape.

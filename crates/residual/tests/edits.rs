@@ -5,8 +5,8 @@ mod common;
 use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, assert_close, config, llama, model, models, tokens, values};
 use headlight_residual::{
-    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, Leaves, NormPlacement, Part, Probe, Site,
-    weights_from_bytes, weights_to_bytes,
+    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, Leaves, NormPlacement,
+    Part, Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
 fn other_tokens() -> Tensor<2, Int> {
@@ -34,14 +34,25 @@ fn a_stream_patched_from_another_run_gives_that_runs_logits() {
         for layer in 0..LAYERS {
             let site = Site::Block(layer, BlockSite::ResidPre);
             let patch = Edit::Replace(other.tensor_at(site).unwrap().clone());
-            let patched = model.forward_probed(tokens(), &mut Edits::default().at(site, patch.clone()));
+            let patched =
+                model.forward_probed(tokens(), &mut Edits::default().at(site, patch.clone()));
             assert_eq!(values(patched), values(expected.clone()), "{name}");
-            // At one position of the last block: there, and nowhere else, since later ones look back.
+            // At one position of the last block: there, and nowhere else, since later ones look
+            // back.
             let part = Part::positions(&[5]);
-            let patched = model.forward_probed(tokens(), &mut Edits::default().part(site, part, patch));
+            let patched =
+                model.forward_probed(tokens(), &mut Edits::default().part(site, part, patch));
             let clean = model.forward(tokens());
-            assert_eq!(values(patched.clone().narrow(1, 0, 5)), values(clean.clone().narrow(1, 0, 5)), "{name}");
-            assert_ne!(values(patched.narrow(1, 5, 1)), values(clean.narrow(1, 5, 1)), "{name}");
+            assert_eq!(
+                values(patched.clone().narrow(1, 0, 5)),
+                values(clean.clone().narrow(1, 0, 5)),
+                "{name}"
+            );
+            assert_ne!(
+                values(patched.narrow(1, 5, 1)),
+                values(clean.narrow(1, 5, 1)),
+                "{name}"
+            );
         }
     }
 }
@@ -51,13 +62,25 @@ fn a_frozen_pattern_moves_the_values_of_this_run_along_the_paths_of_another() {
     for (name, model) in models() {
         let pattern = Site::Attention(1, AttentionSite::Pattern);
         let ((own, _), (other, _)) = (seen(&model, tokens()), seen(&model, other_tokens()));
-        let frozen =
-            attn_out(&model, Edits::default().at(pattern, Edit::Replace(other.tensor_at(pattern).unwrap().clone())));
-        let v = own.get::<4>(Site::Attention(1, AttentionSite::V)).unwrap().swap_dims(1, 2);
+        let frozen = attn_out(
+            &model,
+            Edits::default().at(
+                pattern,
+                Edit::Replace(other.tensor_at(pattern).unwrap().clone()),
+            ),
+        );
+        let v = own
+            .get::<4>(Site::Attention(1, AttentionSite::V))
+            .unwrap()
+            .swap_dims(1, 2);
         let [batch, kv_heads, pos, width] = v.dims();
-        let v =
-            v.unsqueeze_dim::<5>(2).expand([batch, kv_heads, 4 / kv_heads, pos, width]).reshape([batch, 4, pos, width]);
-        let expected = model.blocks[1].attn.merge(other.get::<4>(pattern).unwrap().matmul(v));
+        let v = v
+            .unsqueeze_dim::<5>(2)
+            .expand([batch, kv_heads, 4 / kv_heads, pos, width])
+            .reshape([batch, 4, pos, width]);
+        let expected = model.blocks[1]
+            .attn
+            .merge(other.get::<4>(pattern).unwrap().matmul(v));
         assert_close(name, frozen, expected);
     }
 }
@@ -67,15 +90,31 @@ fn other_inputs_of_queries_leave_keys_and_values() {
     for (name, model) in models() {
         let (other, _) = seen(&model, other_tokens());
         let inputs = Site::Block(1, BlockSite::QInput);
-        let given = other.tensor_at(Site::Block(1, BlockSite::ResidPre)).unwrap().clone();
+        let given = other
+            .tensor_at(Site::Block(1, BlockSite::ResidPre))
+            .unwrap()
+            .clone();
         let mut capture = Capture::new(&model.sites(), usize::MAX);
         let edits = Edits::default().at(inputs, Edit::Replace(given));
         let _ = model.forward_probed(tokens(), &mut (edits, &mut capture));
         let (own, _) = seen(&model, tokens());
-        let at = |capture: &Capture, site| values(capture.get::<4>(Site::Attention(1, site)).unwrap());
-        assert_eq!(at(&capture, AttentionSite::Q), at(&other, AttentionSite::Q), "{name}");
-        assert_eq!(at(&capture, AttentionSite::K), at(&own, AttentionSite::K), "{name}");
-        assert_eq!(at(&capture, AttentionSite::V), at(&own, AttentionSite::V), "{name}");
+        let at =
+            |capture: &Capture, site| values(capture.get::<4>(Site::Attention(1, site)).unwrap());
+        assert_eq!(
+            at(&capture, AttentionSite::Q),
+            at(&other, AttentionSite::Q),
+            "{name}"
+        );
+        assert_eq!(
+            at(&capture, AttentionSite::K),
+            at(&own, AttentionSite::K),
+            "{name}"
+        );
+        assert_eq!(
+            at(&capture, AttentionSite::V),
+            at(&own, AttentionSite::V),
+            "{name}"
+        );
     }
 }
 
@@ -84,19 +123,37 @@ fn heads_are_zeroed_scaled_and_mean_ablated_each_on_its_own() {
     for (name, model) in models() {
         let (own, _) = seen(&model, tokens());
         let z = Site::Attention(1, AttentionSite::Z);
-        let result = own.get::<4>(Site::Attention(1, AttentionSite::Result)).unwrap();
+        let result = own
+            .get::<4>(Site::Attention(1, AttentionSite::Result))
+            .unwrap();
         let of_head = |head: usize| result.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
         let whole = own.get::<3>(Site::Block(1, BlockSite::AttnOut)).unwrap();
         let with = |edit| attn_out(&model, Edits::default().part(z, Part::heads(&[2]), edit));
         assert_close(name, with(Edit::Zero), whole.clone() - of_head(2));
-        assert_close(name, with(Edit::Scale(3.0)), whole.clone() + of_head(2).mul_scalar(2.0));
+        assert_close(
+            name,
+            with(Edit::Scale(3.0)),
+            whole.clone() + of_head(2).mul_scalar(2.0),
+        );
         let mean = of_head(2).mean_dim(0).mean_dim(1).expand(whole.dims());
-        assert_close(name, with(Edit::Mean), whole.clone() - of_head(2) + mean.clone());
+        assert_close(
+            name,
+            with(Edit::Mean),
+            whole.clone() - of_head(2) + mean.clone(),
+        );
         // The same with a mean taken beforehand.
         let reference = own.tensor_at(z).unwrap().mean_over([0, 1]);
-        assert_close(name, with(Edit::Replace(reference)), whole.clone() - of_head(2) + mean);
+        assert_close(
+            name,
+            with(Edit::Replace(reference)),
+            whole.clone() - of_head(2) + mean,
+        );
         // All heads, and then half of them back: edits follow each other.
-        let edits = Edits::default().at(z, Edit::Scale(2.0)).part(z, Part::heads(&[0, 1, 2, 3]), Edit::Scale(0.5));
+        let edits = Edits::default().at(z, Edit::Scale(2.0)).part(
+            z,
+            Part::heads(&[0, 1, 2, 3]),
+            Edit::Scale(0.5),
+        );
         assert_close(name, attn_out(&model, edits), whole);
     }
 }
@@ -111,14 +168,20 @@ fn what_is_added_to_the_stream_arrives() {
     let _ = model.forward_probed(tokens(), &mut (edits, &mut seen));
     let mut before = Capture::new(&[site], usize::MAX);
     let _ = model.forward_probed(tokens(), &mut before);
-    assert_close("steering", seen.get::<3>(site).unwrap(), before.get::<3>(site).unwrap() + direction);
+    assert_close(
+        "steering",
+        seen.get::<3>(site).unwrap(),
+        before.get::<3>(site).unwrap() + direction,
+    );
 }
 
 #[test]
 fn a_site_that_the_model_lacks_is_said() {
     let model = model(&config(None));
     let site: Site = "blocks.0.mlp.hook_post".parse().unwrap();
-    let mut edits = Edits::default().at(site, Edit::Zero).at(Site::Embed, Edit::Scale(1.0));
+    let mut edits = Edits::default()
+        .at(site, Edit::Zero)
+        .at(Site::Embed, Edit::Scale(1.0));
     let _ = model.forward_probed(tokens(), &mut edits);
     assert_eq!(edits.unmet(), [site]);
 }
@@ -128,15 +191,31 @@ fn sites_are_selected_by_name_layer_and_pattern() {
     for (name, model) in models() {
         assert_eq!(model.select("*").unwrap(), model.sites(), "{name}");
         let layer = model.select("blocks.1.*").unwrap();
-        assert!(layer.iter().all(|site| site.layer() == Some(1)) && layer.len() > 10, "{name}");
-        let z: Vec<Site> = (0..LAYERS).map(|layer| Site::Attention(layer, AttentionSite::Z)).collect();
+        assert!(
+            layer.iter().all(|site| site.layer() == Some(1)) && layer.len() > 10,
+            "{name}"
+        );
+        let z: Vec<Site> = (0..LAYERS)
+            .map(|layer| Site::Attention(layer, AttentionSite::Z))
+            .collect();
         assert_eq!(model.select("blocks.*.attn.hook_z").unwrap(), z, "{name}");
-        assert_eq!(model.select("blocks.*.hook_resid_p*").unwrap().len(), 2 * LAYERS, "{name}");
+        assert_eq!(
+            model.select("blocks.*.hook_resid_p*").unwrap().len(),
+            2 * LAYERS,
+            "{name}"
+        );
         for site in model.sites() {
             assert_eq!(model.select(&site.to_string()).unwrap(), [site], "{name}");
         }
         for nothing in ["blocks.7.*", "hook_z", "", "blocks.*.attn.hook_zz"] {
-            assert!(model.select(nothing).unwrap_err().to_string().starts_with("no site is called"), "{nothing}");
+            assert!(
+                model
+                    .select(nothing)
+                    .unwrap_err()
+                    .to_string()
+                    .starts_with("no site is called"),
+                "{nothing}"
+            );
         }
     }
 }
@@ -156,11 +235,23 @@ fn the_gradient_at_a_site_is_how_the_loss_changes_there() {
         let mut checked = 0;
         for site in sites {
             let (dims, squared_norm, gradient) = if matches!(site, Site::Attention(..)) {
-                let Some(gradient) = leaves.gradient::<4>(site, &gradients) else { continue };
-                (gradient.dims().to_vec(), gradient.clone().square().sum(), KeptTensor::from(gradient))
+                let Some(gradient) = leaves.gradient::<4>(site, &gradients) else {
+                    continue;
+                };
+                (
+                    gradient.dims().to_vec(),
+                    gradient.clone().square().sum(),
+                    KeptTensor::from(gradient),
+                )
             } else {
-                let Some(gradient) = leaves.gradient::<3>(site, &gradients) else { continue };
-                (gradient.dims().to_vec(), gradient.clone().square().sum(), KeptTensor::from(gradient))
+                let Some(gradient) = leaves.gradient::<3>(site, &gradients) else {
+                    continue;
+                };
+                (
+                    gradient.dims().to_vec(),
+                    gradient.clone().square().sum(),
+                    KeptTensor::from(gradient),
+                )
             };
             let squared_norm: f32 = squared_norm.into_scalar();
             assert!(squared_norm.is_finite(), "{name} {site} {dims:?}");
@@ -176,16 +267,25 @@ fn the_gradient_at_a_site_is_how_the_loss_changes_there() {
                 } else {
                     KeptTensor::from(gradient.tensor::<3>().mul_scalar(by * length))
                 };
-                let logits = model.forward_probed(tokens(), &mut Edits::default().at(site, Edit::Add(step)));
+                let logits =
+                    model.forward_probed(tokens(), &mut Edits::default().at(site, Edit::Add(step)));
                 loss(logits).into_scalar::<f32>()
             };
             let slope = (moved(1.0) - moved(-1.0)) / (2.0 * length);
-            // f32 sums to about 1e-6 of the loss; the third derivative is the other part of the bound.
+            // f32 sums to about 1e-6 of the loss; the third derivative is the other part of the
+            // bound.
             let bound = 0.05 * squared_norm + 4e-6 * size / length;
-            assert!((slope - squared_norm).abs() <= bound, "{name} {site}: {slope}, not {squared_norm}");
+            assert!(
+                (slope - squared_norm).abs() <= bound,
+                "{name} {site}: {slope}, not {squared_norm}"
+            );
             checked += 1;
         }
-        let few = if model.config().norm_placement == NormPlacement::Post { 20 } else { 30 };
+        let few = if model.config().norm_placement == NormPlacement::Post {
+            20
+        } else {
+            30
+        };
         assert!(checked >= few, "{name}: {checked}");
     }
 }

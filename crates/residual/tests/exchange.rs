@@ -11,8 +11,8 @@ use std::{
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{architectures, assert_close, config, gpt2, llama, model, tokens, values};
 use headlight_residual::{
-    AttentionSite, Capture, Decoder, DecoderConfig, Positions, Site, from_huggingface, to_huggingface,
-    to_transformer_lens, weights_to_bytes,
+    AttentionSite, Capture, Decoder, DecoderConfig, Positions, Site, from_huggingface,
+    to_huggingface, to_transformer_lens, weights_to_bytes,
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use tempfile::TempDir;
@@ -20,31 +20,66 @@ use tempfile::TempDir;
 type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
 
 fn fixture(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
 }
 
 fn read(bytes: &[u8]) -> Tensors {
     let floats = |view: TensorView<'_>| match view.dtype() {
-        Dtype::I32 => view.data().as_chunks().0.iter().map(|&value| i32::from_le_bytes(value) as f32).collect(),
-        Dtype::F32 => view.data().as_chunks().0.iter().map(|&value| f32::from_le_bytes(value)).collect(),
+        Dtype::I32 => view
+            .data()
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&value| i32::from_le_bytes(value) as f32)
+            .collect(),
+        Dtype::F32 => view
+            .data()
+            .as_chunks()
+            .0
+            .iter()
+            .map(|&value| f32::from_le_bytes(value))
+            .collect(),
         dtype => panic!("{dtype:?}"),
     };
     let file = SafeTensors::deserialize(bytes).unwrap();
-    file.iter().map(|(name, view)| (name.to_owned(), (view.shape().to_vec(), floats(view)))).collect()
+    file.iter()
+        .map(|(name, view)| (name.to_owned(), (view.shape().to_vec(), floats(view))))
+        .collect()
 }
 
 fn write(folder: &Path, tensors: &Tensors) {
-    let bytes: Vec<Vec<u8>> =
-        tensors.values().map(|(_, values)| values.iter().flat_map(|value| value.to_le_bytes()).collect()).collect();
+    let bytes: Vec<Vec<u8>> = tensors
+        .values()
+        .map(|(_, values)| {
+            values
+                .iter()
+                .flat_map(|value| value.to_le_bytes())
+                .collect()
+        })
+        .collect();
     let views = tensors
         .iter()
         .zip(&bytes)
-        .map(|((name, (shape, _)), bytes)| (name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap()));
-    fs::write(folder.join("model.safetensors"), safetensors::serialize(views, None).unwrap()).unwrap();
+        .map(|((name, (shape, _)), bytes)| {
+            (
+                name,
+                TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap(),
+            )
+        });
+    fs::write(
+        folder.join("model.safetensors"),
+        safetensors::serialize(views, None).unwrap(),
+    )
+    .unwrap();
 }
 
 fn tensor<const D: usize>(tensors: &Tensors, name: &str) -> Tensor<D> {
-    let (shape, values) = tensors.get(name).unwrap_or_else(|| panic!("no {name}")).clone();
+    let (shape, values) = tensors
+        .get(name)
+        .unwrap_or_else(|| panic!("no {name}"))
+        .clone();
     Tensor::from_data(TensorData::new(values, shape), &Device::flex())
 }
 
@@ -66,9 +101,15 @@ fn models_written_by_transformers_give_the_same_logits_and_patterns() {
         let difference = largest_difference(logits, tensor(&expected, "logits"));
         assert!(difference <= 5e-5, "{name}: logits differ by {difference}");
         for layer in 0..2 {
-            let pattern = capture.get::<4>(Site::Attention(layer, AttentionSite::Pattern)).unwrap();
-            let difference = largest_difference(pattern, tensor(&expected, &format!("pattern.{layer}")));
-            assert!(difference <= 1e-5, "{name}: patterns of layer {layer} differ by {difference}");
+            let pattern = capture
+                .get::<4>(Site::Attention(layer, AttentionSite::Pattern))
+                .unwrap();
+            let difference =
+                largest_difference(pattern, tensor(&expected, &format!("pattern.{layer}")));
+            assert!(
+                difference <= 1e-5,
+                "{name}: patterns of layer {layer} differ by {difference}"
+            );
         }
     }
 }
@@ -89,19 +130,39 @@ fn a_round_trip_changes_no_bit() {
         let model = from_huggingface(&fixture(name), &Device::flex()).unwrap();
         let (folder, back) = there_and_back(&model);
         assert_eq!(back.config(), model.config(), "{name}");
-        assert!(weights_to_bytes(&back).unwrap() == weights_to_bytes(&model).unwrap(), "{name}");
+        assert!(
+            weights_to_bytes(&back).unwrap() == weights_to_bytes(&model).unwrap(),
+            "{name}"
+        );
         if name == "gpt2" {
             let written = read(&fs::read(folder.path().join("model.safetensors")).unwrap());
-            assert!(written == read(&fs::read(fixture(name).join("model.safetensors")).unwrap()), "{name}");
+            assert!(
+                written == read(&fs::read(fixture(name).join("model.safetensors")).unwrap()),
+                "{name}"
+            );
         }
     }
-    for own in [gpt2(), llama(), DecoderConfig { tied_embedding: false, ..gpt2() }] {
+    for own in [
+        gpt2(),
+        llama(),
+        DecoderConfig {
+            tied_embedding: false,
+            ..gpt2()
+        },
+    ] {
         let model = model(&own);
         let (_, back) = there_and_back(&model);
-        assert_eq!(values(back.forward(tokens())), values(model.forward(tokens())));
+        assert_eq!(
+            values(back.forward(tokens())),
+            values(model.forward(tokens()))
+        );
     }
     // Without biases it comes back with biases of 0.
-    let plain = model(&DecoderConfig { attention_bias: false, feed_forward_bias: false, ..gpt2() });
+    let plain = model(&DecoderConfig {
+        attention_bias: false,
+        feed_forward_bias: false,
+        ..gpt2()
+    });
     let (_, back) = there_and_back(&plain);
     assert_close("no biases", back.forward(tokens()), plain.forward(tokens()));
 }
@@ -109,25 +170,61 @@ fn a_round_trip_changes_no_bit() {
 #[test]
 fn what_is_neither_gpt2_nor_llama_is_told_why() {
     let error = |config: DecoderConfig| to_huggingface(&model(&config)).unwrap_err().to_string();
-    let windowed = error(DecoderConfig { window: Some(3), ..llama() });
-    assert!(windowed.contains("its feed-forward is gated") && windowed.contains("it has a window"), "{windowed}");
-    let grouped = error(DecoderConfig { n_kv_heads: Some(2), ..gpt2() });
-    assert!(grouped.contains("its heads share keys and values"), "{grouped}");
-    let odd = error(DecoderConfig { d_head: Some(5), ..gpt2() });
+    let windowed = error(DecoderConfig {
+        window: Some(3),
+        ..llama()
+    });
+    assert!(
+        windowed.contains("its feed-forward is gated") && windowed.contains("it has a window"),
+        "{windowed}"
+    );
+    let grouped = error(DecoderConfig {
+        n_kv_heads: Some(2),
+        ..gpt2()
+    });
+    assert!(
+        grouped.contains("its heads share keys and values"),
+        "{grouped}"
+    );
+    let odd = error(DecoderConfig {
+        d_head: Some(5),
+        ..gpt2()
+    });
     assert!(odd.contains("its heads do not tile d_model"), "{odd}");
-    assert!(error(DecoderConfig { positions: Positions::Alibi, ..gpt2() }).contains("its positions are not learned"));
-    assert!(error(DecoderConfig { positions: Positions::None, ..llama() }).contains("its positions are not rotary"));
+    assert!(
+        error(DecoderConfig {
+            positions: Positions::Alibi,
+            ..gpt2()
+        })
+        .contains("its positions are not learned")
+    );
+    assert!(
+        error(DecoderConfig {
+            positions: Positions::None,
+            ..llama()
+        })
+        .contains("its positions are not rotary")
+    );
 }
 
 /// A copy of a fixture of one file, to be damaged.
 fn copy_of(name: &str) -> (TempDir, Tensors) {
     let folder = TempDir::new().unwrap();
-    fs::copy(fixture(name).join("config.json"), folder.path().join("config.json")).unwrap();
-    (folder, read(&fs::read(fixture(name).join("model.safetensors")).unwrap()))
+    fs::copy(
+        fixture(name).join("config.json"),
+        folder.path().join("config.json"),
+    )
+    .unwrap();
+    (
+        folder,
+        read(&fs::read(fixture(name).join("model.safetensors")).unwrap()),
+    )
 }
 
 fn refusal(folder: &Path) -> String {
-    from_huggingface(folder, &Device::flex()).unwrap_err().to_string()
+    from_huggingface(folder, &Device::flex())
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
@@ -142,18 +239,25 @@ fn a_tensor_that_is_missing_left_over_or_of_the_wrong_shape_is_named() {
         let mut damaged = tensors.clone();
         damaged.insert(name.clone(), (vec![3, 1], vec![0.0; 3]));
         write(folder.path(), &damaged);
-        assert!(refusal(folder.path()).starts_with(&format!("tensor {name} has shape [3, 1], the model needs [")));
+        assert!(refusal(folder.path()).starts_with(&format!(
+            "tensor {name} has shape [3, 1], the model needs ["
+        )));
     }
     let mut damaged = tensors.clone();
-    damaged.insert("transformer.h.2.ln_1.weight".to_owned(), (vec![16], vec![0.0; 16]));
+    damaged.insert(
+        "transformer.h.2.ln_1.weight".to_owned(),
+        (vec![16], vec![0.0; 16]),
+    );
     write(folder.path(), &damaged);
     assert_eq!(
         refusal(folder.path()),
         "there is a tensor transformer.h.2.ln_1.weight, which the model has no place for"
     );
     // As first published: without `transformer.`, and with the masks of each layer.
-    let mut old: Tensors =
-        tensors.iter().map(|(name, data)| (name.replace("transformer.", ""), data.clone())).collect();
+    let mut old: Tensors = tensors
+        .iter()
+        .map(|(name, data)| (name.replace("transformer.", ""), data.clone()))
+        .collect();
     old.insert("h.0.attn.bias".to_owned(), (vec![1], vec![1.0]));
     write(folder.path(), &old);
     let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
@@ -164,12 +268,42 @@ fn a_tensor_that_is_missing_left_over_or_of_the_wrong_shape_is_named() {
 #[test]
 fn a_configuration_that_this_model_cannot_have_is_named() {
     for (name, key, value, expected) in [
-        ("llama", "model_type", "\"bert\"", "config.json: model_type = bert: must be gpt2 or llama"),
-        ("llama", "hidden_act", "\"gelu\"", "config.json: hidden_act = \"gelu\": must be silu"),
-        ("llama", "hidden_size", "-1", "config.json: hidden_size = -1: must be a whole number from 1 to 1048576"),
-        ("llama", "hidden_size", "null", "config.json: hidden_size = null: is missing"),
-        ("llama", "rms_norm_eps", "\"no\"", "config.json: rms_norm_eps = \"no\": must be a number above 0"),
-        ("llama", "num_key_value_heads", "3", "config.json: n_heads 4 is not divisible by n_kv_heads 3"),
+        (
+            "llama",
+            "model_type",
+            "\"bert\"",
+            "config.json: model_type = bert: must be gpt2 or llama",
+        ),
+        (
+            "llama",
+            "hidden_act",
+            "\"gelu\"",
+            "config.json: hidden_act = \"gelu\": must be silu",
+        ),
+        (
+            "llama",
+            "hidden_size",
+            "-1",
+            "config.json: hidden_size = -1: must be a whole number from 1 to 1048576",
+        ),
+        (
+            "llama",
+            "hidden_size",
+            "null",
+            "config.json: hidden_size = null: is missing",
+        ),
+        (
+            "llama",
+            "rms_norm_eps",
+            "\"no\"",
+            "config.json: rms_norm_eps = \"no\": must be a number above 0",
+        ),
+        (
+            "llama",
+            "num_key_value_heads",
+            "3",
+            "config.json: n_heads 4 is not divisible by n_kv_heads 3",
+        ),
         (
             "llama",
             "rope_parameters",
@@ -182,13 +316,23 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
             "true",
             "config.json: scale_attn_by_inverse_layer_idx = true: is not supported",
         ),
-        ("gpt2", "n_embd", "1048576", " parameters, more than 1073741824"),
+        (
+            "gpt2",
+            "n_embd",
+            "1048576",
+            " parameters, more than 1073741824",
+        ),
     ] {
         let folder = TempDir::new().unwrap();
         let text = fs::read_to_string(fixture(name).join("config.json")).unwrap();
-        let mut config: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text).unwrap();
+        let mut config: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&text).unwrap();
         config.insert(key.to_owned(), serde_json::from_str(value).unwrap());
-        fs::write(folder.path().join("config.json"), serde_json::to_string(&config).unwrap()).unwrap();
+        fs::write(
+            folder.path().join("config.json"),
+            serde_json::to_string(&config).unwrap(),
+        )
+        .unwrap();
         let found = refusal(folder.path());
         assert!(found.ends_with(expected), "{found}");
     }
@@ -217,9 +361,20 @@ fn a_shard_that_is_missing_or_elsewhere_is_named() {
     from_huggingface(folder.path(), &Device::flex()).unwrap();
     let index = folder.path().join("model.safetensors.index.json");
     let text = fs::read_to_string(&index).unwrap();
-    fs::write(&index, text.replace("model-00002-of-00003", "../model-00002-of-00003")).unwrap();
+    fs::write(
+        &index,
+        text.replace("model-00002-of-00003", "../model-00002-of-00003"),
+    )
+    .unwrap();
     assert!(refusal(folder.path()).contains("is not the name of a file"));
-    fs::write(&index, text.replace("\"lm_head.weight\": \"model-00003", "\"lm_head.weight\": \"model-00001")).unwrap();
+    fs::write(
+        &index,
+        text.replace(
+            "\"lm_head.weight\": \"model-00003",
+            "\"lm_head.weight\": \"model-00001",
+        ),
+    )
+    .unwrap();
     assert!(refusal(folder.path()).contains("lm_head.weight"));
     fs::write(&index, &text).unwrap();
     fs::remove_file(folder.path().join("model-00002-of-00003.safetensors")).unwrap();
@@ -237,27 +392,50 @@ fn transformer_lens_weights_are_those_of_each_head() {
             let at = |what: &str| format!("blocks.{layer}.attn.{what}");
             let d_model = config.d_model;
             // Every head writes z·W_O[head]; z is [batch, head, pos, d_head].
-            let z = seen.get::<4>(Site::Attention(layer, AttentionSite::Z)).unwrap().swap_dims(1, 2);
+            let z = seen
+                .get::<4>(Site::Attention(layer, AttentionSite::Z))
+                .unwrap()
+                .swap_dims(1, 2);
             let results = z.matmul(tensor::<3>(&weights, &at("W_O")).unsqueeze());
-            let found = seen.get::<4>(Site::Attention(layer, AttentionSite::Result)).unwrap().swap_dims(1, 2);
+            let found = seen
+                .get::<4>(Site::Attention(layer, AttentionSite::Result))
+                .unwrap()
+                .swap_dims(1, 2);
             assert_close(name, results, found);
             // Every key is x·W_K[head] + b_K[head] of what the block reads.
             let shared = if config.n_kv_heads() == 4 { "" } else { "_" };
             let w_k = tensor::<3>(&weights, &at(&format!("{shared}W_K")));
-            assert_eq!(w_k.dims(), [config.n_kv_heads(), d_model, config.d_head()], "{name}");
+            assert_eq!(
+                w_k.dims(),
+                [config.n_kv_heads(), d_model, config.d_head()],
+                "{name}"
+            );
             let k = model.blocks[layer].attn.project(
                 Tensor::ones([1, 1, d_model], &Device::flex()),
                 Tensor::ones([1, 1, d_model], &Device::flex()),
                 Tensor::ones([1, 1, d_model], &Device::flex()),
             );
             let b_k = tensor::<2>(&weights, &at(&format!("{shared}b_K")));
-            assert_close(name, w_k.sum_dim(1).squeeze_dim::<2>(1) + b_k, k.k.squeeze_dim::<3>(2).squeeze_dim(0));
+            assert_close(
+                name,
+                w_k.sum_dim(1).squeeze_dim::<2>(1) + b_k,
+                k.k.squeeze_dim::<3>(2).squeeze_dim(0),
+            );
         }
         let unembedding = tensor::<2>(&weights, "unembed.W_U");
         assert_close(name, unembedding, model.unembedding());
-        assert_eq!(logits.dims()[2], tensor::<1>(&weights, "unembed.b_U").dims()[0]);
+        assert_eq!(
+            logits.dims()[2],
+            tensor::<1>(&weights, "unembed.b_U").dims()[0]
+        );
     }
-    let sinusoidal = model(&DecoderConfig { positions: Positions::Sinusoidal, ..config(None) });
+    let sinusoidal = model(&DecoderConfig {
+        positions: Positions::Sinusoidal,
+        ..config(None)
+    });
     let weights = read(&to_transformer_lens(&sinusoidal).unwrap().weights);
-    assert_eq!(values(tensor::<2>(&weights, "pos_embed.W_pos"))[..2], [0.0, 1.0]);
+    assert_eq!(
+        values(tensor::<2>(&weights, "pos_embed.W_pos"))[..2],
+        [0.0, 1.0]
+    );
 }

@@ -20,7 +20,11 @@ fn folding_norms_keeps_the_logits_and_leaves_plain_norms() {
         }
         let folded = folded.unwrap();
         assert_close(name, folded.forward(tokens()), model.forward(tokens()));
-        let norms = folded.blocks.iter().flat_map(|block| [&block.ln1, &block.ln2]).chain([&folded.ln_final]);
+        let norms = folded
+            .blocks
+            .iter()
+            .flat_map(|block| [&block.ln1, &block.ln2])
+            .chain([&folded.ln_final]);
         for norm in norms.flatten() {
             match norm {
                 Norm::Layer(norm) => {
@@ -31,9 +35,18 @@ fn folding_norms_keeps_the_logits_and_leaves_plain_norms() {
             }
         }
         // What the configuration says of the result is true.
-        let counted: usize = folded.config().costs().iter().map(|cost| cost.parameters).sum();
+        let counted: usize = folded
+            .config()
+            .costs()
+            .iter()
+            .map(|cost| cost.parameters)
+            .sum();
         let b_u = folded.b_u.as_ref().map_or(0, |_| folded.vocabulary());
-        assert_eq!(counted + b_u, burn::module::Module::num_params(&folded), "{name}");
+        assert_eq!(
+            counted + b_u,
+            burn::module::Module::num_params(&folded),
+            "{name}"
+        );
     }
 }
 
@@ -49,9 +62,19 @@ fn centring_what_writes_keeps_the_logits_and_leaves_no_mean() {
         assert_close(name, centred.forward(tokens()), model.forward(tokens()));
         let writes = [centred.w_e.val(), centred.blocks[0].attn.w_o.weight.val()];
         for matrix in writes {
-            assert!(values(matrix.mean_dim(1)).iter().all(|mean| mean.abs() < 1e-6), "{name}");
+            assert!(
+                values(matrix.mean_dim(1))
+                    .iter()
+                    .all(|mean| mean.abs() < 1e-6),
+                "{name}"
+            );
         }
-        assert!(values(model.w_e.val().mean_dim(1)).iter().any(|mean| mean.abs() > 1e-3), "{name}");
+        assert!(
+            values(model.w_e.val().mean_dim(1))
+                .iter()
+                .any(|mean| mean.abs() > 1e-3),
+            "{name}"
+        );
     }
 }
 
@@ -68,13 +91,24 @@ fn centring_the_unembedding_keeps_the_probabilities() {
 
 #[test]
 fn folding_value_biases_keeps_the_logits_and_leaves_none() {
-    let grouped = DecoderConfig { attention_bias: true, ..llama() };
-    for (name, model) in models().into_iter().chain([("grouped, with biases", model(&grouped))]) {
+    let grouped = DecoderConfig {
+        attention_bias: true,
+        ..llama()
+    };
+    for (name, model) in models()
+        .into_iter()
+        .chain([("grouped, with biases", model(&grouped))])
+    {
         let folded = model.clone().fold_value_biases();
         assert_close(name, folded.forward(tokens()), model.forward(tokens()));
         for block in &folded.blocks {
             assert!(
-                block.attn.w_v.bias.iter().all(|bias| values(bias.val()).iter().all(|&value| value == 0.0)),
+                block
+                    .attn
+                    .w_v
+                    .bias
+                    .iter()
+                    .all(|bias| values(bias.val()).iter().all(|&value| value == 0.0)),
                 "{name}"
             );
         }
@@ -84,8 +118,14 @@ fn folding_value_biases_keeps_the_logits_and_leaves_none() {
 #[test]
 fn all_together_keep_the_probabilities() {
     let model = model(&gpt2());
-    let processed =
-        model.clone().fold_norms().unwrap().centre_writing().unwrap().centre_unembedding().fold_value_biases();
+    let processed = model
+        .clone()
+        .fold_norms()
+        .unwrap()
+        .centre_writing()
+        .unwrap()
+        .centre_unembedding()
+        .fold_value_biases();
     let probabilities = |model: &Decoder| log_softmax(model.forward(tokens()), 2);
     assert_close("gpt2", probabilities(&processed), probabilities(&model));
 }

@@ -6,8 +6,9 @@ use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, architectures, assert_close, config, model, models, plain, tokens, values};
 use headlight_attention::{Dropout, DropoutKey};
 use headlight_residual::{
-    Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Edit, Edits, Initialization, Interest,
-    NoProbe, NormPlacement, NormSite, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
+    Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Edit, Edits,
+    Initialization, Interest, NoProbe, NormPlacement, NormSite, Part, Probe, Site,
+    weights_from_bytes, weights_to_bytes,
 };
 
 fn capture_all(model: &Decoder) -> (Capture, Tensor<3>) {
@@ -22,7 +23,10 @@ fn is_post_norm(model: &Decoder) -> bool {
 
 #[test]
 fn the_final_stream_is_the_sum_of_all_contributions() {
-    for (name, model) in models().into_iter().filter(|(_, model)| !is_post_norm(model)) {
+    for (name, model) in models()
+        .into_iter()
+        .filter(|(_, model)| !is_post_norm(model))
+    {
         let (seen, _) = capture_all(&model);
         let mut sum = seen.get::<3>(Site::Embed).unwrap();
         if let Some(positions) = seen.get(Site::PosEmbed) {
@@ -34,7 +38,12 @@ fn the_final_stream_is_the_sum_of_all_contributions() {
                 sum = sum + mlp_out;
             }
         }
-        assert_close(name, seen.get::<3>(Site::Block(LAYERS - 1, BlockSite::ResidPost)).unwrap(), sum);
+        assert_close(
+            name,
+            seen.get::<3>(Site::Block(LAYERS - 1, BlockSite::ResidPost))
+                .unwrap(),
+            sum,
+        );
     }
 }
 
@@ -45,11 +54,16 @@ fn each_step_of_a_block_adds_what_its_site_says() {
         for layer in 0..LAYERS {
             let at = |site| seen.get::<3>(Site::Block(layer, site));
             let normalized = seen.get::<3>(Site::Ln1(layer, NormSite::Normalized));
-            let after_attention = at(BlockSite::ResidPre).unwrap() + at(BlockSite::AttnOut).unwrap();
+            let after_attention =
+                at(BlockSite::ResidPre).unwrap() + at(BlockSite::AttnOut).unwrap();
             match (at(BlockSite::ResidMid), at(BlockSite::MlpOut)) {
                 (Some(mid), Some(mlp_out)) => {
                     assert_close(name, after_attention, mid.clone());
-                    let stream = if is_post_norm(&model) { normalized.unwrap() } else { mid };
+                    let stream = if is_post_norm(&model) {
+                        normalized.unwrap()
+                    } else {
+                        mid
+                    };
                     assert_close(name, stream + mlp_out, at(BlockSite::ResidPost).unwrap());
                 }
                 _ => assert_close(name, after_attention, at(BlockSite::ResidPost).unwrap()),
@@ -72,20 +86,45 @@ fn heads_and_the_bias_add_up_to_what_attention_adds() {
     for (name, model) in models() {
         let (seen, _) = capture_all(&model);
         for (layer, block) in model.blocks.iter().enumerate() {
-            let mut sum =
-                seen.get::<4>(Site::Attention(layer, AttentionSite::Result)).unwrap().sum_dim(2).squeeze_dim(2);
+            let mut sum = seen
+                .get::<4>(Site::Attention(layer, AttentionSite::Result))
+                .unwrap()
+                .sum_dim(2)
+                .squeeze_dim(2);
             if let Some(bias) = &block.attn.w_o.bias {
                 sum = sum + bias.val().unsqueeze();
             }
-            assert_close(name, sum, seen.get::<3>(Site::Block(layer, BlockSite::AttnOut)).unwrap());
-            let pattern = seen.get::<4>(Site::Attention(layer, AttentionSite::Pattern)).unwrap();
-            assert_close(name, pattern.clone().sum_dim(3), Tensor::ones([2, 4, 6, 1], &Device::flex()));
-            let v = seen.get::<4>(Site::Attention(layer, AttentionSite::V)).unwrap().swap_dims(1, 2);
+            assert_close(
+                name,
+                sum,
+                seen.get::<3>(Site::Block(layer, BlockSite::AttnOut))
+                    .unwrap(),
+            );
+            let pattern = seen
+                .get::<4>(Site::Attention(layer, AttentionSite::Pattern))
+                .unwrap();
+            assert_close(
+                name,
+                pattern.clone().sum_dim(3),
+                Tensor::ones([2, 4, 6, 1], &Device::flex()),
+            );
+            let v = seen
+                .get::<4>(Site::Attention(layer, AttentionSite::V))
+                .unwrap()
+                .swap_dims(1, 2);
             let [batch, kv_heads, pos, width] = v.dims();
             // Each key/value head serves 4 / kv_heads query heads, one after the other.
-            let v = v.unsqueeze_dim::<5>(2).expand([batch, kv_heads, 4 / kv_heads, pos, width]);
-            let z = seen.get::<4>(Site::Attention(layer, AttentionSite::Z)).unwrap();
-            assert_close(name, pattern.matmul(v.reshape([batch, 4, pos, width])), z.swap_dims(1, 2));
+            let v = v
+                .unsqueeze_dim::<5>(2)
+                .expand([batch, kv_heads, 4 / kv_heads, pos, width]);
+            let z = seen
+                .get::<4>(Site::Attention(layer, AttentionSite::Z))
+                .unwrap();
+            assert_close(
+                name,
+                pattern.matmul(v.reshape([batch, 4, pos, width])),
+                z.swap_dims(1, 2),
+            );
         }
     }
 }
@@ -115,19 +154,53 @@ fn looking_changes_no_bit() {
 
 #[test]
 fn with_a_dropout_key_attention_weights_fall_row_by_row_and_in_each_layer_others() {
-    let config = DecoderConfig { attention_dropout: 0.5, ..config(Some(plain(Activation::Gelu))) };
-    let (dropping, never) = (model(&config), model(&DecoderConfig { attention_dropout: 0.0, ..config }));
-    let key = DropoutKey { seed: 1, step: 2, site: 3, first_row: 4 };
+    let config = DecoderConfig {
+        attention_dropout: 0.5,
+        ..config(Some(plain(Activation::Gelu)))
+    };
+    let (dropping, never) = (
+        model(&config),
+        model(&DecoderConfig {
+            attention_dropout: 0.0,
+            ..config
+        }),
+    );
+    let key = DropoutKey {
+        seed: 1,
+        step: 2,
+        site: 3,
+        first_row: 4,
+    };
     let logits = |model: &Decoder| values(model.forward(tokens()));
-    assert_eq!(logits(&dropping), logits(&never), "without a key nothing falls");
-    assert_eq!(logits(&never.with_dropout(key)), logits(&never), "nor with probability 0");
+    assert_eq!(
+        logits(&dropping),
+        logits(&never),
+        "without a key nothing falls"
+    );
+    assert_eq!(
+        logits(&never.with_dropout(key)),
+        logits(&never),
+        "nor with probability 0"
+    );
     let with_key = logits(&dropping.with_dropout(key));
     assert_ne!(with_key, logits(&dropping));
 
-    let second = dropping.with_dropout(DropoutKey { first_row: 5, ..key }).forward(tokens().narrow(0, 1, 1));
-    assert_eq!(values(second), with_key[with_key.len() / 2..], "a row alone drops what it does in the batch");
+    let second = dropping
+        .with_dropout(DropoutKey {
+            first_row: 5,
+            ..key
+        })
+        .forward(tokens().narrow(0, 1, 1));
+    assert_eq!(
+        values(second),
+        with_key[with_key.len() / 2..],
+        "a row alone drops what it does in the batch"
+    );
     for (block, site) in dropping.with_dropout(key).blocks.iter().zip(3..) {
-        assert_eq!(block.attn.options().dropout, Some(Dropout::new(0.5, DropoutKey { site, ..key })));
+        assert_eq!(
+            block.attn.options().dropout,
+            Some(Dropout::new(0.5, DropoutKey { site, ..key }))
+        );
     }
 }
 
@@ -152,7 +225,11 @@ struct Echo(fn(Site) -> bool);
 
 impl Probe for Echo {
     fn interest(&self, site: Site) -> Interest {
-        if (self.0)(site) { Interest::Change } else { Interest::Skip }
+        if (self.0)(site) {
+            Interest::Change
+        } else {
+            Interest::Skip
+        }
     }
 
     fn at<const D: usize>(&mut self, _: Site, activation: Tensor<D>) -> Tensor<D> {
@@ -164,9 +241,17 @@ impl Probe for Echo {
 fn putting_back_what_was_there_changes_nothing() {
     for (name, model) in models() {
         let expected = model.forward(tokens());
-        assert_close(name, model.forward_probed(tokens(), &mut Echo(|_| true)), expected.clone());
+        assert_close(
+            name,
+            model.forward_probed(tokens(), &mut Echo(|_| true)),
+            expected.clone(),
+        );
         let one = |site: Site| matches!(site, Site::Block(1, BlockSite::KInput));
-        assert_close(name, model.forward_probed(tokens(), &mut Echo(one)), expected);
+        assert_close(
+            name,
+            model.forward_probed(tokens(), &mut Echo(one)),
+            expected,
+        );
     }
 }
 
@@ -176,26 +261,47 @@ fn switching_a_head_off_takes_its_result_out_of_the_stream() {
         let (seen, _) = capture_all(&model);
         let last = LAYERS - 1;
         let mut off = Capture::new(&[Site::Block(last, BlockSite::AttnOut)], usize::MAX);
-        let switch = Edits::default().part(Site::Attention(last, AttentionSite::Z), Part::heads(&[1]), Edit::Zero);
+        let switch = Edits::default().part(
+            Site::Attention(last, AttentionSite::Z),
+            Part::heads(&[1]),
+            Edit::Zero,
+        );
         let _ = model.forward_probed(tokens(), &mut (switch, &mut off));
-        let head = seen.get::<4>(Site::Attention(last, AttentionSite::Result)).unwrap().narrow(2, 1, 1).squeeze_dim(2);
-        let expected = seen.get::<3>(Site::Block(last, BlockSite::AttnOut)).unwrap() - head;
-        assert_close(name, off.get(Site::Block(last, BlockSite::AttnOut)).unwrap(), expected);
+        let head = seen
+            .get::<4>(Site::Attention(last, AttentionSite::Result))
+            .unwrap()
+            .narrow(2, 1, 1)
+            .squeeze_dim(2);
+        let expected = seen
+            .get::<3>(Site::Block(last, BlockSite::AttnOut))
+            .unwrap()
+            - head;
+        assert_close(
+            name,
+            off.get(Site::Block(last, BlockSite::AttnOut)).unwrap(),
+            expected,
+        );
     }
 }
 
 #[test]
 fn a_token_changes_no_bit_before_it_and_with_a_window_none_far_after_it() {
     for (name, model) in models() {
-        let changed = Tensor::<2, Int>::from_ints([[0, 1, 2, 3, 6, 5], [6, 6, 5, 1, 3, 2]], &Device::flex());
+        let changed =
+            Tensor::<2, Int>::from_ints([[0, 1, 2, 3, 6, 5], [6, 6, 5, 1, 3, 2]], &Device::flex());
         let before = |tokens| values(model.forward(tokens).narrow(1, 0, 4));
         let after = |tokens| values(model.forward(tokens).narrow(1, 4, 1));
         assert_eq!(before(tokens()), before(changed.clone()), "{name}");
         assert_ne!(after(tokens()), after(changed), "{name}");
     }
     // One layer with a window of 2 sees the token before, and no further.
-    let model = model(&DecoderConfig { window: Some(2), n_layers: 1, ..config(None) });
-    let changed = Tensor::<2, Int>::from_ints([[6, 1, 2, 3, 4, 5], [0, 6, 5, 1, 0, 2]], &Device::flex());
+    let model = model(&DecoderConfig {
+        window: Some(2),
+        n_layers: 1,
+        ..config(None)
+    });
+    let changed =
+        Tensor::<2, Int>::from_ints([[6, 1, 2, 3, 4, 5], [0, 6, 5, 1, 0, 2]], &Device::flex());
     let at = |tokens, position| values(model.forward(tokens).narrow(1, position, 1));
     assert_ne!(at(tokens(), 1), at(changed.clone(), 1));
     assert_eq!(at(tokens(), 2), at(changed, 2));
@@ -215,7 +321,10 @@ fn a_capture_keeps_to_its_budget_and_names_what_it_dropped() {
 
 #[test]
 fn of_everything_in_four_layers_what_is_kept_and_what_is_dropped_is_everything() {
-    let model = model(&DecoderConfig { n_layers: 4, ..config(Some(plain(Activation::Gelu))) });
+    let model = model(&DecoderConfig {
+        n_layers: 4,
+        ..config(Some(plain(Activation::Gelu)))
+    });
     let sites = model.sites();
     let mut all = Capture::new(&sites, usize::MAX);
     let _ = model.forward_probed(tokens(), &mut all);
@@ -223,44 +332,73 @@ fn of_everything_in_four_layers_what_is_kept_and_what_is_dropped_is_everything()
     let budget = all.bytes() / 3;
     let mut some = Capture::new(&sites, budget);
     let _ = model.forward_probed(tokens(), &mut some);
-    assert!(some.bytes() <= budget && some.bytes() > budget / 2, "{} of {budget}", some.bytes());
+    assert!(
+        some.bytes() <= budget && some.bytes() > budget / 2,
+        "{} of {budget}",
+        some.bytes()
+    );
     for site in sites {
-        let (kept, dropped) = (some.tensor_at(site).is_some(), some.dropped().contains(&site));
-        assert!(kept != dropped, "{site}: kept {kept}, named as dropped {dropped}");
+        let (kept, dropped) = (
+            some.tensor_at(site).is_some(),
+            some.dropped().contains(&site),
+        );
+        assert!(
+            kept != dropped,
+            "{site}: kept {kept}, named as dropped {dropped}"
+        );
     }
 }
 
 #[test]
 fn initial_values_follow_from_seed_and_path_alone() {
-    let bytes = |seed| weights_to_bytes(&config(None).try_init(seed, &Device::flex()).unwrap()).unwrap();
+    let bytes =
+        |seed| weights_to_bytes(&config(None).try_init(seed, &Device::flex()).unwrap()).unwrap();
     let reference = bytes(1);
     assert_eq!(reference, bytes(1));
     assert_ne!(reference, bytes(2));
     // A model with one more kind of parameter has the same values where both have the same path.
-    let larger = config(Some(plain(Activation::Relu))).try_init(1, &Device::flex()).unwrap();
+    let larger = config(Some(plain(Activation::Relu)))
+        .try_init(1, &Device::flex())
+        .unwrap();
     let smaller = config(None).try_init(1, &Device::flex()).unwrap();
     assert_eq!(values(larger.unembedding()), values(smaller.unembedding()));
-    assert_ne!(values(larger.blocks[0].attn.w_q.weight.val()), values(larger.blocks[1].attn.w_q.weight.val()));
+    assert_ne!(
+        values(larger.blocks[0].attn.w_q.weight.val()),
+        values(larger.blocks[1].attn.w_q.weight.val())
+    );
 }
 
 #[test]
 fn initialisations_have_the_deviations_they_promise() {
     let deviation = |initialization, matrix: fn(&Decoder) -> Tensor<2>| {
-        let wide =
-            DecoderConfig { d_model: 64, initialization, init_std: 0.5, ..config(Some(plain(Activation::Relu))) };
+        let wide = DecoderConfig {
+            d_model: 64,
+            initialization,
+            init_std: 0.5,
+            ..config(Some(plain(Activation::Relu)))
+        };
         let values = values(matrix(&wide.try_init(0, &Device::flex()).unwrap()));
         (values.iter().map(|value| value * value).sum::<f32>() / values.len() as f32).sqrt()
     };
-    let [w_q, w_o]: [fn(&Decoder) -> Tensor<2>; 2] =
-        [|model| model.blocks[1].attn.w_q.weight.val(), |model| model.blocks[1].attn.w_o.weight.val()];
-    // 3 layers of 2 parts each write to the stream. 4096 numbers: the deviation is known to about 1 %.
+    let [w_q, w_o]: [fn(&Decoder) -> Tensor<2>; 2] = [
+        |model| model.blocks[1].attn.w_q.weight.val(),
+        |model| model.blocks[1].attn.w_o.weight.val(),
+    ];
+    // 3 layers of 2 parts each write to the stream. 4096 numbers: the deviation is known to about 1
+    // %.
     for (initialization, reads, writes) in [
         (Initialization::Gpt2, 0.5, 0.5 / 6f32.sqrt()),
         (Initialization::Normal, 0.5, 0.5),
         (Initialization::Xavier, 0.125, 0.125),
     ] {
-        for (found, expected) in [(deviation(initialization, w_q), reads), (deviation(initialization, w_o), writes)] {
-            assert!((found / expected - 1.0).abs() < 0.04, "{initialization:?}: {found}, not {expected}");
+        for (found, expected) in [
+            (deviation(initialization, w_q), reads),
+            (deviation(initialization, w_o), writes),
+        ] {
+            assert!(
+                (found / expected - 1.0).abs() < 0.04,
+                "{initialization:?}: {found}, not {expected}"
+            );
         }
     }
 }
@@ -269,7 +407,11 @@ fn initialisations_have_the_deviations_they_promise() {
 fn the_costs_count_every_parameter() {
     for (name, config) in architectures() {
         let counted: usize = config.costs().iter().map(|cost| cost.parameters).sum();
-        assert_eq!(counted, burn::module::Module::num_params(&model(&config)), "{name}");
+        assert_eq!(
+            counted,
+            burn::module::Module::num_params(&model(&config)),
+            "{name}"
+        );
     }
 }
 
@@ -281,13 +423,24 @@ fn weights_survive_the_round_trip_bit_for_bit_and_wrong_ones_are_named() {
         let read = weights_from_bytes(init(config.clone()), &bytes).unwrap();
         assert_eq!(weights_to_bytes(&read).unwrap(), bytes, "{name}");
 
-        let deeper = init(DecoderConfig { n_layers: LAYERS + 1, ..config.clone() });
+        let deeper = init(DecoderConfig {
+            n_layers: LAYERS + 1,
+            ..config.clone()
+        });
         let error = weights_from_bytes(deeper, &bytes).unwrap_err().to_string();
         assert!(error.starts_with("the weights lack blocks.3."), "{error}");
-        let shallower = init(DecoderConfig { n_layers: LAYERS - 1, ..config.clone() });
-        let error = weights_from_bytes(shallower, &bytes).unwrap_err().to_string();
+        let shallower = init(DecoderConfig {
+            n_layers: LAYERS - 1,
+            ..config.clone()
+        });
+        let error = weights_from_bytes(shallower, &bytes)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with("the weights hold blocks.2."), "{error}");
-        let wider = init(DecoderConfig { vocabulary: 8, ..config.clone() });
+        let wider = init(DecoderConfig {
+            vocabulary: 8,
+            ..config.clone()
+        });
         let error = weights_from_bytes(wider, &bytes).unwrap_err().to_string();
         assert!(error.contains("w_e"), "{error}");
         assert!(weights_from_bytes(init(config), &[1, 2, 3]).is_err());

@@ -13,14 +13,17 @@ use crate::InputError;
 /// How the names begin of what is not whole yet.
 const TEMPORARY: &str = ".tmp";
 
-/// Writes beside `path`, flushes to disk and renames: a reader sees the old file or the new one, never a part.
+/// Writes beside `path`, flushes to disk and renames: a reader sees the old file or the new one,
+/// never a part.
 ///
 /// # Errors
 /// Names the path.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), InputError> {
     let write = || -> io::Result<()> {
         let directory = parent_of(path);
-        let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(directory)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(TEMPORARY)
+            .tempfile_in(directory)?;
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         let file = file.persist(path).map_err(|error| error.error)?;
@@ -30,8 +33,9 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), InputError> {
     write().map_err(|error| InputError::io(path, "write", &error))
 }
 
-/// Writes the files of a directory beside `path`, flushes them to disk and renames: whoever finds the directory finds
-/// all of its files, whole. A directory that was there before goes only when the new one is on disk.
+/// Writes the files of a directory beside `path`, flushes them to disk and renames: whoever finds
+/// the directory finds all of its files, whole. A directory that was there before goes only when
+/// the new one is on disk.
 pub fn write_directory_atomically(path: &Path, files: &[(&str, &[u8])]) -> Result<(), InputError> {
     let write = || -> io::Result<()> {
         fs::create_dir_all(parent_of(path))?;
@@ -76,8 +80,9 @@ pub fn remove_temporary(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let (entry, path) = entry.map(|entry| (entry.file_type(), entry.path()))?;
         let is_directory = entry?.is_dir();
-        let is_temporary =
-            path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()));
+        let is_temporary = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes()));
         match (is_temporary, is_directory) {
             (true, true) => fs::remove_dir_all(path)?,
             (true, false) => fs::remove_file(path)?,
@@ -90,12 +95,18 @@ pub fn remove_temporary(directory: &Path) -> io::Result<()> {
 
 /// The directory that `path` is in.
 pub fn parent_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// A rename is on disk once the directory is.
 fn sync_directory(directory: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
+    if cfg!(unix) {
+        File::open(directory)?.sync_all()
+    } else {
+        Ok(())
+    }
 }
 
 /// Temporary files are private; a run's files are as readable as any other.

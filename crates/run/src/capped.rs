@@ -4,7 +4,8 @@ use std::{fs::File, io::Read, path::Path};
 
 use crate::InputError;
 
-/// The bytes of a file that may have `most` of them. What is no file (a pipe, a device) is not read: it might not end.
+/// The bytes of a file that may have `most` of them. What is no file (a pipe, a device) is not
+/// read: it might not end.
 ///
 /// # Errors
 /// Names the file that is larger, no file, or cannot be read.
@@ -17,11 +18,16 @@ pub fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
     }
     let size = metadata.len();
     if size > most {
-        return Err(InputError::new(path.display(), format_args!("has {size} bytes, more than {most}")));
+        return Err(InputError::new(
+            path.display(),
+            format_args!("has {size} bytes, more than {most}"),
+        ));
     }
     let mut bytes = Vec::with_capacity(size as usize);
     // It may grow meanwhile.
-    File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes)).map_err(unreadable)?;
+    File::open(path)
+        .and_then(|file| file.take(most).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
     Ok(bytes)
 }
 

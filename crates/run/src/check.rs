@@ -5,8 +5,17 @@ use std::fmt::Display;
 use crate::InputError;
 
 /// `key = value: message` unless `holds`.
-pub fn require(holds: bool, key: &str, value: impl Display, message: impl Display) -> Result<(), InputError> {
-    if holds { Ok(()) } else { Err(InputError::new("config", message).key(key).value(value)) }
+pub fn require(
+    holds: bool,
+    key: &str,
+    value: impl Display,
+    message: impl Display,
+) -> Result<(), InputError> {
+    if holds {
+        Ok(())
+    } else {
+        Err(InputError::new("config", message).key(key).value(value))
+    }
 }
 
 /// Above 0 and finite, also in the 32 bits that models compute in.
@@ -14,10 +23,20 @@ pub fn require_positive(key: &str, value: f64) -> Result<(), InputError> {
     let single = value as f32;
     // As written in a program: 1e-300, not 300 zeros.
     let written = format_args!("{value:?}");
-    require(single > 0.0 && single.is_finite(), key, written, "must be above 0 and finite in 32 bits")
+    require(
+        single > 0.0 && single.is_finite(),
+        key,
+        written,
+        "must be above 0 and finite in 32 bits",
+    )
 }
 
 /// A sensible number of tokens.
 pub fn require_vocabulary(key: &str, value: usize) -> Result<(), InputError> {
-    require((2..=65_536).contains(&value), key, value, "must be between 2 and 65536")
+    require(
+        (2..=65_536).contains(&value),
+        key,
+        value,
+        "must be between 2 and 65536",
+    )
 }

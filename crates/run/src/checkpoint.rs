@@ -1,4 +1,5 @@
-//! Checkpoints: everything that training goes on from, whole or not there, and checked against its SHA-256.
+//! Checkpoints: everything that training goes on from, whole or not there, and checked against its
+//! SHA-256.
 
 use std::{
     collections::BTreeMap,
@@ -11,13 +12,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    HeadName, InputError, LogLengths, RunDirectory, atomic::write_directory_atomically, capped::read_capped,
-    json::from_json, logs,
+    HeadName, InputError, LogLengths, RunDirectory, atomic::write_directory_atomically,
+    capped::read_capped, json::from_json, logs,
 };
 
 /// The largest file of weights or of an optimizer that is read.
 const MOST_TENSOR_BYTES: u64 = 8 << 30;
-/// The largest of the other files of a checkpoint that is read. Small parts of a hostile one take 10 times their bytes.
+/// The largest of the other files of a checkpoint that is read. Small parts of a hostile one take
+/// 10 times their bytes.
 const MOST_STATE_BYTES: u64 = 2 << 20;
 
 const WEIGHTS: &str = "weights.safetensors";
@@ -99,12 +101,20 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write_checkpoint(&self, which: Weights, checkpoint: &Checkpoint) -> Result<(), InputError> {
+    pub fn write_checkpoint(
+        &self,
+        which: Weights,
+        checkpoint: &Checkpoint,
+    ) -> Result<(), InputError> {
         logs::flush(self.path())?;
         let path = self.directory_of(which);
-        let state = serde_json::to_vec_pretty(&checkpoint.state).map_err(|e| InputError::new(path.display(), e))?;
-        let files: [(&str, &[u8]); 3] =
-            [(WEIGHTS, &checkpoint.weights), (OPTIMIZER, &checkpoint.optimizer), (STATE, &state)];
+        let state = serde_json::to_vec_pretty(&checkpoint.state)
+            .map_err(|e| InputError::new(path.display(), e))?;
+        let files: [(&str, &[u8]); 3] = [
+            (WEIGHTS, &checkpoint.weights),
+            (OPTIMIZER, &checkpoint.optimizer),
+            (STATE, &state),
+        ];
         write_with_sums(&path, &files)
     }
 
@@ -116,7 +126,8 @@ impl RunDirectory {
         write_with_sums(&self.directory_of(Weights::Best), &[(WEIGHTS, weights)])
     }
 
-    /// Reads a checkpoint and checks it: every file against its SHA-256, the logs against their lengths.
+    /// Reads a checkpoint and checks it: every file against its SHA-256, the logs against their
+    /// lengths.
     ///
     /// # Errors
     /// Names the file that is missing or damaged.
@@ -127,7 +138,11 @@ impl RunDirectory {
         logs::check(self.path(), &state.logs)?;
         let weights = self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)?;
         let optimizer = self.checked(which, OPTIMIZER, MOST_TENSOR_BYTES)?;
-        Ok(Checkpoint { state, weights, optimizer })
+        Ok(Checkpoint {
+            state,
+            weights,
+            optimizer,
+        })
     }
 
     /// Reads weights and checks them against their SHA-256.
@@ -141,8 +156,13 @@ impl RunDirectory {
     /// The checkpoints that there are, newest first, whole or not.
     #[must_use]
     pub fn checkpoints(&self) -> Vec<Weights> {
-        let last = self.directory_of(Weights::Last).is_dir().then_some(Weights::Last);
-        last.into_iter().chain(self.kept_steps().into_iter().map(Weights::Step)).collect()
+        let last = self
+            .directory_of(Weights::Last)
+            .is_dir()
+            .then_some(Weights::Last);
+        last.into_iter()
+            .chain(self.kept_steps().into_iter().map(Weights::Step))
+            .collect()
     }
 
     /// Removes all but the newest `keep` of the checkpoints up to `step`.
@@ -151,7 +171,12 @@ impl RunDirectory {
     /// If one cannot be removed.
     pub fn forget_checkpoints(&self, step: usize, keep: usize) -> Result<(), InputError> {
         // Newer ones are damaged, or training would have gone on from them; they do not count.
-        for old in self.kept_steps().into_iter().filter(|&kept| kept <= step).skip(keep) {
+        for old in self
+            .kept_steps()
+            .into_iter()
+            .filter(|&kept| kept <= step)
+            .skip(keep)
+        {
             let path = self.directory_of(Weights::Step(old));
             fs::remove_dir_all(&path).map_err(|error| InputError::io(&path, "remove", &error))?;
         }
@@ -160,9 +185,14 @@ impl RunDirectory {
 
     /// Newest first.
     fn kept_steps(&self) -> Vec<usize> {
-        let entries = fs::read_dir(self.path().join("checkpoints")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.path().join("checkpoints"))
+            .into_iter()
+            .flatten()
+            .flatten();
         let step = |name: &str| name.strip_prefix("step-")?.parse().ok();
-        let mut steps: Vec<usize> = entries.filter_map(|entry| step(entry.file_name().to_str()?)).collect();
+        let mut steps: Vec<usize> = entries
+            .filter_map(|entry| step(entry.file_name().to_str()?))
+            .collect();
         steps.sort_unstable_by(|a, b| b.cmp(a));
         steps
     }
@@ -178,15 +208,24 @@ impl RunDirectory {
         let bytes = read_capped(&path, most)?;
         let sums = read_capped(&directory.join(SUMS), MOST_STATE_BYTES)?;
         let line = sum_line(name, &bytes);
-        if !sums.split_inclusive(|&byte| byte == b'\n').any(|written| written == line.as_bytes()) {
-            return Err(InputError::new(path.display(), "is damaged: its SHA-256 is not the one written beside it"));
+        if !sums
+            .split_inclusive(|&byte| byte == b'\n')
+            .any(|written| written == line.as_bytes())
+        {
+            return Err(InputError::new(
+                path.display(),
+                "is damaged: its SHA-256 is not the one written beside it",
+            ));
         }
         Ok(bytes)
     }
 }
 
 fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), InputError> {
-    let sums: String = files.iter().map(|(name, bytes)| sum_line(name, bytes)).collect();
+    let sums: String = files
+        .iter()
+        .map(|(name, bytes)| sum_line(name, bytes))
+        .collect();
     let mut all = files.to_vec();
     all.push((SUMS, sums.as_bytes()));
     write_directory_atomically(path, &all)
@@ -210,6 +249,8 @@ mod exact {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
     }
 }

@@ -38,7 +38,10 @@ pub struct LogConfig {
 
 impl Default for LogConfig {
     fn default() -> Self {
-        Self { every: 50, patterns_every: 250 }
+        Self {
+            every: 50,
+            patterns_every: 250,
+        }
     }
 }
 
@@ -55,7 +58,10 @@ pub struct CheckpointConfig {
 
 impl Default for CheckpointConfig {
     fn default() -> Self {
-        Self { every: 250, keep: None }
+        Self {
+            every: 250,
+            keep: None,
+        }
     }
 }
 
@@ -65,7 +71,14 @@ impl Config {
     /// # Errors
     /// Names the first key that does not.
     pub fn validate(&self) -> Result<(), InputError> {
-        let Self { task, model, train, log, checkpoint, .. } = self;
+        let Self {
+            task,
+            model,
+            train,
+            log,
+            checkpoint,
+            ..
+        } = self;
         model.check()?;
         train.check()?;
         for (key, value) in [

@@ -19,9 +19,11 @@ use crate::{
     write_atomically,
 };
 
-/// The largest summary that is read: that of 16 heads has 30 KB. Small parts of a hostile one take 10 times their bytes.
+/// The largest summary that is read: that of 16 heads has 30 KB. Small parts of a hostile one take
+/// 10 times their bytes.
 const MOST_SUMMARY_BYTES: u64 = 2 << 20;
-/// The largest summary of several seeds that is read: that of 1000 seeds has 600 KB. Short numbers take 16 times theirs.
+/// The largest summary of several seeds that is read: that of 1000 seeds has 600 KB. Short numbers
+/// take 16 times theirs.
 const MOST_SEEDS_BYTES: u64 = 1 << 20;
 /// The largest of the other texts that is read: a report has at most 5 MB.
 const MOST_TEXT_BYTES: u64 = 16 << 20;
@@ -52,18 +54,26 @@ impl RunDirectory {
     /// Makes a new run directory with the configuration in it, for this process to write.
     ///
     /// # Errors
-    /// If the directory exists and `overwrite` is false, it is not a run, or another process writes it.
+    /// If the directory exists and `overwrite` is false, it is not a run, or another process writes
+    /// it.
     pub fn create(path: &Path, config: &Config, overwrite: bool) -> Result<Self, InputError> {
-        let toml =
-            format!("# Written by Headlight {}: every key, defaults too.\n{}", crate::VERSION, config.to_toml()?);
+        let toml = format!(
+            "# Written by Headlight {}: every key, defaults too.\n{}",
+            crate::VERSION,
+            config.to_toml()?
+        );
         let _replaced = Self::lock_replaced(path, overwrite)?;
         let cannot = |error: io::Error| InputError::io(path, "create", &error);
         fs::create_dir_all(parent_of(path)).map_err(cannot)?;
         let new = temporary_directory_beside(path).map_err(cannot)?;
-        write_atomically(&new.path().join("config.toml"), toml.as_bytes()).map_err(|error| error.at(path.display()))?;
+        write_atomically(&new.path().join("config.toml"), toml.as_bytes())
+            .map_err(|error| error.at(path.display()))?;
         let lock = Lock::take(new.path())?;
         put_in_place(new, path).map_err(cannot)?;
-        Ok(Self { _lock: Some(Arc::new(lock)), ..Self::at(path) })
+        Ok(Self {
+            _lock: Some(Arc::new(lock)),
+            ..Self::at(path)
+        })
     }
 
     /// Checks that [`create`](Self::create) may go ahead, without touching anything.
@@ -83,8 +93,13 @@ impl RunDirectory {
                 place,
                 "exists already; choose another --out, --resume to go on with it, or --overwrite to replace it",
             )),
-            Ok(found) if found.is_dir() && path.join("config.toml").is_file() => Lock::take(path).map(Some),
-            Ok(_) => Err(InputError::new(place, "is not a run of this program and is left alone")),
+            Ok(found) if found.is_dir() && path.join("config.toml").is_file() => {
+                Lock::take(path).map(Some)
+            }
+            Ok(_) => Err(InputError::new(
+                place,
+                "is not a run of this program and is left alone",
+            )),
         }
     }
 
@@ -94,10 +109,15 @@ impl RunDirectory {
     /// If it is not a run, is one of another configuration, or another process writes it.
     pub fn resume(path: &Path, config: &Config) -> Result<Self, InputError> {
         let run = Self::open(path)?;
-        run.config()?.check_same(config).map_err(|error| error.at(path.display()))?;
+        run.config()?
+            .check_same(config)
+            .map_err(|error| error.at(path.display()))?;
         let lock = Lock::take(path)?;
         remove_temporary(path).map_err(|error| InputError::io(path, "clean", &error))?;
-        Ok(Self { _lock: Some(Arc::new(lock)), ..run })
+        Ok(Self {
+            _lock: Some(Arc::new(lock)),
+            ..run
+        })
     }
 
     /// Whether training has ended.
@@ -112,16 +132,26 @@ impl RunDirectory {
     /// If `path` is not a run directory.
     pub fn open(path: &Path) -> Result<Self, InputError> {
         if !path.is_dir() {
-            return Err(InputError::new(path.display(), "there is no such run directory"));
+            return Err(InputError::new(
+                path.display(),
+                "there is no such run directory",
+            ));
         }
         if !path.join("config.toml").is_file() {
-            return Err(InputError::new(path.display(), "is not a run directory: it has no config.toml"));
+            return Err(InputError::new(
+                path.display(),
+                "is not a run directory: it has no config.toml",
+            ));
         }
         Ok(Self::at(path))
     }
 
     fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), events: EventFile::new(path), _lock: None }
+        Self {
+            path: path.to_owned(),
+            events: EventFile::new(path),
+            _lock: None,
+        }
     }
 
     /// Where it is.
@@ -151,7 +181,8 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read.
     pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
-        self.read_json("vocabulary.json", MOST_TEXT_BYTES).map(|TokenNames(names)| names)
+        self.read_json("vocabulary.json", MOST_TEXT_BYTES)
+            .map(|TokenNames(names)| names)
     }
 
     /// Writes `summary.json`.
@@ -184,9 +215,17 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write_patterns(&self, step: usize, name: &str, patterns: &PatternFile) -> Result<(), InputError> {
+    pub fn write_patterns(
+        &self,
+        step: usize,
+        name: &str,
+        patterns: &PatternFile,
+    ) -> Result<(), InputError> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
-        write_atomically(&directory.join(format!("{name}.safetensors")), &patterns.to_bytes()?)
+        write_atomically(
+            &directory.join(format!("{name}.safetensors")),
+            &patterns.to_bytes()?,
+        )
     }
 
     /// What runs that differ in the seed alone have in common, if this is one of several.
@@ -195,7 +234,11 @@ impl RunDirectory {
     /// If the file beside the runs cannot be read.
     pub fn seeds(&self) -> Result<Option<SeedsSummary>, InputError> {
         let beside = self.path.join("../seeds.json");
-        if beside.exists() { self.read_json("../seeds.json", MOST_SEEDS_BYTES).map(Some) } else { Ok(None) }
+        if beside.exists() {
+            self.read_json("../seeds.json", MOST_SEEDS_BYTES).map(Some)
+        } else {
+            Ok(None)
+        }
     }
 
     /// The steps whose patterns were written, in order.
@@ -205,7 +248,14 @@ impl RunDirectory {
     pub fn pattern_steps(&self) -> Result<Vec<usize>, InputError> {
         let path = self.path.join("patterns");
         let entries = fs::read_dir(&path).map_err(|error| InputError::io(&path, "read", &error))?;
-        let step = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix("step-")?.parse().ok();
+        let step = |entry: fs::DirEntry| {
+            entry
+                .file_name()
+                .to_str()?
+                .strip_prefix("step-")?
+                .parse()
+                .ok()
+        };
         let mut steps: Vec<usize> = entries.filter_map(|entry| step(entry.ok()?)).collect();
         steps.sort_unstable();
         Ok(steps)
@@ -216,8 +266,11 @@ impl RunDirectory {
     /// # Errors
     /// If the file cannot be read or is no pattern file.
     pub fn patterns(&self, step: usize, name: &str) -> Result<PatternFile, InputError> {
-        let path = self.path.join(format!("patterns/step-{step}/{name}.safetensors"));
-        PatternFile::from_bytes(&read_capped(&path, MOST_PATTERN_BYTES)?).map_err(|error| error.at(path.display()))
+        let path = self
+            .path
+            .join(format!("patterns/step-{step}/{name}.safetensors"));
+        PatternFile::from_bytes(&read_capped(&path, MOST_PATTERN_BYTES)?)
+            .map_err(|error| error.at(path.display()))
     }
 
     fn subdirectory(&self, name: &str) -> Result<PathBuf, InputError> {
@@ -228,13 +281,15 @@ impl RunDirectory {
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), InputError> {
         let path = self.path.join(name);
-        let mut bytes = serde_json::to_vec_pretty(value).map_err(|error| InputError::new(path.display(), error))?;
+        let mut bytes = serde_json::to_vec_pretty(value)
+            .map_err(|error| InputError::new(path.display(), error))?;
         bytes.push(b'\n');
         write_atomically(&path, &bytes)
     }
 
     fn read_json<T: DeserializeOwned>(&self, name: &str, most: u64) -> Result<T, InputError> {
         let path = self.path.join(name);
-        from_json(&read_capped(&path, most)?).map_err(|error| InputError::new(path.display(), error))
+        from_json(&read_capped(&path, most)?)
+            .map_err(|error| InputError::new(path.display(), error))
     }
 }

@@ -9,8 +9,8 @@ use crate::{
     logs,
 };
 
-/// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
-/// on both kinds of sequences fill 30 MB.
+/// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16
+/// heads measured 500 times on both kinds of sequences fill 30 MB.
 const MOST_LOG_BYTES: u64 = 128 << 20;
 
 impl RunDirectory {
@@ -61,7 +61,11 @@ impl RunDirectory {
     /// # Errors
     /// Names the line that cannot be read.
     pub fn uses(&self) -> Result<Vec<UsesRow>, InputError> {
-        if self.path().join("uses.jsonl").exists() { self.read_rows("uses.jsonl") } else { Ok(Vec::new()) }
+        if self.path().join("uses.jsonl").exists() {
+            self.read_rows("uses.jsonl")
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// All rows of `metrics.jsonl`.
@@ -72,7 +76,8 @@ impl RunDirectory {
         self.read_rows("metrics.jsonl")
     }
 
-    /// All rows of `heads.jsonl`: at each step every head of the model once on each kind of sequences, at most.
+    /// All rows of `heads.jsonl`: at each step every head of the model once on each kind of
+    /// sequences, at most.
     ///
     /// # Errors
     /// Names the line that cannot be read, or that does not follow on the one before.
@@ -80,16 +85,29 @@ impl RunDirectory {
         let rows: Vec<HeadRow> = self.read_rows("heads.jsonl")?;
         let model = self.config()?.model;
         let at = |row: &HeadRow| (row.step, row.on, row.head);
-        let unknown = |row: &HeadRow| row.head.layer >= model.n_layers || row.head.head >= model.n_heads;
-        let wrong = |index: usize| unknown(&rows[index]) || index > 0 && at(&rows[index - 1]) >= at(&rows[index]);
+        let unknown =
+            |row: &HeadRow| row.head.layer >= model.n_layers || row.head.head >= model.n_heads;
+        let wrong = |index: usize| {
+            unknown(&rows[index]) || index > 0 && at(&rows[index - 1]) >= at(&rows[index])
+        };
         match (0..rows.len()).find(|&index| wrong(index)) {
             None => Ok(rows),
             Some(index) => {
                 let HeadRow { head, step, .. } = &rows[index];
-                let place = format!("{}:{}", self.path().join("heads.jsonl").display(), index + 1);
-                let message =
-                    if unknown(&rows[index]) { "is no head of this model" } else { "comes twice or too late" };
-                Err(InputError::new(place, format_args!("{head} at step {step} {message}")))
+                let place = format!(
+                    "{}:{}",
+                    self.path().join("heads.jsonl").display(),
+                    index + 1
+                );
+                let message = if unknown(&rows[index]) {
+                    "is no head of this model"
+                } else {
+                    "comes twice or too late"
+                };
+                Err(InputError::new(
+                    place,
+                    format_args!("{head} at step {step} {message}"),
+                ))
             }
         }
     }
@@ -99,7 +117,11 @@ impl RunDirectory {
     /// # Errors
     /// Names the line that cannot be read.
     pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
-        if self.path().join("events.jsonl").exists() { self.read_rows("events.jsonl") } else { Ok(Vec::new()) }
+        if self.path().join("events.jsonl").exists() {
+            self.read_rows("events.jsonl")
+        } else {
+            Ok(Vec::new())
+        }
     }
 
     /// Cuts every log back to the length it had at a checkpoint.
@@ -122,7 +144,8 @@ impl RunDirectory {
         let path = self.path().join(name);
         let mut lines = Vec::new();
         for row in rows {
-            serde_json::to_writer(&mut lines, row).map_err(|error| InputError::new(path.display(), error))?;
+            serde_json::to_writer(&mut lines, row)
+                .map_err(|error| InputError::new(path.display(), error))?;
             lines.push(b'\n');
         }
         logs::append(&path, &lines)

@@ -2,7 +2,8 @@
 
 use std::{fmt, path::Path};
 
-/// A file, key or value that cannot be right. Prints as one line: `place: key = value: what is wrong`.
+/// A file, key or value that cannot be right. Prints as one line:
+/// `place: key = value: what is wrong`.
 ///
 /// ```
 /// use headlight_run::InputError;
@@ -22,7 +23,12 @@ impl InputError {
     /// `message` about `place`, a file or an argument.
     #[must_use]
     pub fn new(place: impl fmt::Display, message: impl fmt::Display) -> Self {
-        Self { place: one_line(&place.to_string()), key: None, value: None, message: one_line(&message.to_string()) }
+        Self {
+            place: one_line(&place.to_string()),
+            key: None,
+            value: None,
+            message: one_line(&message.to_string()),
+        }
     }
 
     /// A file that could not be read or written.
@@ -82,7 +88,11 @@ impl std::error::Error for InputError {}
 
 /// Whatever the input held, the message stays one readable line.
 fn one_line(text: &str) -> String {
-    let mut line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect();
+    let mut line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(400)
+        .collect();
     line.truncate(line.trim_end().len());
     line
 }

@@ -16,7 +16,8 @@ const MOST_BYTES: u64 = 1 << 26;
 
 /// Reads each row of a run under way once, as soon as its line is whole.
 ///
-/// A run that goes on from a checkpoint writes the rows after it again, to the same bytes: they are not read twice.
+/// A run that goes on from a checkpoint writes the rows after it again, to the same bytes: they are
+/// not read twice.
 #[derive(Debug)]
 pub struct Follower {
     metrics: Tail,
@@ -39,9 +40,13 @@ impl Follower {
     /// Follows `run` from its first row on.
     #[must_use]
     pub fn new(run: &RunDirectory) -> Self {
-        let [metrics, heads, events] =
-            ["metrics.jsonl", "heads.jsonl", "events.jsonl"].map(|name| Tail::new(run.path().join(name)));
-        Self { metrics, heads, events }
+        let [metrics, heads, events] = ["metrics.jsonl", "heads.jsonl", "events.jsonl"]
+            .map(|name| Tail::new(run.path().join(name)));
+        Self {
+            metrics,
+            heads,
+            events,
+        }
     }
 
     /// What is new.
@@ -49,7 +54,11 @@ impl Follower {
     /// # Errors
     /// Names the log that cannot be read.
     pub fn new_rows(&mut self) -> Result<NewRows, InputError> {
-        Ok(NewRows { metrics: self.metrics.rows()?, heads: self.heads.rows()?, events: self.events.rows()? })
+        Ok(NewRows {
+            metrics: self.metrics.rows()?,
+            heads: self.heads.rows()?,
+            events: self.events.rows()?,
+        })
     }
 }
 
@@ -63,7 +72,11 @@ struct Tail {
 
 impl Tail {
     fn new(path: PathBuf) -> Self {
-        Self { path, read: 0, lines: 0 }
+        Self {
+            path,
+            read: 0,
+            lines: 0,
+        }
     }
 
     /// The rows of the lines that are whole by now; none of a log that is not there yet.
@@ -73,7 +86,12 @@ impl Tail {
             read => read.map_err(|error| InputError::io(&self.path, "read", &error))?,
         };
         // The last line may still be under way.
-        bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+        bytes.truncate(
+            bytes
+                .iter()
+                .rposition(|&byte| byte == b'\n')
+                .map_or(0, |end| end + 1),
+        );
         let rows = log_rows::parse(&self.path, self.lines, &bytes)?;
         self.read += bytes.len() as u64;
         self.lines += rows.len();
@@ -119,12 +137,22 @@ mod tests {
         assert_eq!(tail.rows::<u32>().unwrap(), [34]);
 
         // Cut back to a checkpoint and written again: known rows are not told anew.
-        OpenOptions::new().write(true).open(&path).unwrap().set_len(2).unwrap();
+        OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(2)
+            .unwrap();
         assert!(tail.rows::<u32>().unwrap().is_empty());
         append("2\n34\n5\n");
         assert_eq!(tail.rows::<u32>().unwrap(), [5]);
 
         append("six\n");
-        assert!(tail.rows::<u32>().unwrap_err().to_string().contains("numbers.jsonl:5: "));
+        assert!(
+            tail.rows::<u32>()
+                .unwrap_err()
+                .to_string()
+                .contains("numbers.jsonl:5: ")
+        );
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::de::DeserializeOwned;
 
-/// The most bytes between two quotation marks. A message about text in a wrong place holds it many times over, and a
-/// list of short numbers takes many times its bytes.
+/// The most bytes between two quotation marks. A message about text in a wrong place holds it many
+/// times over, and a list of short numbers takes many times its bytes.
 const MOST_UNQUOTED_BYTES: usize = 256 << 10;
 
 /// Parses JSON whose text and lists of numbers are no longer than any that a run writes.
@@ -12,7 +12,9 @@ const MOST_UNQUOTED_BYTES: usize = 256 << 10;
 /// Says where the JSON is wrong.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     if longest_without_quote(bytes) > MOST_UNQUOTED_BYTES {
-        return Err(format!("has text or a list of more than {MOST_UNQUOTED_BYTES} bytes"));
+        return Err(format!(
+            "has text or a list of more than {MOST_UNQUOTED_BYTES} bytes"
+        ));
     }
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
@@ -20,7 +22,11 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
 fn longest_without_quote(bytes: &[u8]) -> usize {
     let (mut longest, mut length, mut escaped) = (0, 0, false);
     for &byte in bytes {
-        length = if byte == b'"' && !escaped { 0 } else { length + 1 };
+        length = if byte == b'"' && !escaped {
+            0
+        } else {
+            length + 1
+        };
         escaped = byte == b'\\' && !escaped;
         longest = longest.max(length);
     }
@@ -40,7 +46,12 @@ mod tests {
     #[test]
     fn text_as_long_as_any_is_read_and_longer_text_is_not() {
         let json = |length: usize| format!("\"{}\"", "a".repeat(length));
-        assert_eq!(from_json::<String>(json(MOST_UNQUOTED_BYTES).as_bytes()).unwrap().len(), MOST_UNQUOTED_BYTES);
+        assert_eq!(
+            from_json::<String>(json(MOST_UNQUOTED_BYTES).as_bytes())
+                .unwrap()
+                .len(),
+            MOST_UNQUOTED_BYTES
+        );
         let error = from_json::<String>(json(MOST_UNQUOTED_BYTES + 1).as_bytes()).unwrap_err();
         assert_eq!(error, "has text or a list of more than 262144 bytes");
     }

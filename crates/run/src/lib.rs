@@ -40,19 +40,21 @@ pub use directory::RunDirectory;
 pub use error::InputError;
 pub use follow::{Follower, NewRows};
 pub use logs::LogLengths;
-pub use model_config::{FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement, PositionKind};
+pub use model_config::{
+    FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement, PositionKind,
+};
 pub use patterns::PatternFile;
 pub use reference::reference;
 pub use rows::{
-    Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead, RelationScore, RelationScores,
-    Score, Scores, SequenceKind, Summary, TimingRow,
+    Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead,
+    RelationScore, RelationScores, Score, Scores, SequenceKind, Summary, TimingRow,
 };
 pub use schema::schema;
 pub use seeds::{NoSeeds, Seeds, SeedsSummary, Spread};
 pub use stop_when::{Quantity, StopWhen};
 pub use task_config::{
-    DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig, RearrangeConfig,
-    RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
+    DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig,
+    RearrangeConfig, RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
 };
 pub use train_config::{DecayGroup, OptimizerKind, ScheduleKind, TrainConfig};
 pub use uses::{HeadsUse, Left, UsesRow};

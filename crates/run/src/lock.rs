@@ -28,9 +28,10 @@ impl Lock {
             .map_err(|error| InputError::io(&path, "open", &error))?;
         match file.try_lock() {
             Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => {
-                Err(InputError::new(run.display(), "is being written by another process; wait for it or stop it"))
-            }
+            Err(TryLockError::WouldBlock) => Err(InputError::new(
+                run.display(),
+                "is being written by another process; wait for it or stop it",
+            )),
             Err(TryLockError::Error(error)) => Err(InputError::io(&path, "lock", &error)),
         }
     }

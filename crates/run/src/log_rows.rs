@@ -4,12 +4,15 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::de::DeserializeOwned;
 
-use crate::{EventRow, HeadName, HeadRow, HeadsUse, InputError, MetricsRow, UsesRow, json::from_json};
+use crate::{
+    EventRow, HeadName, HeadRow, HeadsUse, InputError, MetricsRow, UsesRow, json::from_json,
+};
 
-/// The longest line that is read: what 500 heads are used as takes 300 KB. While it is read, a hostile one takes 15
-/// times its bytes.
+/// The longest line that is read: what 500 heads are used as takes 300 KB. While it is read, a
+/// hostile one takes 15 times its bytes.
 const MOST_LINE_BYTES: usize = 512 << 10;
-/// Rows may take this many times the bytes they are written in; a run's own take at most two and a half times.
+/// Rows may take this many times the bytes they are written in; a run's own take at most two and a
+/// half times.
 const MOST_MEMORY_A_BYTE: usize = 3;
 /// Rows may take this much in any case.
 const ALWAYS_ROOM: usize = 8 << 20;
@@ -27,13 +30,25 @@ pub trait LogRow: DeserializeOwned {
 pub fn parse<R: LogRow>(path: &Path, before: usize, text: &[u8]) -> Result<Vec<R>, InputError> {
     let lines = || text.split_inclusive(|&byte| byte == b'\n');
     let count = lines().count();
-    let too_much = |line: usize| wrong(path, before + line, "its rows take far more memory than any run's".to_owned());
+    let too_much = |line: usize| {
+        wrong(
+            path,
+            before + line,
+            "its rows take far more memory than any run's".to_owned(),
+        )
+    };
     let mut room = ALWAYS_ROOM + MOST_MEMORY_A_BYTE * text.len();
-    room = room.checked_sub(count * size_of::<R>()).ok_or_else(|| too_much(count))?;
+    room = room
+        .checked_sub(count * size_of::<R>())
+        .ok_or_else(|| too_much(count))?;
     let mut rows = Vec::with_capacity(count);
     for (line, text) in (1..).zip(lines()) {
         if text.len() > MOST_LINE_BYTES {
-            return Err(wrong(path, before + line, format!("has {} bytes, more than {MOST_LINE_BYTES}", text.len())));
+            return Err(wrong(
+                path,
+                before + line,
+                format!("has {} bytes, more than {MOST_LINE_BYTES}", text.len()),
+            ));
         }
         let row: R = from_json(text).map_err(|error| wrong(path, before + line, error))?;
         room = room.checked_sub(row.held()).ok_or_else(|| too_much(line))?;
@@ -46,7 +61,8 @@ fn wrong(path: &Path, line: usize, message: String) -> InputError {
     InputError::new(format_args!("{}:{line}", path.display()), message)
 }
 
-/// What a tree map holds: nodes with room for 11 entries, of which all but a lone one have at least 5, and the names.
+/// What a tree map holds: nodes with room for 11 entries, of which all but a lone one have at least
+/// 5, and the names.
 fn held_by_map<V>(map: &BTreeMap<String, V>) -> usize {
     let nodes = match map.len() {
         few @ ..=11 => few.min(1),
@@ -59,7 +75,9 @@ fn held_by_map<V>(map: &BTreeMap<String, V>) -> usize {
 
 impl LogRow for HeadRow {
     fn held(&self) -> usize {
-        self.role.as_ref().map_or(0, String::len) + held_by_map(&self.scores) + held_by_map(&self.relations)
+        self.role.as_ref().map_or(0, String::len)
+            + held_by_map(&self.scores)
+            + held_by_map(&self.relations)
     }
 }
 
@@ -78,7 +96,9 @@ impl LogRow for EventRow {
 impl LogRow for UsesRow {
     fn held(&self) -> usize {
         let of_use = |uses: &HeadsUse| {
-            uses.heads.capacity() * size_of::<HeadName>() + uses.name.len() + held_by_map(&uses.through)
+            uses.heads.capacity() * size_of::<HeadName>()
+                + uses.name.len()
+                + held_by_map(&uses.through)
         };
         self.uses.capacity() * size_of::<HeadsUse>() + self.uses.iter().map(of_use).sum::<usize>()
     }
@@ -89,23 +109,32 @@ mod tests {
     use super::*;
 
     fn error(before: usize, text: &str) -> String {
-        parse::<EventRow>(Path::new("a.jsonl"), before, text.as_bytes()).unwrap_err().to_string()
+        parse::<EventRow>(Path::new("a.jsonl"), before, text.as_bytes())
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
     fn a_line_that_is_no_row_or_too_long_is_named() {
         let row = r#"{"step":0,"event":"role_lost","head":"L0H0","role":"induction","value":0}"#;
-        let rows: Vec<EventRow> = parse(Path::new("a.jsonl"), 0, format!("{row}\n{row}").as_bytes()).unwrap();
+        let rows: Vec<EventRow> =
+            parse(Path::new("a.jsonl"), 0, format!("{row}\n{row}").as_bytes()).unwrap();
         assert_eq!((rows.len(), rows[1].role.as_str()), (2, "induction"));
         assert!(error(7, &format!("{row}\n\n{row}")).starts_with("a.jsonl:9: EOF while parsing"));
         let long = " ".repeat(MOST_LINE_BYTES + 1);
-        assert_eq!(error(0, &format!("{row}\n{long}")), "a.jsonl:2: has 524289 bytes, more than 524288");
+        assert_eq!(
+            error(0, &format!("{row}\n{long}")),
+            "a.jsonl:2: has 524289 bytes, more than 524288"
+        );
     }
 
     #[test]
     fn rows_without_end_are_refused_before_room_is_made_for_them() {
         let lines = 1 << 20;
         let message = "its rows take far more memory than any run's";
-        assert_eq!(error(0, &"0\n".repeat(lines)), format!("a.jsonl:{lines}: {message}"));
+        assert_eq!(
+            error(0, &"0\n".repeat(lines)),
+            format!("a.jsonl:{lines}: {message}")
+        );
     }
 }

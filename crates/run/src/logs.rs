@@ -29,7 +29,8 @@ pub fn append(path: &Path, lines: &[u8]) -> Result<(), InputError> {
 pub fn lengths(run: &Path) -> Result<LogLengths, InputError> {
     let length = |name: String| {
         let path = run.join(&name);
-        let found = fs::metadata(&path).map_err(|error| InputError::io(&path, "measure", &error))?;
+        let found =
+            fs::metadata(&path).map_err(|error| InputError::io(&path, "measure", &error))?;
         Ok((name, found.len()))
     };
     names(run)?.into_iter().map(length).collect()
@@ -50,7 +51,10 @@ pub fn check(run: &Path, lengths: &LogLengths) -> Result<(), InputError> {
     for (name, &length) in lengths {
         // A name from a file: it must not lead out of the run.
         if !is_log(name) {
-            return Err(InputError::new(run.display(), format_args!("{name} is not the name of a log")));
+            return Err(InputError::new(
+                run.display(),
+                format_args!("{name} is not the name of a log"),
+            ));
         }
         let found = fs::metadata(run.join(name)).map_or(0, |file| file.len());
         if found < length {
@@ -65,7 +69,12 @@ pub fn check(run: &Path, lengths: &LogLengths) -> Result<(), InputError> {
 pub fn cut_back(run: &Path, lengths: &LogLengths) -> Result<(), InputError> {
     for name in names(run)? {
         let path = run.join(&name);
-        let cut = || OpenOptions::new().write(true).open(&path)?.set_len(lengths.get(&name).copied().unwrap_or(0));
+        let cut = || {
+            OpenOptions::new()
+                .write(true)
+                .open(&path)?
+                .set_len(lengths.get(&name).copied().unwrap_or(0))
+        };
         cut().map_err(|error| InputError::io(&path, "cut", &error))?;
     }
     Ok(())
@@ -74,8 +83,10 @@ pub fn cut_back(run: &Path, lengths: &LogLengths) -> Result<(), InputError> {
 fn names(run: &Path) -> Result<Vec<String>, InputError> {
     let read = || -> io::Result<Vec<String>> {
         let entries = fs::read_dir(run)?.collect::<io::Result<Vec<_>>>()?;
-        let mut names: Vec<String> =
-            entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let mut names: Vec<String> = entries
+            .into_iter()
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
         names.retain(|name| is_log(name));
         names.sort();
         Ok(names)
@@ -84,5 +95,6 @@ fn names(run: &Path) -> Result<Vec<String>, InputError> {
 }
 
 fn is_log(name: &str) -> bool {
-    name.strip_suffix(".jsonl").is_some_and(|stem| !stem.contains(['/', '\\']))
+    name.strip_suffix(".jsonl")
+        .is_some_and(|stem| !stem.contains(['/', '\\']))
 }

@@ -32,7 +32,8 @@ pub struct ModelConfig {
     /// The feed-forward of each block.
     #[serde(default)]
     pub feed_forward: FeedForwardKind,
-    /// The width of the feed-forward; left out: `4·d_model`, for `SwiGLU` `8/3·d_model` rounded up to a multiple of 8.
+    /// The width of the feed-forward; left out: `4·d_model`, for `SwiGLU` `8/3·d_model` rounded up
+    /// to a multiple of 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub d_ff: Option<usize>,
     /// Whether the feed-forward has biases; left out: all but `SwiGLU` have.
@@ -161,7 +162,8 @@ impl ModelConfig {
     #[must_use]
     pub fn d_ff(&self) -> usize {
         self.d_ff.unwrap_or(match self.feed_forward {
-            // Three matrices then hold what two of 4·d_model would (Touvron et al. 2023, section 2.2).
+            // Three matrices then hold what two of 4·d_model would (Touvron et al. 2023, section
+            // 2.2).
             FeedForwardKind::SwiGlu => (8 * self.d_model).div_ceil(3).next_multiple_of(8),
             _ => 4 * self.d_model,
         })
@@ -170,12 +172,14 @@ impl ModelConfig {
     /// Whether the feed-forward has biases, in force.
     #[must_use]
     pub fn feed_forward_bias(&self) -> bool {
-        self.feed_forward_bias.unwrap_or(self.feed_forward != FeedForwardKind::SwiGlu)
+        self.feed_forward_bias
+            .unwrap_or(self.feed_forward != FeedForwardKind::SwiGlu)
     }
 
     /// Checks every number against what makes sense and against the others.
     pub(crate) fn check(&self) -> Result<(), InputError> {
-        // At most: far above any mini-transformer; below what would exhaust memory before the first step.
+        // At most: far above any mini-transformer; below what would exhaust memory before the first
+        // step.
         for (key, value, most) in [
             ("model.n_layers", self.n_layers, 128),
             ("model.n_heads", self.n_heads, 1024),
@@ -187,7 +191,12 @@ impl ModelConfig {
             ("model.window", self.window.unwrap_or(1), 65_536),
         ] {
             require(value >= 1, key, value, "must be at least 1")?;
-            require(value <= most, key, value, format_args!("must be at most {most}"))?;
+            require(
+                value <= most,
+                key,
+                value,
+                format_args!("must be at most {most}"),
+            )?;
         }
         require(
             self.d_head.is_some() || self.d_model.is_multiple_of(self.n_heads),
@@ -199,7 +208,10 @@ impl ModelConfig {
             self.n_heads * self.d_head() <= 65_536,
             "model.d_head",
             self.d_head(),
-            format_args!("with model.n_heads = {} attention is wider than 65536", self.n_heads),
+            format_args!(
+                "with model.n_heads = {} attention is wider than 65536",
+                self.n_heads
+            ),
         )?;
         require(
             self.n_heads.is_multiple_of(self.n_kv_heads.unwrap_or(1)),
@@ -216,7 +228,12 @@ impl ModelConfig {
         )?;
         let no_feed_forward = "there is no feed-forward; set model.feed_forward";
         let has_feed_forward = self.feed_forward != FeedForwardKind::None;
-        require(self.d_ff.is_none() || has_feed_forward, "model.d_ff", self.d_ff.unwrap_or_default(), no_feed_forward)?;
+        require(
+            self.d_ff.is_none() || has_feed_forward,
+            "model.d_ff",
+            self.d_ff.unwrap_or_default(),
+            no_feed_forward,
+        )?;
         require(
             self.feed_forward_bias.is_none() || has_feed_forward,
             "model.feed_forward_bias",

@@ -7,14 +7,16 @@ use toml::{Table, Value};
 
 use crate::{Config, InputError, TaskConfig, capped::read_capped, preset, token_budget};
 
-/// The largest configuration file that is read. TOML of many small values takes 100 times its bytes in memory.
+/// The largest configuration file that is read. TOML of many small values takes 100 times its bytes
+/// in memory.
 const MOST_BYTES: u64 = 128 << 10;
 
 /// An error and the key it is about.
 pub type KeyError = (InputError, String);
 
 impl Config {
-    /// Reads `path`, lays the assignments of `--set` over it (`"train.steps=500"`) and checks all of it.
+    /// Reads `path`, lays the assignments of `--set` over it (`"train.steps=500"`) and checks all
+    /// of it.
     ///
     /// # Errors
     /// Names the file, the key and the value that are wrong, and the nearest known key.
@@ -45,7 +47,9 @@ impl Config {
     /// ```
     pub fn parse(text: &str, place: &str, assignments: &[String]) -> Result<Self, InputError> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            let line = error
+                .span()
+                .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
             InputError::new(format_args!("{place}:{line}"), error.message())
         })?;
         for assignment in assignments {
@@ -53,8 +57,14 @@ impl Config {
         }
         // An error about a key that --set wrote is an error of that argument.
         Self::from_table(table).map_err(|(error, key)| {
-            let culprit = assignments.iter().rev().find(|assignment| assigned_key(assignment) == key);
-            error.at(culprit.map_or_else(|| place.to_owned(), |assignment| format!("--set {assignment}")))
+            let culprit = assignments
+                .iter()
+                .rev()
+                .find(|assignment| assigned_key(assignment) == key);
+            error.at(culprit.map_or_else(
+                || place.to_owned(),
+                |assignment| format!("--set {assignment}"),
+            ))
         })
     }
 
@@ -67,10 +77,17 @@ impl Config {
         }
         let task = match table.remove("task") {
             Some(Value::Table(task)) => Some(parse_task(task)?),
-            Some(other) => return Err(wrong("task", Some(&other), "must be a table with the key name")),
+            Some(other) => {
+                return Err(wrong(
+                    "task",
+                    Some(&other),
+                    "must be a table with the key name",
+                ));
+            }
             None => None,
         };
-        // The task is parsed on its own, by its name, so that its keys are named in full; here it is known to be good.
+        // The task is parsed on its own, by its name, so that its keys are named in full; here it
+        // is known to be good.
         if let Some(value) = task.and_then(|task| Value::try_from(task).ok()) {
             table.insert("task".to_owned(), value);
         }
@@ -114,18 +131,34 @@ pub fn unknown_task(name: &str, known: &[&str]) -> KeyError {
 
 /// An error about a value that is not among the known ones.
 pub fn unknown_value(key: &str, value: &Value, known: &[&str]) -> KeyError {
-    let message = format!("unknown value{}", suggestion(value.as_str().unwrap_or_default(), known));
+    let message = format!(
+        "unknown value{}",
+        suggestion(value.as_str().unwrap_or_default(), known)
+    );
     wrong(key, Some(value), &message)
 }
 
-/// Deserializes a table; the error names the full key, its value and, for an unknown key, the nearest known one.
+/// Deserializes a table; the error names the full key, its value and, for an unknown key, the
+/// nearest known one.
 pub fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result<T, KeyError> {
     let lookup = Value::Table(table.clone());
     serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
         let parent = error.path().to_string();
         let parent = if parent == "." { String::new() } else { parent };
-        let full = |key: &str| [prefix, key].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(".");
-        let message = error.inner().message().lines().next().unwrap_or_default().to_owned();
+        let full = |key: &str| {
+            [prefix, key]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(".")
+        };
+        let message = error
+            .inner()
+            .message()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
         match quoted.split_first() {
             Some((unknown, known)) if message.starts_with("unknown field") => {
@@ -136,17 +169,29 @@ pub fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result
                     _ => format!("{parent}.{unknown}"),
                 };
                 let value = find(&lookup, &key);
-                wrong(&full(&key), value.as_ref(), &format!("unknown key{}", suggestion(unknown, known)))
+                wrong(
+                    &full(&key),
+                    value.as_ref(),
+                    &format!("unknown key{}", suggestion(unknown, known)),
+                )
             }
             Some((missing, _)) if message.starts_with("missing field") => {
-                let key = if parent.is_empty() { (*missing).to_owned() } else { format!("{parent}.{missing}") };
+                let key = if parent.is_empty() {
+                    (*missing).to_owned()
+                } else {
+                    format!("{parent}.{missing}")
+                };
                 wrong(&full(&key), None, "is missing")
             }
             Some((unknown, known)) if message.starts_with("unknown variant") => {
                 let message = format!("unknown value{}", suggestion(unknown, known));
                 wrong(&full(&parent), find(&lookup, &parent).as_ref(), &message)
             }
-            _ => wrong(&full(&parent), find(&lookup, &parent).as_ref(), &in_words_of_toml(&message)),
+            _ => wrong(
+                &full(&parent),
+                find(&lookup, &parent).as_ref(),
+                &in_words_of_toml(&message),
+            ),
         }
     })
 }
@@ -178,9 +223,14 @@ fn wrong(key: &str, value: Option<&Value>, message: &str) -> KeyError {
 
 /// `, did you mean x?` for a name near enough, else the list of what there is.
 fn suggestion(unknown: &str, known: &[&str]) -> String {
-    let nearest = known.iter().map(|name| (strsim::damerau_levenshtein(unknown, name), name)).min();
+    let nearest = known
+        .iter()
+        .map(|name| (strsim::damerau_levenshtein(unknown, name), name))
+        .min();
     match nearest {
-        Some((distance, name)) if distance <= 3 && distance < name.len() => format!(", did you mean {name}?"),
+        Some((distance, name)) if distance <= 3 && distance < name.len() => {
+            format!(", did you mean {name}?")
+        }
         Some(_) => format!(", there are: {}", known.join(", ")),
         None => String::new(),
     }
@@ -192,33 +242,52 @@ fn find(value: &Value, key: &str) -> Option<Value> {
         Some(index) => value.get(index.parse::<usize>().ok()?).cloned(),
         None => value.get(part).cloned(),
     };
-    key.split(['.', '[']).try_fold(value.clone(), |value, part| at(&value, part))
+    key.split(['.', '['])
+        .try_fold(value.clone(), |value, part| at(&value, part))
 }
 
 fn assigned_key(assignment: &str) -> &str {
-    assignment.split_once('=').map_or(assignment, |(key, _)| key).trim()
+    assignment
+        .split_once('=')
+        .map_or(assignment, |(key, _)| key)
+        .trim()
 }
 
 /// Lays `key.sub = value` over the table; a value that is no TOML is taken as text.
 fn assign(table: &mut Table, assignment: &str) -> Result<(), InputError> {
     let place = format!("--set {assignment}");
     let Some((key, value)) = assignment.split_once('=') else {
-        return Err(InputError::new(place, "must be KEY=VALUE, for example train.steps=500"));
+        return Err(InputError::new(
+            place,
+            "must be KEY=VALUE, for example train.steps=500",
+        ));
     };
     let (key, value) = (key.trim(), value.trim());
-    let parsed = format!("value = {value}").parse::<Table>().ok().filter(|parsed| parsed.len() == 1);
-    let value = parsed.and_then(|mut parsed| parsed.remove("value")).unwrap_or_else(|| Value::String(value.to_owned()));
+    let parsed = format!("value = {value}")
+        .parse::<Table>()
+        .ok()
+        .filter(|parsed| parsed.len() == 1);
+    let value = parsed
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| Value::String(value.to_owned()));
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     if last.is_empty() || parts.iter().any(|part| part.is_empty()) {
-        return Err(InputError::new(place, "must be KEY=VALUE, for example train.steps=500"));
+        return Err(InputError::new(
+            place,
+            "must be KEY=VALUE, for example train.steps=500",
+        ));
     }
     let mut at = table;
     for part in parts {
         let entry = at.entry(part).or_insert_with(|| Value::Table(Table::new()));
         at = match entry {
             Value::Table(table) => table,
-            other => return Err(InputError::new(place, "is not a table").key(part).value(other)),
+            other => {
+                return Err(InputError::new(place, "is not a table")
+                    .key(part)
+                    .value(other));
+            }
         };
     }
     at.insert(last.to_owned(), value);

@@ -6,15 +6,16 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::InputError;
 
-/// The longest header that is read: that of two tensors is short, and a long one takes many times its bytes.
+/// The longest header that is read: that of two tensors is short, and a long one takes many times
+/// its bytes.
 const MOST_HEADER_BYTES: u64 = 64 << 10;
 /// More sequences than any run keeps: each takes memory beside its tokens.
 const MOST_SEQUENCES: usize = 65_536;
 
 /// The patterns of all heads on a few sequences.
 ///
-/// As a file: a safetensors file with `pattern`, U8 `[layers, sequences, heads, queries, keys]` (weight · 255,
-/// rounded), and `tokens`, U32 `[sequences, positions]`.
+/// As a file: a safetensors file with `pattern`, U8 `[layers, sequences, heads, queries, keys]`
+/// (weight · 255, rounded), and `tokens`, U32 `[sequences, positions]`.
 ///
 /// ```
 /// use headlight_run::PatternFile;
@@ -47,22 +48,46 @@ impl PatternFile {
     #[must_use]
     pub fn quantise(sizes: [usize; 4], weights: &[f32], tokens: Vec<Vec<u32>>) -> Self {
         let [layers, sequences, heads, length] = sizes;
-        assert_eq!(weights.len(), layers * sequences * heads * length * length, "weights of sizes {sizes:?}");
-        assert!(tokens.len() == sequences && tokens.iter().all(|row| row.len() == length), "tokens of sizes {sizes:?}");
-        let pattern = weights.iter().map(|weight| (weight * 255.0).round() as u8).collect();
-        Self { layers, heads, length, pattern, tokens }
+        assert_eq!(
+            weights.len(),
+            layers * sequences * heads * length * length,
+            "weights of sizes {sizes:?}"
+        );
+        assert!(
+            tokens.len() == sequences && tokens.iter().all(|row| row.len() == length),
+            "tokens of sizes {sizes:?}"
+        );
+        let pattern = weights
+            .iter()
+            .map(|weight| (weight * 255.0).round() as u8)
+            .collect();
+        Self {
+            layers,
+            heads,
+            length,
+            pattern,
+            tokens,
+        }
     }
 
     /// The weight that query `query` gives to key `key`, to the nearest 1/255.
     #[must_use]
-    pub fn weight(&self, layer: usize, sequence: usize, head: usize, query: usize, key: usize) -> f32 {
+    pub fn weight(
+        &self,
+        layer: usize,
+        sequence: usize,
+        head: usize,
+        query: usize,
+        key: usize,
+    ) -> f32 {
         f32::from(self.row(layer, sequence, head, query)[key]) / 255.0
     }
 
     /// The weights that query `query` gives to all keys, a byte each.
     #[must_use]
     pub fn row(&self, layer: usize, sequence: usize, head: usize, query: usize) -> &[u8] {
-        let row = ((layer * self.tokens.len() + sequence) * self.heads + head) * self.length + query;
+        let row =
+            ((layer * self.tokens.len() + sequence) * self.heads + head) * self.length + query;
         &self.pattern[row * self.length..][..self.length]
     }
 
@@ -84,11 +109,29 @@ impl PatternFile {
     /// If the sizes have no safetensors form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, InputError> {
         let wrong = |error: safetensors::SafeTensorError| InputError::new("patterns", error);
-        let shape = vec![self.layers, self.tokens.len(), self.heads, self.length, self.length];
-        let tokens: Vec<u8> = self.tokens.iter().flatten().flat_map(|token| token.to_le_bytes()).collect();
+        let shape = vec![
+            self.layers,
+            self.tokens.len(),
+            self.heads,
+            self.length,
+            self.length,
+        ];
+        let tokens: Vec<u8> = self
+            .tokens
+            .iter()
+            .flatten()
+            .flat_map(|token| token.to_le_bytes())
+            .collect();
         let views = BTreeMap::from([
-            ("pattern", TensorView::new(Dtype::U8, shape, &self.pattern).map_err(wrong)?),
-            ("tokens", TensorView::new(Dtype::U32, vec![self.tokens.len(), self.length], &tokens).map_err(wrong)?),
+            (
+                "pattern",
+                TensorView::new(Dtype::U8, shape, &self.pattern).map_err(wrong)?,
+            ),
+            (
+                "tokens",
+                TensorView::new(Dtype::U32, vec![self.tokens.len(), self.length], &tokens)
+                    .map_err(wrong)?,
+            ),
         ]);
         safetensors::serialize(views, None).map_err(wrong)
     }
@@ -99,25 +142,55 @@ impl PatternFile {
     /// If the bytes are not such a file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, InputError> {
         let wrong = |error: safetensors::SafeTensorError| InputError::new("patterns", error);
-        if bytes.first_chunk().is_some_and(|&header| u64::from_le_bytes(header) > MOST_HEADER_BYTES) {
-            return Err(InputError::new("patterns", "not a pattern file: its header is too long"));
+        if bytes
+            .first_chunk()
+            .is_some_and(|&header| u64::from_le_bytes(header) > MOST_HEADER_BYTES)
+        {
+            return Err(InputError::new(
+                "patterns",
+                "not a pattern file: its header is too long",
+            ));
         }
         let file = SafeTensors::deserialize(bytes).map_err(wrong)?;
-        let (pattern, tokens) = (file.tensor("pattern").map_err(wrong)?, file.tensor("tokens").map_err(wrong)?);
-        match (pattern.shape(), tokens.shape(), pattern.dtype(), tokens.dtype()) {
-            (&[layers, sequences, heads, length, keys], &[rows, columns], Dtype::U8, Dtype::U32)
-                if length == keys
-                    && columns == length
-                    && rows == sequences
-                    && length > 0
-                    && sequences <= MOST_SEQUENCES =>
+        let (pattern, tokens) = (
+            file.tensor("pattern").map_err(wrong)?,
+            file.tensor("tokens").map_err(wrong)?,
+        );
+        match (
+            pattern.shape(),
+            tokens.shape(),
+            pattern.dtype(),
+            tokens.dtype(),
+        ) {
+            (
+                &[layers, sequences, heads, length, keys],
+                &[rows, columns],
+                Dtype::U8,
+                Dtype::U32,
+            ) if length == keys
+                && columns == length
+                && rows == sequences
+                && length > 0
+                && sequences <= MOST_SEQUENCES =>
             {
-                let ids: Vec<u32> =
-                    tokens.data().chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]])).collect();
+                let ids: Vec<u32> = tokens
+                    .data()
+                    .chunks_exact(4)
+                    .map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]))
+                    .collect();
                 let tokens = ids.chunks(length).map(<[u32]>::to_vec).collect();
-                Ok(Self { layers, heads, length, pattern: pattern.data().to_vec(), tokens })
+                Ok(Self {
+                    layers,
+                    heads,
+                    length,
+                    pattern: pattern.data().to_vec(),
+                    tokens,
+                })
             }
-            shapes => Err(InputError::new("patterns", format_args!("not a pattern file: {shapes:?}"))),
+            shapes => Err(InputError::new(
+                "patterns",
+                format_args!("not a pattern file: {shapes:?}"),
+            )),
         }
     }
 }

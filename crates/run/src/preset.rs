@@ -6,9 +6,12 @@ use crate::parse::{KeyError, unknown_value};
 
 /// Name, and the keys of `[model]` it stands for.
 const PRESETS: [(&str, &str); 4] = [
-    // Two layers of attention and nothing else, of the size in which induction heads were first taken apart
-    // (Elhage et al. 2021).
-    ("attn_only_2l", "n_layers = 2\nn_heads = 8\nd_model = 512\nn_ctx = 1024\nfeed_forward = \"none\""),
+    // Two layers of attention and nothing else, of the size in which induction heads were first
+    // taken apart (Elhage et al. 2021).
+    (
+        "attn_only_2l",
+        "n_layers = 2\nn_heads = 8\nd_model = 512\nn_ctx = 1024\nfeed_forward = \"none\"",
+    ),
     // nanoGPT as it learns Shakespeare by characters.
     (
         "nano_gpt",
@@ -39,8 +42,13 @@ pub fn names() -> [&'static str; PRESETS.len()] {
 /// # Errors
 /// If there is no such preset.
 pub fn expand(model: &mut Table) -> Result<(), KeyError> {
-    let Some(name) = model.remove("preset") else { return Ok(()) };
-    let Some((_, keys)) = PRESETS.iter().find(|(known, _)| name.as_str() == Some(known)) else {
+    let Some(name) = model.remove("preset") else {
+        return Ok(());
+    };
+    let Some((_, keys)) = PRESETS
+        .iter()
+        .find(|(known, _)| name.as_str() == Some(known))
+    else {
         return Err(unknown_value("model.preset", &name, &names()));
     };
     for (key, value) in keys.parse::<Table>().into_iter().flatten() {
@@ -68,16 +76,31 @@ mod tests {
             // What is written down needs the preset no more.
             let resolved = config.to_toml().unwrap();
             assert!(!resolved.contains("preset"));
-            assert_eq!(Config::parse(&resolved, "config.toml", &[]).unwrap(), config);
+            assert_eq!(
+                Config::parse(&resolved, "config.toml", &[]).unwrap(),
+                config
+            );
         }
-        let gpt2 = parse("preset = \"gpt2\"\nfeed_forward = \"relu\"").unwrap().model;
-        assert_eq!((gpt2.feed_forward, gpt2.attention_bias, gpt2.d_ff()), (FeedForwardKind::Relu, true, 3072));
+        let gpt2 = parse("preset = \"gpt2\"\nfeed_forward = \"relu\"")
+            .unwrap()
+            .model;
+        assert_eq!(
+            (gpt2.feed_forward, gpt2.attention_bias, gpt2.d_ff()),
+            (FeedForwardKind::Relu, true, 3072)
+        );
     }
 
     #[test]
     fn an_unknown_preset_is_named() {
         let error = parse("preset = \"gpt3\"").unwrap_err();
-        assert_eq!(error, "a.toml: model.preset = \"gpt3\": unknown value, did you mean gpt2?");
-        assert!(parse("preset = 2").unwrap_err().starts_with("a.toml: model.preset = 2: unknown value"));
+        assert_eq!(
+            error,
+            "a.toml: model.preset = \"gpt3\": unknown value, did you mean gpt2?"
+        );
+        assert!(
+            parse("preset = 2")
+                .unwrap_err()
+                .starts_with("a.toml: model.preset = 2: unknown value")
+        );
     }
 }

@@ -39,10 +39,15 @@ impl FromStr for HeadName {
     fn from_str(text: &str) -> Result<Self, NotAHead> {
         let parse = || {
             let (layer, head) = text.strip_prefix('L')?.split_once('H')?;
-            Some(Self { layer: layer.parse().ok()?, head: head.parse().ok()? })
+            Some(Self {
+                layer: layer.parse().ok()?,
+                head: head.parse().ok()?,
+            })
         };
         // One spelling for each head: no L0H01, no L+0H1.
-        parse().filter(|head| head.to_string() == text).ok_or_else(|| NotAHead(text.to_owned()))
+        parse()
+            .filter(|head| head.to_string() == text)
+            .ok_or_else(|| NotAHead(text.to_owned()))
     }
 }
 
@@ -54,7 +59,9 @@ impl Serialize for HeadName {
 
 impl<'de> Deserialize<'de> for HeadName {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
     }
 }
 
@@ -72,8 +79,8 @@ pub struct MetricsRow {
     /// The share of validation sequences whose scored targets are all right.
     #[serde(default)]
     pub exact: f64,
-    /// The in-context score: the loss on the last quarter of the scored positions minus that on the first, where there
-    /// are enough.
+    /// The in-context score: the loss on the last quarter of the scored positions minus that on the
+    /// first, where there are enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_context: Option<f64>,
     /// The accuracy on the training set, where that is finite.
@@ -97,7 +104,8 @@ pub struct TimingRow {
     pub seconds: f64,
     /// Since the row before.
     pub tokens_per_second: f64,
-    /// Seconds since the row before that went into watching heads: their patterns, their scores, what they are used as.
+    /// Seconds since the row before that went into watching heads: their patterns, their scores,
+    /// what they are used as.
     pub watching: f64,
 }
 
@@ -210,8 +218,8 @@ pub struct Summary {
     /// The share of validation sequences whose scored targets are all right.
     #[serde(default)]
     pub exact: f64,
-    /// What the best predictor pays on the validation batch that knows the task and which positions are scored, nats;
-    /// none where nobody knows it, as for natural text.
+    /// What the best predictor pays on the validation batch that knows the task and which positions
+    /// are scored, nats; none where nobody knows it, as for natural text.
     pub floor: Option<f64>,
     /// What the best predictor pays that knows the task only, nats; none where nobody knows it.
     pub bayes: Option<f64>,

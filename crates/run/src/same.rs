@@ -27,14 +27,22 @@ impl Config {
     /// # Ok::<(), headlight_run::InputError>(())
     /// ```
     pub fn check_same(&self, other: &Self) -> Result<(), InputError> {
-        let table = |config: &Self| Table::try_from(config).map_err(|error| InputError::new("config", error));
-        let Some((key, [begun, now])) = difference("", &table(self)?, &table(other)?) else { return Ok(()) };
-        let shown = |value: Option<Value>| value.map_or_else(|| "nothing".to_owned(), |value| value.to_string());
+        let table = |config: &Self| {
+            Table::try_from(config).map_err(|error| InputError::new("config", error))
+        };
+        let Some((key, [begun, now])) = difference("", &table(self)?, &table(other)?) else {
+            return Ok(());
+        };
+        let shown = |value: Option<Value>| {
+            value.map_or_else(|| "nothing".to_owned(), |value| value.to_string())
+        };
         let message = format!(
             "the run was begun with {}; a changed configuration is another run: choose another --out",
             shown(begun)
         );
-        Err(InputError::new("config", message).key(key).value(shown(now)))
+        Err(InputError::new("config", message)
+            .key(key)
+            .value(shown(now)))
     }
 }
 
@@ -42,7 +50,11 @@ impl Config {
 fn difference(prefix: &str, a: &Table, b: &Table) -> Option<(String, [Option<Value>; 2])> {
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     keys.into_iter().find_map(|key| {
-        let full = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let full = if prefix.is_empty() {
+            key.clone()
+        } else {
+            format!("{prefix}.{key}")
+        };
         match (a.get(key), b.get(key)) {
             (Some(Value::Table(a)), Some(Value::Table(b))) => difference(&full, a, b),
             (a, b) => (a != b).then(|| (full, [a.cloned(), b.cloned()])),

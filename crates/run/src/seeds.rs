@@ -71,6 +71,7 @@ pub struct SeedsSummary {
     pub heads: BTreeMap<String, Spread>,
     /// By role: the first logged step at which a head took it on; no value for a seed without.
     pub emergence: BTreeMap<String, Spread>,
-    /// By measure: the first logged step at which it was half of the way from its first to its last value.
+    /// By measure: the first logged step at which it was half of the way from its first to its last
+    /// value.
     pub half_way: BTreeMap<String, Spread>,
 }

@@ -16,8 +16,11 @@ pub enum Quantity {
     Validation,
 }
 
-const QUANTITIES: [(&str, Quantity); 3] =
-    [("accuracy", Quantity::Accuracy), ("exact", Quantity::Exact), ("validation", Quantity::Validation)];
+const QUANTITIES: [(&str, Quantity); 3] = [
+    ("accuracy", Quantity::Accuracy),
+    ("exact", Quantity::Exact),
+    ("validation", Quantity::Validation),
+];
 
 /// A target, written `"accuracy >= 0.98"` or `"validation <= 0.05"`.
 ///
@@ -43,7 +46,11 @@ impl StopWhen {
     /// Whether the measured values reach the target; a value that is no number does not.
     pub fn is_reached(&self, measured: impl Fn(Quantity) -> f64) -> bool {
         let value = measured(self.quantity);
-        if self.quantity == Quantity::Validation { value <= self.target } else { value >= self.target }
+        if self.quantity == Quantity::Validation {
+            value <= self.target
+        } else {
+            value >= self.target
+        }
     }
 }
 
@@ -52,12 +59,18 @@ impl FromStr for StopWhen {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parse = || {
-            let [name, sign, target] = text.split_whitespace().collect::<Vec<_>>().try_into().ok()?;
+            let [name, sign, target] = text
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .try_into()
+                .ok()?;
             let (_, quantity) = QUANTITIES.into_iter().find(|(known, _)| *known == name)?;
             let target: f64 = target.parse().ok()?;
             let fits = match quantity {
                 Quantity::Validation => sign == "<=" && target >= 0.0 && target.is_finite(),
-                Quantity::Accuracy | Quantity::Exact => sign == ">=" && target > 0.0 && target <= 1.0,
+                Quantity::Accuracy | Quantity::Exact => {
+                    sign == ">=" && target > 0.0 && target <= 1.0
+                }
             };
             fits.then_some(Self { quantity, target })
         };

@@ -1,12 +1,14 @@
 //! Rows as a file that TensorBoard reads.
 //!
-//! An event file is a chain of records, all integers little-endian (TFRecord, `tensorflow/core/lib/io/record_writer`):
+//! An event file is a chain of records, all integers little-endian (TFRecord,
+//! `tensorflow/core/lib/io/record_writer`):
 //!
 //! ```text
 //! u64 length    u32 masked CRC-32C of the length    the data    u32 masked CRC-32C of the data
 //! ```
 //!
-//! The data of each is a protocol buffer, `tensorflow/core/util/event.proto`, of which these fields are written:
+//! The data of each is a protocol buffer, `tensorflow/core/util/event.proto`, of which these fields
+//! are written:
 //!
 //! ```text
 //! Event      1 double wall_time   2 int64 step   3 string file_version   5 Summary summary   7 SessionLog session_log
@@ -23,20 +25,27 @@ use std::{
 
 use crate::{HeadRow, InputError, MetricsRow, SequenceKind};
 
-/// A process' own event file in the folder `tensorboard` of a run. It is made when the first row comes.
+/// A process' own event file in the folder `tensorboard` of a run. It is made when the first row
+/// comes.
 #[derive(Debug, Clone)]
 pub struct EventFile {
     path: PathBuf,
 }
 
 impl EventFile {
-    /// The file in the run at `run` of a process that starts now. TensorBoard reads a folder's files in the order of
-    /// their names, which is the order of time.
+    /// The file in the run at `run` of a process that starts now. TensorBoard reads a folder's
+    /// files in the order of their names, which is the order of time.
     pub fn new(run: &Path) -> Self {
         let now = since_1970();
-        let name =
-            format!("events.out.tfevents.{:010}.{:09}.{}", now.as_secs(), now.subsec_nanos(), std::process::id());
-        Self { path: run.join("tensorboard").join(name) }
+        let name = format!(
+            "events.out.tfevents.{:010}.{:09}.{}",
+            now.as_secs(),
+            now.subsec_nanos(),
+            std::process::id()
+        );
+        Self {
+            path: run.join("tensorboard").join(name),
+        }
     }
 
     /// Losses, accuracies, learning rate and gradient norm, as far as the row has them.
@@ -51,12 +60,18 @@ impl EventFile {
             ("update/learning rate", row.learning_rate),
             ("update/gradient norm", row.gradient_norm),
         ];
-        let known = scalars.into_iter().filter_map(|(tag, value)| Some((tag.to_owned(), value?)));
-        let answers = row.breakdown.iter().map(|(question, answers)| (format!("answers/{question}"), answers.accuracy));
+        let known = scalars
+            .into_iter()
+            .filter_map(|(tag, value)| Some((tag.to_owned(), value?)));
+        let answers = row
+            .breakdown
+            .iter()
+            .map(|(question, answers)| (format!("answers/{question}"), answers.accuracy));
         self.append(row.step, &known.chain(answers).collect::<Vec<_>>())
     }
 
-    /// What each head scores on the probe, `induction/L1H2`, beside what uniform attention scores and the ceiling.
+    /// What each head scores on the probe, `induction/L1H2`, beside what uniform attention scores
+    /// and the ceiling.
     pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), InputError> {
         let on_probe = rows.iter().filter(|row| row.on == SequenceKind::Probe);
         let mut scalars = Vec::new();
@@ -90,7 +105,11 @@ impl EventFile {
             if let Some(directory) = self.path.parent().filter(|_| is_new) {
                 fs::create_dir_all(directory)?;
             }
-            OpenOptions::new().create(true).append(true).open(&self.path)?.write_all(&bytes)
+            OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&self.path)?
+                .write_all(&bytes)
         };
         write().map_err(|error| InputError::io(&self.path, "append", &error))
     }
@@ -98,7 +117,9 @@ impl EventFile {
 
 /// Since the beginning of 1970; on a clock that is set before it, none.
 fn since_1970() -> Duration {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
 }
 
 fn record(out: &mut Vec<u8>, data: &[u8]) {
@@ -109,9 +130,12 @@ fn record(out: &mut Vec<u8>, data: &[u8]) {
     out.extend(masked_crc(data).to_le_bytes());
 }
 
-/// Rotated and shifted, since a CRC of data that holds CRCs says little (`tensorflow/core/lib/hash/crc32c.h`).
+/// Rotated and shifted, since a CRC of data that holds CRCs says little
+/// (`tensorflow/core/lib/hash/crc32c.h`).
 fn masked_crc(data: &[u8]) -> u32 {
-    crc32c::crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8)
+    crc32c::crc32c(data)
+        .rotate_right(15)
+        .wrapping_add(0xa282_ead8)
 }
 
 fn version_event(time: f64) -> Vec<u8> {
@@ -187,7 +211,11 @@ mod tests {
     use super::*;
 
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<Vec<_>>()
+            .concat()
     }
 
     #[test]
@@ -197,17 +225,27 @@ mod tests {
         assert_eq!(crc32c::crc32c(&[0xff; 32]), 0x62a8_ab43);
         assert_eq!(crc32c::crc32c(&(0..32).collect::<Vec<u8>>()), 0x46dd_794e);
         // A mask is undone by the other rotation.
-        let undone = masked_crc(&[0; 32]).wrapping_sub(0xa282_ead8).rotate_left(15);
+        let undone = masked_crc(&[0; 32])
+            .wrapping_sub(0xa282_ead8)
+            .rotate_left(15);
         assert_eq!(undone, 0x8a91_36aa);
     }
 
     #[test]
     fn records_are_those_that_tensorboard_writes() {
-        // From `tensorboard.summary.writer.record_writer.RecordWriter` and `event_pb2.Event`, version 2.21.
+        // From `tensorboard.summary.writer.record_writer.RecordWriter` and `event_pb2.Event`,
+        // version 2.21.
         let mut bytes = Vec::new();
         record(&mut bytes, &version_event(1.5));
         record(&mut bytes, &start_event(1.5, 300));
-        record(&mut bytes, &scalars_event(2.5, 300, &[("loss".to_owned(), 0.25), ("accuracy".to_owned(), 1.0)]));
+        record(
+            &mut bytes,
+            &scalars_event(
+                2.5,
+                300,
+                &[("loss".to_owned(), 0.25), ("accuracy".to_owned(), 1.0)],
+            ),
+        );
         assert_eq!(hex(&bytes), KNOWN);
     }
 
@@ -228,6 +266,9 @@ mod tests {
         // A version, a start and two rows, each record with its 16 bytes of frame.
         let rows = [version_event(0.0).len(), start_event(0.0, 1).len()];
         let row = scalars_event(0.0, 1, &[("loss".to_owned(), 1.0)]).len();
-        assert_eq!(fs::read(&second.path).unwrap().len(), rows.iter().sum::<usize>() + 2 * row + 4 * 16);
+        assert_eq!(
+            fs::read(&second.path).unwrap().len(),
+            rows.iter().sum::<usize>() + 2 * row + 4 * 16
+        );
     }
 }

@@ -32,7 +32,8 @@ pub struct HeadsUse {
     /// Replaced for every reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ablated: Option<Left>,
-    /// Replaced for one kind of reader only: `queries`, `keys` or `values` of later layers, or the `logits`.
+    /// Replaced for one kind of reader only: `queries`, `keys` or `values` of later layers, or the
+    /// `logits`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub through: BTreeMap<String, Left>,
 }
@@ -51,34 +52,51 @@ pub struct UsesRow {
 }
 
 impl UsesRow {
-    /// How far accuracy falls from `untouched`; `None` if not by at least .02, or if the two intervals meet.
+    /// How far accuracy falls from `untouched`; `None` if not by at least .02, or if the two
+    /// intervals meet.
     #[must_use]
     pub fn fall(&self, left: &Left) -> Option<f64> {
         let fall = self.untouched.accuracy - left.accuracy;
         (fall >= SMALLEST_FALL && left.high < self.untouched.low).then_some(fall)
     }
 
-    /// What `head` is used as: who needs what it writes, and by how much accuracy falls without it. Where nothing falls
-    /// without it alone, the same of all heads that look like it, said to be of the set; `–` where nothing is seen.
+    /// What `head` is used as: who needs what it writes, and by how much accuracy falls without it.
+    /// Where nothing falls without it alone, the same of all heads that look like it, said to be of
+    /// the set; `–` where nothing is seen.
     #[must_use]
     pub fn used_as(&self, head: HeadName) -> String {
         let with_head = |uses: &&HeadsUse| uses.heads.contains(&head) && uses.ablated.is_some();
-        let (alone, sets): (Vec<&HeadsUse>, Vec<&HeadsUse>) =
-            self.uses.iter().filter(with_head).partition(|uses| uses.heads.len() == 1);
+        let (alone, sets): (Vec<&HeadsUse>, Vec<&HeadsUse>) = self
+            .uses
+            .iter()
+            .filter(with_head)
+            .partition(|uses| uses.heads.len() == 1);
         let alone = alone.iter().find_map(|uses| self.readers(uses));
-        let set = || sets.iter().find_map(|uses| self.readers(uses)).map(|readers| format!("{readers} (set)"));
+        let set = || {
+            sets.iter()
+                .find_map(|uses| self.readers(uses))
+                .map(|readers| format!("{readers} (set)"))
+        };
         alone.or_else(set).unwrap_or_else(|| "–".to_owned())
     }
 
-    /// `keys, queries −.80`: through which single readers accuracy falls, the most first, and by how much it falls when
-    /// all are kept from what the heads write; `all −.30` where it falls through no single one.
+    /// `keys, queries −.80`: through which single readers accuracy falls, the most first, and by
+    /// how much it falls when all are kept from what the heads write; `all −.30` where it falls
+    /// through no single one.
     fn readers(&self, uses: &HeadsUse) -> Option<String> {
         let whole = self.fall(uses.ablated.as_ref()?)?;
-        let falls = uses.through.iter().filter_map(|(reader, left)| Some((reader.as_str(), self.fall(left)?)));
+        let falls = uses
+            .through
+            .iter()
+            .filter_map(|(reader, left)| Some((reader.as_str(), self.fall(left)?)));
         let mut falls: Vec<(&str, f64)> = falls.collect();
         falls.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         let readers: Vec<&str> = falls.into_iter().map(|(reader, _)| reader).collect();
-        let readers = if readers.is_empty() { "all".to_owned() } else { readers.join(", ") };
+        let readers = if readers.is_empty() {
+            "all".to_owned()
+        } else {
+            readers.join(", ")
+        };
         Some(format!("{readers} −{whole:.2}"))
     }
 }
@@ -88,15 +106,26 @@ mod tests {
     use super::*;
 
     fn left(accuracy: f64) -> Left {
-        Left { accuracy, low: accuracy - 0.01, high: accuracy + 0.01, loss: 0.0 }
+        Left {
+            accuracy,
+            low: accuracy - 0.01,
+            high: accuracy + 0.01,
+            loss: 0.0,
+        }
     }
 
     fn uses(heads: &[usize], ablated: f64, through: &[(&str, f64)]) -> HeadsUse {
         HeadsUse {
-            heads: heads.iter().map(|&head| HeadName { layer: 0, head }).collect(),
+            heads: heads
+                .iter()
+                .map(|&head| HeadName { layer: 0, head })
+                .collect(),
             name: "induction".to_owned(),
             ablated: Some(left(ablated)),
-            through: through.iter().map(|&(reader, accuracy)| (reader.to_owned(), left(accuracy))).collect(),
+            through: through
+                .iter()
+                .map(|&(reader, accuracy)| (reader.to_owned(), left(accuracy)))
+                .collect(),
         }
     }
 
@@ -109,7 +138,12 @@ mod tests {
             uses(&[3], 0.5, &[("keys", 0.99)]),
             uses(&[1, 2], 0.1, &[("logits", 0.1)]),
         ];
-        let row = UsesRow { step: 0, sequences: 1, untouched: left(0.99), uses: rows };
+        let row = UsesRow {
+            step: 0,
+            sequences: 1,
+            untouched: left(0.99),
+            uses: rows,
+        };
         let used_as = |head| row.used_as(HeadName { layer: 0, head });
         assert_eq!(used_as(0), "keys −0.79"); // .02 through logits is inside the intervals
         assert_eq!(used_as(1), "logits −0.89 (set)");

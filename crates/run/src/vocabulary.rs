@@ -10,8 +10,8 @@ use serde::{
 /// More tokens than any task has.
 const MOST_NAMES: usize = 65_536;
 
-/// Names in the order of the tokens' ids. Short names take many times their bytes in memory: no more are read than a
-/// vocabulary may have.
+/// Names in the order of the tokens' ids. Short names take many times their bytes in memory: no
+/// more are read than a vocabulary may have.
 pub struct TokenNames(pub Vec<String>);
 
 impl<'de> Deserialize<'de> for TokenNames {
@@ -47,9 +47,14 @@ mod tests {
 
     #[test]
     fn a_vocabulary_has_at_most_65536_names() {
-        let read = |count: usize| serde_json::from_str::<TokenNames>(&format!("[{}\"\"]", "\"\",".repeat(count - 1)));
+        let read = |count: usize| {
+            serde_json::from_str::<TokenNames>(&format!("[{}\"\"]", "\"\",".repeat(count - 1)))
+        };
         assert_eq!(read(65_536).unwrap().0.len(), 65_536);
         let error = read(65_537).err().unwrap().to_string();
-        assert!(error.starts_with("invalid length 65537, expected a list of at most 65536 names"), "{error}");
+        assert!(
+            error.starts_with("invalid length 65537, expected a list of at most 65536 names"),
+            "{error}"
+        );
     }
 }

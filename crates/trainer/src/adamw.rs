@@ -17,7 +17,11 @@ pub(crate) struct AdamW {
 
 impl AdamW {
     pub fn new(train: &TrainConfig, weight_decay: f64) -> Self {
-        Self { betas: train.betas, epsilon: train.epsilon, weight_decay }
+        Self {
+            betas: train.betas,
+            epsilon: train.epsilon,
+            weight_decay,
+        }
     }
 }
 
@@ -31,7 +35,12 @@ impl Optimizer for AdamW {
         gradient: Tensor<D>,
         state: Option<AdamWState<D>>,
     ) -> (Tensor<D>, Option<AdamWState<D>>) {
-        let AdaptiveMomentumState { time, moment_1, moment_2, .. } = match state {
+        let AdaptiveMomentumState {
+            time,
+            moment_1,
+            moment_2,
+            ..
+        } = match state {
             Some(state) => state.momentum,
             None => AdaptiveMomentumState::new(0, gradient.zeros_like(), gradient.zeros_like()),
         };
@@ -45,7 +54,10 @@ impl Optimizer for AdamW {
             time: i32::try_from(time).unwrap_or(i32::MAX),
         };
         let (parameter, m, v) = adamw(parameter, gradient, moment_1, moment_2, &step);
-        (parameter, Some(AdamWState::new(AdaptiveMomentumState::new(time, m, v))))
+        (
+            parameter,
+            Some(AdamWState::new(AdaptiveMomentumState::new(time, m, v))),
+        )
     }
 
     fn to_device<const D: usize>(mut state: AdamWState<D>, device: &Device) -> AdamWState<D> {

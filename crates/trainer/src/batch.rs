@@ -22,16 +22,25 @@ impl Batch {
     #[must_use]
     pub fn new(sequences: &[Sequence], device: &Device) -> Self {
         let rows = sequences.len();
-        let positions = sequences.first().map_or(0, |sequence| sequence.scored.len());
+        let positions = sequences
+            .first()
+            .map_or(0, |sequence| sequence.scored.len());
         let ids = |from: usize| {
             let ids: Vec<i32> = sequences
                 .iter()
-                .flat_map(|sequence| sequence.tokens[from..from + positions].iter().map(|&token| token as i32))
+                .flat_map(|sequence| {
+                    sequence.tokens[from..from + positions]
+                        .iter()
+                        .map(|&token| token as i32)
+                })
                 .collect();
             Tensor::from_data(TensorData::new(ids, [rows, positions]), device)
         };
-        let scored: Vec<f32> =
-            sequences.iter().flat_map(|sequence| &sequence.scored).map(|&scored| f32::from(u8::from(scored))).collect();
+        let scored: Vec<f32> = sequences
+            .iter()
+            .flat_map(|sequence| &sequence.scored)
+            .map(|&scored| f32::from(u8::from(scored)))
+            .collect();
         Self {
             inputs: ids(0),
             targets: ids(1),
@@ -44,15 +53,25 @@ impl Batch {
     pub fn scored_in(&self, positions: Range<usize>) -> Self {
         let [rows, _] = self.scored.dims();
         let inside = self.scored.clone().slice([0..rows, positions.clone()]);
-        let scored = self.scored.zeros_like().slice_assign([0..rows, positions], inside);
-        Self { scored, ..self.clone() }
+        let scored = self
+            .scored
+            .zeros_like()
+            .slice_assign([0..rows, positions], inside);
+        Self {
+            scored,
+            ..self.clone()
+        }
     }
 }
 
 /// How many targets the task scores.
 #[must_use]
 pub fn count_scored(sequences: &[Sequence]) -> usize {
-    sequences.iter().flat_map(|sequence| &sequence.scored).filter(|&&scored| scored).count()
+    sequences
+        .iter()
+        .flat_map(|sequence| &sequence.scored)
+        .filter(|&&scored| scored)
+        .count()
 }
 
 /// `−Σ ln softmax(logits)[target]` over the scored targets, in nats: `[1]`.
@@ -82,9 +101,15 @@ pub fn count_right(logits: Tensor<3>, batch: &Batch) -> Right {
     let guesses = logits.argmax(2).squeeze_dim::<2>(2);
     let right = guesses.equal(batch.targets.clone()).float() * batch.scored.clone();
     let of_rows = right.sum_dim(1);
-    let whole = of_rows.clone().equal(batch.scored.clone().sum_dim(1)).float();
+    let whole = of_rows
+        .clone()
+        .equal(batch.scored.clone().sum_dim(1))
+        .float();
     let count = |of: Tensor<2>| f64::from(of.sum().into_scalar::<f32>());
-    Right { targets: count(of_rows), sequences: count(whole) }
+    Right {
+        targets: count(of_rows),
+        sequences: count(whole),
+    }
 }
 
 #[cfg(test)]
@@ -94,10 +119,23 @@ mod tests {
     #[test]
     fn a_sequence_is_right_when_all_its_scored_targets_are() {
         // Targets 1 1 | 1 0 | 0 0; the model always says 1.
-        let row = |tokens: [u32; 3], scored: [bool; 2]| Sequence { tokens: tokens.to_vec(), scored: scored.to_vec() };
-        let sequences = [row([0, 1, 1], [true, true]), row([0, 1, 0], [true, true]), row([0, 0, 1], [false, true])];
+        let row = |tokens: [u32; 3], scored: [bool; 2]| Sequence {
+            tokens: tokens.to_vec(),
+            scored: scored.to_vec(),
+        };
+        let sequences = [
+            row([0, 1, 1], [true, true]),
+            row([0, 1, 0], [true, true]),
+            row([0, 0, 1], [false, true]),
+        ];
         let batch = Batch::new(&sequences, &Device::flex());
         let logits = Tensor::<3>::from_data([[[0.0, 1.0]; 2]; 3], &Device::flex());
-        assert_eq!(count_right(logits, &batch), Right { targets: 4.0, sequences: 2.0 });
+        assert_eq!(
+            count_right(logits, &batch),
+            Right {
+                targets: 4.0,
+                sequences: 2.0
+            }
+        );
     }
 }

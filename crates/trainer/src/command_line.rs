@@ -11,8 +11,12 @@ use crate::interrupt;
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
 pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
     // Pictures warn of every letter that the first font lacks and the second has.
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let filter =
+        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
     match program(&A::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
@@ -36,7 +40,11 @@ pub enum Failure {
 impl Failure {
     /// Prints the one line and gives the exit code.
     fn report(&self) -> ExitCode {
-        let kind = if matches!(self, Self::Interrupted(_)) { "stopped" } else { "error" };
+        let kind = if matches!(self, Self::Interrupted(_)) {
+            "stopped"
+        } else {
+            "error"
+        };
         say(&format!("{kind}: {self}"));
         ExitCode::from(match self {
             Self::Input(_) => 2,

@@ -15,8 +15,9 @@ pub(crate) fn cores_of_machine() -> usize {
 
 /// Cores that work on one piece at a time each.
 ///
-/// Burn's operations use the pool they are called from. With a pool of one thread each, pieces do not wait for parts of
-/// each other's operations, and what is computed does not depend on how many cores there are.
+/// Burn's operations use the pool they are called from. With a pool of one thread each, pieces do
+/// not wait for parts of each other's operations, and what is computed does not depend on how many
+/// cores there are.
 pub struct Cores {
     pools: Vec<ThreadPool>,
 }
@@ -28,7 +29,9 @@ impl Cores {
     /// If threads cannot be started.
     pub fn new(count: usize) -> Result<Self, ThreadPoolBuildError> {
         let pool = |_| ThreadPoolBuilder::new().num_threads(1).build();
-        Ok(Self { pools: (0..count).map(pool).collect::<Result<_, _>>()? })
+        Ok(Self {
+            pools: (0..count).map(pool).collect::<Result<_, _>>()?,
+        })
     }
 
     /// Those of this machine.
@@ -47,23 +50,36 @@ impl Cores {
         self.pools.len()
     }
 
-    /// What `work` makes of each piece, in the order of the pieces. Core `i` begins with piece `i`; whichever is done takes
-    /// the next, so that heavy pieces are best put first.
+    /// What `work` makes of each piece, in the order of the pieces. Core `i` begins with piece `i`;
+    /// whichever is done takes the next, so that heavy pieces are best put first.
     ///
     /// # Panics
     /// If `work` panics.
     pub fn map<T: Send, R: Send>(&self, pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
         let waiting = Mutex::new(pieces.into_iter().enumerate());
         let next = || waiting.lock().ok()?.next();
-        let first: Vec<_> = self.pools.iter().map_while(|pool| Some((pool, next()?))).collect();
+        let first: Vec<_> = self
+            .pools
+            .iter()
+            .map_while(|pool| Some((pool, next()?)))
+            .collect();
         let (work, next) = (&work, &next);
         let mut results: Vec<(usize, R)> = thread::scope(|scope| {
-            let from = |first| once(first).chain(from_fn(next)).map(|(index, piece)| (index, work(piece)));
+            let from = |first| {
+                once(first)
+                    .chain(from_fn(next))
+                    .map(|(index, piece)| (index, work(piece)))
+            };
             let cores: Vec<_> = first
                 .into_iter()
-                .map(|(pool, first)| scope.spawn(move || pool.install(|| from(first).collect::<Vec<_>>())))
+                .map(|(pool, first)| {
+                    scope.spawn(move || pool.install(|| from(first).collect::<Vec<_>>()))
+                })
                 .collect();
-            cores.into_iter().flat_map(|core| core.join().expect("a piece of work panicked")).collect()
+            cores
+                .into_iter()
+                .flat_map(|core| core.join().expect("a piece of work panicked"))
+                .collect()
         });
         results.sort_unstable_by_key(|(index, _)| *index);
         results.into_iter().map(|(_, result)| result).collect()

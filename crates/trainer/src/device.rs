@@ -9,13 +9,17 @@ const KNOWN: [&str; 5] = ["flex", "ndarray", "wgpu", "vulkan", "cuda"];
 /// The device called `name`.
 ///
 /// # Errors
-/// If there is no such device, or this program was built without it; the message says how to get it.
+/// If there is no such device, or this program was built without it; the message says how to get
+/// it.
 pub fn open(name: &str) -> Result<Device, InputError> {
     match name {
         #[cfg(feature = "flex")]
         "flex" => Ok(Device::flex()),
         #[cfg(feature = "ndarray")]
-        #[expect(deprecated, reason = "kept for comparison with Flex for as long as Burn ships it")]
+        #[expect(
+            deprecated,
+            reason = "kept for comparison with Flex for as long as Burn ships it"
+        )]
         "ndarray" => Ok(Device::ndarray()),
         #[cfg(feature = "wgpu")]
         "wgpu" => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),

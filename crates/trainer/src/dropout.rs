@@ -6,12 +6,13 @@ use headlight_residual::{BlockSite, Decoder, Interest, Probe, Site};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// One step's dropout: of what attention and feed-forward add to the residual stream, as a probe there, and of
-/// attention weights, by a key that the attention is given. Rows are counted through the whole batch, so that parts of it
-/// drop what the whole would.
+/// One step's dropout: of what attention and feed-forward add to the residual stream, as a probe
+/// there, and of attention weights, by a key that the attention is given. Rows are counted through
+/// the whole batch, so that parts of it drop what the whole would.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {
-    /// The share that falls of what is added to the stream; of attention weights it is the model's own.
+    /// The share that falls of what is added to the stream; of attention weights it is the model's
+    /// own.
     pub probability: f64,
     /// The run's seed.
     pub seed: u64,
@@ -21,7 +22,8 @@ pub struct Dropout {
     pub first_row: usize,
 }
 
-/// Attention weights draw from streams of their own, numbered by layer from here: above those of all sites.
+/// Attention weights draw from streams of their own, numbered by layer from here: above those of
+/// all sites.
 const FIRST_OF_ATTENTION: u64 = 1 << 32;
 
 impl Dropout {
@@ -37,7 +39,8 @@ impl Dropout {
         model.with_dropout(key).forward_probed(tokens, &mut self)
     }
 
-    /// 0 where a number falls, else `1/(1 − probability)`: `[rows, …]`, each row and site with a stream of its own.
+    /// 0 where a number falls, else `1/(1 − probability)`: `[rows, …]`, each row and site with a
+    /// stream of its own.
     fn factors<const D: usize>(&self, like: &Tensor<D>, site: u64) -> Tensor<D> {
         let dims = like.dims();
         let of_row = dims[1..].iter().product();
@@ -50,7 +53,13 @@ impl Dropout {
                 bytes.copy_from_slice(&part.to_le_bytes());
             }
             let mut rng = ChaCha8Rng::from_seed(key);
-            let draw = || if rng.random::<f64>() < self.probability { 0.0 } else { kept };
+            let draw = || {
+                if rng.random::<f64>() < self.probability {
+                    0.0
+                } else {
+                    kept
+                }
+            };
             factors.extend(std::iter::repeat_with(draw).take(of_row));
         }
         Tensor::from_data(TensorData::new(factors, dims), &like.device())
@@ -68,7 +77,11 @@ fn number(site: Site) -> Option<u64> {
 
 impl Probe for Dropout {
     fn interest(&self, site: Site) -> Interest {
-        if self.probability > 0.0 && number(site).is_some() { Interest::Change } else { Interest::Skip }
+        if self.probability > 0.0 && number(site).is_some() {
+            Interest::Change
+        } else {
+            Interest::Skip
+        }
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
@@ -86,9 +99,18 @@ mod tests {
     use super::*;
 
     fn dropped(first_row: usize, rows: usize, step: usize, layer: usize) -> Vec<f32> {
-        let mut dropout = Dropout { probability: 0.25, seed: 3, step, first_row };
+        let mut dropout = Dropout {
+            probability: 0.25,
+            seed: 3,
+            step,
+            first_row,
+        };
         let ones = Tensor::<3>::ones([rows, 50, 20], &Device::flex());
-        dropout.at(Site::Block(layer, BlockSite::AttnOut), ones).into_data().iter::<f32>().collect()
+        dropout
+            .at(Site::Block(layer, BlockSite::AttnOut), ones)
+            .into_data()
+            .iter::<f32>()
+            .collect()
     }
 
     #[test]

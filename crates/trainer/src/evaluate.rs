@@ -34,11 +34,19 @@ pub struct Evaluation {
 /// Every sequence's questions; no list at all if none has any.
 #[must_use]
 pub fn questions(task: &dyn Task, sequences: &[Sequence]) -> Vec<Vec<Question>> {
-    let questions: Vec<_> = sequences.iter().map(|sequence| task.questions(sequence)).collect();
-    if questions.iter().all(Vec::is_empty) { Vec::new() } else { questions }
+    let questions: Vec<_> = sequences
+        .iter()
+        .map(|sequence| task.questions(sequence))
+        .collect();
+    if questions.iter().all(Vec::is_empty) {
+        Vec::new()
+    } else {
+        questions
+    }
 }
 
-/// Runs `model`, which must not be on an autodiff device, over `sequences` and puts their `questions` to it.
+/// Runs `model`, which must not be on an autodiff device, over `sequences` and puts their
+/// `questions` to it.
 #[must_use]
 pub fn evaluate(
     model: &Decoder,
@@ -50,7 +58,8 @@ pub fn evaluate(
     evaluate_without(model, &[], sequences, questions, device, cores)
 }
 
-/// [`evaluate`], with the mean over the sequences of one forward pass in place of what `heads` blend.
+/// [`evaluate`], with the mean over the sequences of one forward pass in place of what `heads`
+/// blend.
 #[must_use]
 pub fn evaluate_without(
     model: &Decoder,
@@ -60,34 +69,60 @@ pub fn evaluate_without(
     device: &Device,
     cores: &Cores,
 ) -> Evaluation {
-    let quarters = Quarters::of(&sequences.iter().map(|sequence| &sequence.scored).collect::<Vec<_>>());
+    let quarters = Quarters::of(
+        &sequences
+            .iter()
+            .map(|sequence| &sequence.scored)
+            .collect::<Vec<_>>(),
+    );
     let part = |rows: Range<usize>| {
         let batch = Batch::new(&sequences[rows.clone()], device);
         let mut edits = without(model, batch.inputs.clone(), heads, Ablation::Mean);
         let logits = model.forward_probed(batch.inputs.clone(), &mut edits);
-        let loss_of = |batch: &Batch| f64::from(summed_loss(logits.clone(), batch).into_scalar::<f32>());
+        let loss_of =
+            |batch: &Batch| f64::from(summed_loss(logits.clone(), batch).into_scalar::<f32>());
         let mean_of = |positions: &Range<usize>| {
             let inside = batch.scored_in(positions.clone());
-            Mean { sum: loss_of(&inside), count: f64::from(inside.scored.sum().into_scalar::<f32>()) }
+            Mean {
+                sum: loss_of(&inside),
+                count: f64::from(inside.scored.sum().into_scalar::<f32>()),
+            }
         };
         let asked = questions.get(rows).unwrap_or_default();
         Sums {
             loss: loss_of(&batch),
-            early: quarters.as_ref().map(|quarters| mean_of(&quarters.early)).unwrap_or_default(),
-            late: quarters.as_ref().map(|quarters| mean_of(&quarters.late)).unwrap_or_default(),
-            marks: if asked.is_empty() { Marks::default() } else { marks(asked, logits.clone()) },
+            early: quarters
+                .as_ref()
+                .map(|quarters| mean_of(&quarters.early))
+                .unwrap_or_default(),
+            late: quarters
+                .as_ref()
+                .map(|quarters| mean_of(&quarters.late))
+                .unwrap_or_default(),
+            marks: if asked.is_empty() {
+                Marks::default()
+            } else {
+                marks(asked, logits.clone())
+            },
             right: count_right(logits, &batch),
         }
     };
     let firsts = (0..sequences.len()).step_by(ROWS_AT_ONCE);
-    let parts = firsts.map(|first| first..(first + ROWS_AT_ONCE).min(sequences.len())).collect();
-    let sums = cores.map(parts, part).into_iter().fold(Sums::default(), Sums::add);
+    let parts = firsts
+        .map(|first| first..(first + ROWS_AT_ONCE).min(sequences.len()))
+        .collect();
+    let sums = cores
+        .map(parts, part)
+        .into_iter()
+        .fold(Sums::default(), Sums::add);
     let scored = count_scored(sequences).max(1) as f64;
     Evaluation {
         loss: sums.loss / scored,
         accuracy: sums.right.targets / scored,
         exact: sums.right.sequences / sequences.len().max(1) as f64,
-        in_context: quarters.is_some().then(|| sums.late.value() - sums.early.value()),
+        in_context: quarters
+            .is_some()
+            .then(|| sums.late.value() - sums.early.value()),
         breakdown: sums.marks.breakdown(),
     }
 }
@@ -140,7 +175,10 @@ fn marks(questions: &[Vec<Question>], logits: Tensor<3>) -> Marks {
     for (row, questions) in questions.iter().enumerate() {
         for question in questions {
             let at = (row * positions + question.input) * vocabulary;
-            marks.add(question, question.is_answered_by(&logits[at..at + vocabulary]));
+            marks.add(
+                question,
+                question.is_answered_by(&logits[at..at + vocabulary]),
+            );
         }
     }
     marks

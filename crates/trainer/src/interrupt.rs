@@ -11,7 +11,8 @@ pub const EXIT_CODE: u8 = 130;
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a signal asks training to stop after its step, and a second one ends the process at once.
+/// From now on a signal asks training to stop after its step, and a second one ends the process at
+/// once.
 ///
 /// # Errors
 /// If the system does not let signals be handled.
@@ -23,8 +24,9 @@ pub fn listen() -> Result<(), InputError> {
     })
 }
 
-/// [`listen`] in one of several ranks: the first signal prints `line`, if there is one, whatever training waits for, and
-/// later ones change nothing. `mpirun` asks again whenever a rank has ended, and itself ends those that take too long.
+/// [`listen`] in one of several ranks: the first signal prints `line`, if there is one, whatever
+/// training waits for, and later ones change nothing. `mpirun` asks again whenever a rank has
+/// ended, and itself ends those that take too long.
 ///
 /// # Errors
 /// As [`listen`].

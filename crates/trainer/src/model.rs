@@ -2,10 +2,12 @@
 
 use burn::tensor::Device;
 use headlight_attention::AttentionOptions;
-use headlight_residual::{self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes};
+use headlight_residual::{
+    self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes,
+};
 use headlight_run::{
-    Config, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement, PositionKind, RunDirectory,
-    Weights,
+    Config, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement, PositionKind,
+    RunDirectory, Weights,
 };
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
@@ -13,7 +15,8 @@ const ROTARY_BASE: f64 = 10_000.0;
 
 /// The most parameters that are made room for: far above any mini-transformer.
 const MOST_PARAMETERS: usize = 1 << 30;
-/// So many parameters are made room for before weights are read: what is wrong with a small model's is then named.
+/// So many parameters are made room for before weights are read: what is wrong with a small model's
+/// is then named.
 const ALWAYS_ROOM: usize = 1 << 20;
 
 /// The decoder a configuration describes, with its initial weights.
@@ -29,7 +32,9 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
             format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}"),
         ));
     }
-    decoder.try_init(config.seed, device).map_err(|error| InputError::new("[model]", error))
+    decoder
+        .try_init(config.seed, device)
+        .map_err(|error| InputError::new("[model]", error))
 }
 
 fn decoder_config(Config { model, train, .. }: &Config, vocabulary: usize) -> DecoderConfig {
@@ -65,13 +70,18 @@ fn decoder_config(Config { model, train, .. }: &Config, vocabulary: usize) -> De
         positions: match model.positions {
             PositionKind::Learned => residual::Positions::Learned,
             PositionKind::Sinusoidal => residual::Positions::Sinusoidal,
-            PositionKind::Rotary => residual::Positions::Rotary { base: model.rotary_base.unwrap_or(ROTARY_BASE) },
+            PositionKind::Rotary => residual::Positions::Rotary {
+                base: model.rotary_base.unwrap_or(ROTARY_BASE),
+            },
             PositionKind::Alibi => residual::Positions::Alibi,
             PositionKind::None => residual::Positions::None,
         },
         window: model.window,
         tied_embedding: model.tied_embedding,
-        attention: AttentionOptions { scale: model.attention_scale, ..AttentionOptions::default() },
+        attention: AttentionOptions {
+            scale: model.attention_scale,
+            ..AttentionOptions::default()
+        },
         attention_dropout: train.attention_dropout,
         initialization: match model.initialization {
             InitializationKind::Gpt2 => residual::Initialization::Gpt2,
@@ -86,13 +96,21 @@ fn decoder_config(Config { model, train, .. }: &Config, vocabulary: usize) -> De
 ///
 /// # Errors
 /// If the weights are missing, damaged or of another model.
-pub fn load(run: &RunDirectory, config: &Config, which: Weights, device: &Device) -> Result<Decoder, InputError> {
+pub fn load(
+    run: &RunDirectory,
+    config: &Config,
+    which: Weights,
+    device: &Device,
+) -> Result<Decoder, InputError> {
     let vocabulary = run.vocabulary()?.len();
     let bytes = run.weights(which)?;
     // Room is made for what the weights can fill, not for whatever the configuration says.
     let parameters = decoder_config(config, vocabulary).parameters();
     if parameters > (bytes.len() / size_of::<f32>()).max(ALWAYS_ROOM) {
-        let message = format!("its model has {parameters} parameters, its weights have {} bytes", bytes.len());
+        let message = format!(
+            "its model has {parameters} parameters, its weights have {} bytes",
+            bytes.len()
+        );
         return Err(InputError::new(run.path().display(), message));
     }
     weights_from_bytes(build(config, vocabulary, device)?, &bytes)
@@ -105,15 +123,24 @@ pub fn describe(model: &DecoderConfig) -> Vec<String> {
     let (costs, parameters) = (model.costs(), model.parameters());
     let flops: f64 = costs.iter().map(|cost| cost.flops_per_token).sum();
     let (n_heads, d_head) = (model.n_heads, model.d_head());
-    let line = |part: &str, parameters: usize, flops: f64| format!("  {part:22}{parameters:>12} {flops:>16.0}");
+    let line = |part: &str, parameters: usize, flops: f64| {
+        format!("  {part:22}{parameters:>12} {flops:>16.0}")
+    };
     let mut lines = vec![
         format!(
             "model       {} layers, {n_heads} heads of width {d_head}, d_model {}: {parameters} parameters",
             model.n_layers, model.d_model
         ),
-        format!("  {:22}{:>12} {:>16}", "part", "parameters", "FLOPs per token"),
+        format!(
+            "  {:22}{:>12} {:>16}",
+            "part", "parameters", "FLOPs per token"
+        ),
     ];
-    lines.extend(costs.iter().map(|cost| line(cost.part, cost.parameters, cost.flops_per_token)));
+    lines.extend(
+        costs
+            .iter()
+            .map(|cost| line(cost.part, cost.parameters, cost.flops_per_token)),
+    );
     lines.push(line("all", parameters, flops));
     let wide = n_heads * d_head;
     lines.push(if n_heads == 1 {

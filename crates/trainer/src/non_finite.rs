@@ -9,14 +9,21 @@ use headlight_residual::{AttentionSite, Decoder, Interest, ParameterPath, Probe,
 
 use crate::{batch::Batch, tasks::Sequence};
 
-/// The first row of the batch with an activation that is not finite, and the first such activation in the order of
-/// the forward pass; the logits are its last.
+/// The first row of the batch with an activation that is not finite, and the first such activation
+/// in the order of the forward pass; the logits are its last.
 #[must_use]
-pub fn first_activation(model: &Decoder, sequences: &[Sequence], device: &Device) -> Option<(usize, String)> {
+pub fn first_activation(
+    model: &Decoder,
+    sequences: &[Sequence],
+    device: &Device,
+) -> Option<(usize, String)> {
     let model = model.valid();
     sequences.iter().enumerate().find_map(|(row, sequence)| {
         let mut first = First { site: None };
-        let logits = model.forward_probed(Batch::new(std::slice::from_ref(sequence), device).inputs, &mut first);
+        let logits = model.forward_probed(
+            Batch::new(std::slice::from_ref(sequence), device).inputs,
+            &mut first,
+        );
         let site = first.site.map(|site| site.to_string());
         let tensor = site.or_else(|| (!is_finite(logits)).then(|| "the logits".to_owned()))?;
         Some((row, tensor))
@@ -26,7 +33,11 @@ pub fn first_activation(model: &Decoder, sequences: &[Sequence], device: &Device
 /// The first parameter, in the order of the model, whose gradient is not finite.
 #[must_use]
 pub fn first_gradient(model: &Decoder, gradients: &GradientsParams) -> Option<String> {
-    let mut search = FirstGradient { gradients, path: ParameterPath::default(), found: None };
+    let mut search = FirstGradient {
+        gradients,
+        path: ParameterPath::default(),
+        found: None,
+    };
     model.visit(&mut search);
     search.found.map(|path| format!("the gradient of {path}"))
 }
@@ -72,7 +83,12 @@ impl ModuleVisitor for FirstGradient<'_> {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if self.found.is_none() && self.gradients.get::<D>(param.id).is_some_and(|gradient| !is_finite(gradient)) {
+        if self.found.is_none()
+            && self
+                .gradients
+                .get::<D>(param.id)
+                .is_some_and(|gradient| !is_finite(gradient))
+        {
             self.found = Some(self.path.to_string());
         }
     }

@@ -1,12 +1,13 @@
-//! The optimizer of a model: a rule for each kind of parameter, and what it remembers of each by its path.
+//! The optimizer of a model: a rule for each kind of parameter, and what it remembers of each by
+//! its path.
 
 use std::collections::BTreeMap;
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     optim::{
-        AdjustLrFn, DynOptimizer, DynState, GradientsParams, MuonConfig, SgdConfig, StateSink, StateSource,
-        decay::WeightDecayConfig, momentum::MomentumConfig,
+        AdjustLrFn, DynOptimizer, DynState, GradientsParams, MuonConfig, SgdConfig, StateSink,
+        StateSource, decay::WeightDecayConfig, momentum::MomentumConfig,
     },
     tensor::{Device, Tensor, TensorData},
 };
@@ -21,7 +22,8 @@ pub struct Optimizer {
     states: BTreeMap<String, DynState>,
 }
 
-/// What an optimizer remembers, by parameter path and name: `blocks.0.attn.w_q.weight.momentum.moment_1`.
+/// What an optimizer remembers, by parameter path and name:
+/// `blocks.0.attn.w_q.weight.momentum.moment_1`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Memory {
     /// Running means, each of the shape of its parameter.
@@ -43,13 +45,27 @@ impl Rules {
     fn new(train: &TrainConfig) -> Self {
         let adamw = |decay| Box::new(AdamW::new(train, decay));
         let decay = train.weight_decay;
-        let of_vectors = if train.weight_decay_on == DecayGroup::All { decay } else { 0.0 };
+        let of_vectors = if train.weight_decay_on == DecayGroup::All {
+            decay
+        } else {
+            0.0
+        };
         match train.optimizer {
-            OptimizerKind::AdamW => Self { hidden: adamw(decay), embeddings: adamw(decay), vectors: adamw(of_vectors) },
-            OptimizerKind::Muon => Self { hidden: muon(train), embeddings: adamw(decay), vectors: adamw(of_vectors) },
-            OptimizerKind::Sgd => {
-                Self { hidden: sgd(train, decay), embeddings: sgd(train, decay), vectors: sgd(train, of_vectors) }
-            }
+            OptimizerKind::AdamW => Self {
+                hidden: adamw(decay),
+                embeddings: adamw(decay),
+                vectors: adamw(of_vectors),
+            },
+            OptimizerKind::Muon => Self {
+                hidden: muon(train),
+                embeddings: adamw(decay),
+                vectors: adamw(of_vectors),
+            },
+            OptimizerKind::Sgd => Self {
+                hidden: sgd(train, decay),
+                embeddings: sgd(train, decay),
+                vectors: sgd(train, of_vectors),
+            },
         }
     }
 
@@ -64,7 +80,10 @@ impl Rules {
 }
 
 fn muon(train: &TrainConfig) -> Box<dyn DynOptimizer> {
-    let momentum = MomentumConfig::new().with_momentum(train.momentum()).with_dampening(0.0).with_nesterov(true);
+    let momentum = MomentumConfig::new()
+        .with_momentum(train.momentum())
+        .with_dampening(0.0)
+        .with_nesterov(true);
     let muon = MuonConfig::new()
         .with_momentum(momentum)
         .with_weight_decay(penalty(train.weight_decay))
@@ -74,9 +93,16 @@ fn muon(train: &TrainConfig) -> Box<dyn DynOptimizer> {
 }
 
 fn sgd(train: &TrainConfig, decay: f64) -> Box<dyn DynOptimizer> {
-    let momentum = MomentumConfig::new().with_momentum(train.momentum()).with_dampening(0.0);
+    let momentum = MomentumConfig::new()
+        .with_momentum(train.momentum())
+        .with_dampening(0.0);
     let momentum = (train.momentum() > 0.0).then_some(momentum);
-    Box::new(SgdConfig::new().with_momentum(momentum).with_weight_decay(penalty(decay)).build())
+    Box::new(
+        SgdConfig::new()
+            .with_momentum(momentum)
+            .with_weight_decay(penalty(decay))
+            .build(),
+    )
 }
 
 fn penalty(decay: f64) -> Option<WeightDecayConfig> {
@@ -87,14 +113,27 @@ impl Optimizer {
     /// As configured, remembering nothing.
     #[must_use]
     pub fn new(train: &TrainConfig) -> Self {
-        Self { rules: Rules::new(train), states: BTreeMap::new() }
+        Self {
+            rules: Rules::new(train),
+            states: BTreeMap::new(),
+        }
     }
 
     /// Moves every parameter that has a gradient.
     #[must_use]
-    pub fn step(&mut self, learning_rate: f64, model: Decoder, gradients: GradientsParams) -> Decoder {
+    pub fn step(
+        &mut self,
+        learning_rate: f64,
+        model: Decoder,
+        gradients: GradientsParams,
+    ) -> Decoder {
         let path = ParameterPath::default();
-        model.map(&mut Step { optimizer: self, learning_rate, gradients, path })
+        model.map(&mut Step {
+            optimizer: self,
+            learning_rate,
+            gradients,
+            path,
+        })
     }
 
     /// Everything it remembers.
@@ -103,26 +142,43 @@ impl Optimizer {
         let mut memory = Memory::default();
         for (path, state) in &self.states {
             let mut sink = StateSink::default();
-            self.rules.of(path, state.rank()).state_flatten(path, state, &mut sink);
+            self.rules
+                .of(path, state.rank())
+                .state_flatten(path, state, &mut sink);
             memory.tensors.extend(sink.tensors);
-            let counts = sink.scalars.into_iter().filter_map(|(name, value)| Some((name, u64::try_from(value).ok()?)));
+            let counts = sink
+                .scalars
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, u64::try_from(value).ok()?)));
             memory.counts.extend(counts);
         }
         memory
     }
 
-    /// Takes `memory` for its own: what it remembers of every parameter of `model` must be there, in its shape, and
-    /// nothing else.
+    /// Takes `memory` for its own: what it remembers of every parameter of `model` must be there,
+    /// in its shape, and nothing else.
     ///
     /// # Errors
     /// Names the parameter or the tensor that is missing, left over or of another shape.
-    pub fn remember(&mut self, model: &Decoder, memory: Memory, device: &Device) -> Result<(), String> {
-        let mut expected =
-            Recall { rules: &self.rules, memory, device, path: ParameterPath::default(), found: Ok(BTreeMap::new()) };
+    pub fn remember(
+        &mut self,
+        model: &Decoder,
+        memory: Memory,
+        device: &Device,
+    ) -> Result<(), String> {
+        let mut expected = Recall {
+            rules: &self.rules,
+            memory,
+            device,
+            path: ParameterPath::default(),
+            found: Ok(BTreeMap::new()),
+        };
         model.visit(&mut expected);
         self.states = expected.found?;
         match expected.memory.tensors.into_keys().next() {
-            Some(name) => Err(format!("the optimizer remembers {name}, which the model does not have")),
+            Some(name) => Err(format!(
+                "the optimizer remembers {name}, which the model does not have"
+            )),
             None => Ok(()),
         }
     }
@@ -145,7 +201,9 @@ impl ModuleMapper for Step<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(gradient) = self.gradients.remove::<D>(param.id) else { return param };
+        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+            return param;
+        };
         let path = self.path.to_string();
         let (id, parameter, mapper) = param.consume();
         // Taken out, not lent: what is held twice cannot be updated in place.
@@ -153,7 +211,9 @@ impl ModuleMapper for Step<'_> {
         let rule = self.optimizer.rules.of(&path, D);
         let (parameter, gradient) = (parameter.inner().into_bridge(), gradient.into_bridge());
         let (parameter, state) = rule.step_dyn(D, self.learning_rate, parameter, gradient, state);
-        self.optimizer.states.extend(state.map(|state| (path, state)));
+        self.optimizer
+            .states
+            .extend(state.map(|state| (path, state)));
         let parameter = Tensor::<D>::from_inner(Tensor::from_bridge(parameter)).require_grad();
         Param::from_mapped_value(id, parameter, mapper)
     }
@@ -170,14 +230,32 @@ struct Recall<'a> {
 impl Recall<'_> {
     /// The state of one parameter.
     fn state(&mut self, path: &str, dims: &[usize]) -> Result<DynState, String> {
-        let below = |name: &str| name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
-        let names: Vec<String> = self.memory.tensors.keys().filter(|name| below(name)).cloned().collect();
+        let below = |name: &str| {
+            name.strip_prefix(path)
+                .is_some_and(|rest| rest.starts_with('.'))
+        };
+        let names: Vec<String> = self
+            .memory
+            .tensors
+            .keys()
+            .filter(|name| below(name))
+            .cloned()
+            .collect();
         let counts = self.memory.counts.iter().filter(|(name, _)| below(name));
-        let mut source = StateSource::new(counts.map(|(name, &count)| (name.clone(), count.into())).collect());
+        let mut source = StateSource::new(
+            counts
+                .map(|(name, &count)| (name.clone(), count.into()))
+                .collect(),
+        );
         for name in names {
-            let Some(data) = self.memory.tensors.remove(&name) else { continue };
+            let Some(data) = self.memory.tensors.remove(&name) else {
+                continue;
+            };
             if data.shape().to_vec() != dims {
-                return Err(format!("{name} of the optimizer has shape {:?}, not {dims:?}", data.shape()));
+                return Err(format!(
+                    "{name} of the optimizer has shape {:?}, not {dims:?}",
+                    data.shape()
+                ));
             }
             source.insert_tensor(name, data);
         }

@@ -44,21 +44,39 @@ impl Progress {
         } else {
             Self::hidden_bar(steps)
         };
-        Self { bar, steps, name: String::new(), screen: RefCell::new(None) }
+        Self {
+            bar,
+            steps,
+            name: String::new(),
+            screen: RefCell::new(None),
+        }
     }
 
     /// Plain lines, each beginning with `name`.
     #[must_use]
     pub fn lines(steps: usize, name: &str) -> Self {
-        let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
-        Self { bar: Self::hidden_bar(steps), steps, name, screen: RefCell::new(None) }
+        let name = if name.is_empty() {
+            String::new()
+        } else {
+            format!("{name}: ")
+        };
+        Self {
+            bar: Self::hidden_bar(steps),
+            steps,
+            name,
+            screen: RefCell::new(None),
+        }
     }
 
-    /// [`new`](Self::new), but on the whole terminal until it is closed there. Without a terminal, plain lines.
+    /// [`new`](Self::new), but on the whole terminal until it is closed there. Without a terminal,
+    /// plain lines.
     #[must_use]
     pub fn on_screen(steps: usize, state: State) -> Self {
         match Screen::open(state) {
-            Ok(screen) => Self { screen: RefCell::new(Some(screen)), ..Self::lines(steps, "") },
+            Ok(screen) => Self {
+                screen: RefCell::new(Some(screen)),
+                ..Self::lines(steps, "")
+            },
             Err(error) => {
                 eprintln!("{error}; going on without it");
                 Self::new(steps)
@@ -89,13 +107,24 @@ impl Progress {
     ) {
         self.bar.set_position(step as u64);
         let accuracy = evaluation.accuracy;
-        let text = format!("loss {loss:.4}  accuracy {accuracy:.3}  {:.0}k tokens/s", tokens_per_second / 1e3);
-        if self.tell(|| News::Measured { step, loss, text: text.clone(), probe: Box::new(probe.clone()) }) {
+        let text = format!(
+            "loss {loss:.4}  accuracy {accuracy:.3}  {:.0}k tokens/s",
+            tokens_per_second / 1e3
+        );
+        if self.tell(|| News::Measured {
+            step,
+            loss,
+            text: text.clone(),
+            probe: Box::new(probe.clone()),
+        }) {
             return;
         }
         if self.bar.is_hidden() {
             let left = HumanDuration(self.bar.eta());
-            say(&format!("{}step {step}/{}  {text}  {left:#} left", self.name, self.steps));
+            say(&format!(
+                "{}step {step}/{}  {text}  {left:#} left",
+                self.name, self.steps
+            ));
         } else {
             self.bar.set_message(text);
         }

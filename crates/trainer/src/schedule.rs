@@ -2,7 +2,8 @@
 
 use headlight_run::{ScheduleKind, TrainConfig};
 
-/// The learning rate of update `step`, counted from 1: linear from 0 over the warm-up, then as the schedule says.
+/// The learning rate of update `step`, counted from 1: linear from 0 over the warm-up, then as the
+/// schedule says.
 ///
 /// ```
 /// use headlight_run::{Config, ScheduleKind};
@@ -33,8 +34,12 @@ pub fn learning_rate(train: &TrainConfig, step: usize) -> f64 {
     let done = |from: usize| step.saturating_sub(from) as f64 / (train.steps - from).max(1) as f64;
     match train.schedule {
         ScheduleKind::Constant => train.learning_rate,
-        ScheduleKind::Cosine => train.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * done(train.warmup)).cos()),
+        ScheduleKind::Cosine => {
+            train.learning_rate * 0.5 * (1.0 + (std::f64::consts::PI * done(train.warmup)).cos())
+        }
         ScheduleKind::Linear => train.learning_rate * (1.0 - done(train.warmup)),
-        ScheduleKind::WarmupStableDecay => train.learning_rate * (1.0 - done(train.steps - train.cooldown())),
+        ScheduleKind::WarmupStableDecay => {
+            train.learning_rate * (1.0 - done(train.steps - train.cooldown()))
+        }
     }
 }

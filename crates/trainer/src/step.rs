@@ -56,14 +56,26 @@ impl Updater {
     pub fn new(train: &TrainConfig, device: Device) -> Result<Self, rayon::ThreadPoolBuildError> {
         let optimizer = Optimizer::new(train);
         let shards = Cores::new(train.shards)?;
-        Ok(Self { device, optimizer, clip: train.clip, accumulate: train.accumulate, shards })
+        Ok(Self {
+            device,
+            optimizer,
+            clip: train.clip,
+            accumulate: train.accumulate,
+            shards,
+        })
     }
 
-    /// Moves `model` one step down the gradient of the mean loss over the scored positions of `sequences`.
+    /// Moves `model` one step down the gradient of the mean loss over the scored positions of
+    /// `sequences`.
     ///
     /// # Panics
     /// If a shard's thread panics.
-    pub fn update(&mut self, model: Decoder, sequences: &[Sequence], learning_rate: f64) -> (Decoder, Update) {
+    pub fn update(
+        &mut self,
+        model: Decoder,
+        sequences: &[Sequence],
+        learning_rate: f64,
+    ) -> (Decoder, Update) {
         let gradient = self.gradient(&model, sequences, None);
         let update = gradient.update;
         (self.apply(model, gradient, learning_rate), update)
@@ -74,7 +86,12 @@ impl Updater {
     /// # Panics
     /// If a shard's thread panics.
     #[must_use]
-    pub fn gradient(&self, model: &Decoder, sequences: &[Sequence], dropout: Option<Dropout>) -> Gradient {
+    pub fn gradient(
+        &self,
+        model: &Decoder,
+        sequences: &[Sequence],
+        dropout: Option<Dropout>,
+    ) -> Gradient {
         self.gradient_over(&Alone, model, sequences, dropout)
     }
 
@@ -92,17 +109,36 @@ impl Updater {
     ) -> Gradient {
         let scored = count_scored(sequences).max(1) as f64;
         let rows = rows_of(ranks, sequences.len());
-        let dropout = dropout.map(|dropout| Dropout { first_row: dropout.first_row + rows.start, ..dropout });
+        let dropout = dropout.map(|dropout| Dropout {
+            first_row: dropout.first_row + rows.start,
+            ..dropout
+        });
         let (losses, shards) = self.shards(model, &sequences[rows], scored, dropout);
-        let (loss, gradients) = flat::sum(ranks, model, losses.iter().sum(), gradients::sum(model, shards));
+        let (loss, gradients) = flat::sum(
+            ranks,
+            model,
+            losses.iter().sum(),
+            gradients::sum(model, shards),
+        );
         let gradient_norm = gradients::norm(model, &gradients);
-        Gradient { update: Update { loss, gradient_norm }, gradients }
+        Gradient {
+            update: Update {
+                loss,
+                gradient_norm,
+            },
+            gradients,
+        }
     }
 
     /// Moves `model` down its gradient, clipped.
     #[must_use]
     pub fn apply(&mut self, model: Decoder, gradient: Gradient, learning_rate: f64) -> Decoder {
-        let gradients = gradients::clip(&model, gradient.gradients, gradient.update.gradient_norm, self.clip);
+        let gradients = gradients::clip(
+            &model,
+            gradient.gradients,
+            gradient.update.gradient_norm,
+            self.clip,
+        );
         self.optimizer.step(learning_rate, model, gradients)
     }
 
@@ -123,11 +159,12 @@ impl Updater {
     /// # Errors
     /// If that is not everything and nothing else.
     pub fn remember(&mut self, model: &Decoder, memory: Memory) -> Result<(), String> {
-        self.optimizer.remember(model, memory, &self.device.clone().inner())
+        self.optimizer
+            .remember(model, memory, &self.device.clone().inner())
     }
 
-    /// Each shard's part of the loss and of the gradient; parts are divided by the whole batch's count, so that they
-    /// add up to the mean.
+    /// Each shard's part of the loss and of the gradient; parts are divided by the whole batch's
+    /// count, so that they add up to the mean.
     fn shards(
         &self,
         model: &Decoder,
@@ -135,12 +172,17 @@ impl Updater {
         scored: f64,
         dropout: Option<Dropout>,
     ) -> (Vec<f64>, Vec<GradientsParams>) {
-        let rows_at_once = sequences.len().div_ceil(self.shards.count() * self.accumulate);
+        let rows_at_once = sequences
+            .len()
+            .div_ceil(self.shards.count() * self.accumulate);
         let work = |model: &Decoder, first_row: usize, rows: &[Sequence]| {
             let batch = Batch::new(rows, &self.device);
             let logits = match dropout {
                 Some(dropout) => {
-                    let own = Dropout { first_row: dropout.first_row + first_row, ..dropout };
+                    let own = Dropout {
+                        first_row: dropout.first_row + first_row,
+                        ..dropout
+                    };
                     own.forward(model, batch.inputs.clone())
                 }
                 None => model.forward(batch.inputs.clone()),
@@ -154,14 +196,24 @@ impl Updater {
             // Parameters shared between graphs would tie the shards together under one lock.
             let model = model.clone().fork(&self.device);
             let first_rows = (first_row..).step_by(rows_at_once);
-            let parts = first_rows.zip(rows.chunks(rows_at_once)).map(|(first, rows)| work(&model, first, rows));
+            let parts = first_rows
+                .zip(rows.chunks(rows_at_once))
+                .map(|(first, rows)| work(&model, first, rows));
             let add = |(loss, gradients), (more_loss, more)| {
-                (loss + more_loss, gradients::sum(&model, vec![gradients, more]))
+                (
+                    loss + more_loss,
+                    gradients::sum(&model, vec![gradients, more]),
+                )
             };
-            parts.reduce(add).unwrap_or_else(|| (0.0, GradientsParams::new()))
+            parts
+                .reduce(add)
+                .unwrap_or_else(|| (0.0, GradientsParams::new()))
         };
         let rows_each = sequences.len().div_ceil(self.shards.count());
-        let shards = (0..).step_by(rows_each).zip(sequences.chunks(rows_each)).collect();
+        let shards = (0..)
+            .step_by(rows_each)
+            .zip(sequences.chunks(rows_each))
+            .collect();
         self.shards.map(shards, shard).into_iter().unzip()
     }
 }
@@ -188,13 +240,16 @@ mod tests {
 
     impl ModuleVisitor for Numbers<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let gradient = self.gradients.get::<D>(param.id).expect("a gradient for every parameter");
+            let gradient = self
+                .gradients
+                .get::<D>(param.id)
+                .expect("a gradient for every parameter");
             self.numbers.extend(gradient.into_data().iter::<f64>());
         }
     }
 
-    /// The gradient of the mean loss of 8 sequences, worked on in `shards` times `accumulate` parts, while a share of
-    /// what is added to the stream falls, and one of attention weights.
+    /// The gradient of the mean loss of 8 sequences, worked on in `shards` times `accumulate`
+    /// parts, while a share of what is added to the stream falls, and one of attention weights.
     fn gradient(shards: usize, accumulate: usize, [added, weights]: [f64; 2]) -> Vec<f64> {
         let text = r#"
             task = { name = "repeat" }
@@ -212,10 +267,18 @@ mod tests {
         let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
         let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
         let updater = Updater::new(&config.train, device).unwrap();
-        let dropout = Dropout { probability: added, seed: 0, step: 1, first_row: 0 };
+        let dropout = Dropout {
+            probability: added,
+            seed: 0,
+            step: 1,
+            first_row: 0,
+        };
         let dropout = (added + weights > 0.0).then_some(dropout);
         let gradients = updater.gradient(&model, &sequences, dropout).gradients;
-        let mut numbers = Numbers { gradients: &gradients, numbers: Vec::new() };
+        let mut numbers = Numbers {
+            gradients: &gradients,
+            numbers: Vec::new(),
+        };
         model.visit(&mut numbers);
         numbers.numbers
     }
@@ -232,7 +295,10 @@ mod tests {
         for (dropout, whole) in dropouts.into_iter().zip(&wholes) {
             for (shards, accumulate) in [(2, 1), (4, 1), (1, 2), (1, 8), (2, 4)] {
                 let relative = distance(whole, &gradient(shards, accumulate, dropout));
-                assert!(relative < 1e-6, "{dropout:?}, {shards} shards, {accumulate} parts each: {relative:e}");
+                assert!(
+                    relative < 1e-6,
+                    "{dropout:?}, {shards} shards, {accumulate} parts each: {relative:e}"
+                );
             }
         }
         for (i, one) in wholes.iter().enumerate() {

@@ -4,7 +4,8 @@ use headlight_run::InputError;
 
 use crate::command_line::Failure;
 
-/// Training that did not come to its end. What it wrote stays, and `--resume` goes on from the newest checkpoint.
+/// Training that did not come to its end. What it wrote stays, and `--resume` goes on from the
+/// newest checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum Stopped {
     /// A signal asked for it; a checkpoint was written.

@@ -14,7 +14,8 @@ use headlight_lens::Role;
 use headlight_report::MayAttend;
 use headlight_residual::Decoder;
 use headlight_run::{
-    Config, HeadName, HeadSummary, InputError, MetricsRow, PatternFile, RunDirectory, SequenceKind, Summary, UsesRow,
+    Config, HeadName, HeadSummary, InputError, MetricsRow, PatternFile, RunDirectory, SequenceKind,
+    Summary, UsesRow,
 };
 
 use course::Course;
@@ -74,16 +75,27 @@ impl Training {
         let validation = tasks::validation(&*task, config.seed);
         let trained_on = match task.training_rows() {
             Some(rows) if rows != config.train.batch_size => {
-                let message =
-                    format!("must be {rows}: {} trains on its whole training set at once", config.task.name());
-                return Err(InputError::new("config", message).key("train.batch_size").value(config.train.batch_size));
+                let message = format!(
+                    "must be {rows}: {} trains on its whole training set at once",
+                    config.task.name()
+                );
+                return Err(InputError::new("config", message)
+                    .key("train.batch_size")
+                    .value(config.train.batch_size));
             }
-            None if config.train.overfit_one_batch => {
-                Some(tasks::batch(&*task, config.seed, Use::Training, 1, config.train.batch_size))
-            }
+            None if config.train.overfit_one_batch => Some(tasks::batch(
+                &*task,
+                config.seed,
+                Use::Training,
+                1,
+                config.train.batch_size,
+            )),
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
-        let watched = [Watched::probe(vocabulary, config.model.n_ctx, config.seed), Watched::task(&*task, &validation)];
+        let watched = [
+            Watched::probe(vocabulary, config.model.n_ctx, config.seed),
+            Watched::task(&*task, &validation),
+        ];
         Ok(Self {
             device_name: device_name.to_owned(),
             questions: questions(&*task, &validation),
@@ -114,7 +126,13 @@ impl Training {
             View::Screen(page) => {
                 let may_attend = MayAttend::causal(self.config.model.window);
                 let state = State::new(self.config.task.name(), steps, self.floor, may_attend);
-                Progress::on_screen(steps, State { page: *page, ..state })
+                Progress::on_screen(
+                    steps,
+                    State {
+                        page: *page,
+                        ..state
+                    },
+                )
             }
         }
     }
@@ -122,8 +140,18 @@ impl Training {
     /// What was decided, line by line.
     #[must_use]
     pub fn decisions(&self) -> Vec<String> {
-        let Config { model, train, seed, task, .. } = &self.config;
-        let optimum = self.task.optimum().map(|(name, nats)| format!("; {name} {nats:.4}")).unwrap_or_default();
+        let Config {
+            model,
+            train,
+            seed,
+            task,
+            ..
+        } = &self.config;
+        let optimum = self
+            .task
+            .optimum()
+            .map(|(name, nats)| format!("; {name} {nats:.4}"))
+            .unwrap_or_default();
         let mut lines = vec![format!(
             "task        {}, {} tokens, sequences of {}",
             task.name(),
@@ -146,10 +174,16 @@ impl Training {
             },
             format!("chance      accuracy {:.4}", self.task.chance()),
         ]);
-        let shortcut = self.validation.first().and_then(|sequence| self.task.shortcut_losses(sequence));
+        let shortcut = self
+            .validation
+            .first()
+            .and_then(|sequence| self.task.shortcut_losses(sequence));
         lines.extend(shortcut.map(|(name, _)| {
-            let paid =
-                |sequence: &Sequence| self.task.shortcut_losses(sequence).map_or_else(Vec::new, |(_, losses)| losses);
+            let paid = |sequence: &Sequence| {
+                self.task
+                    .shortcut_losses(sequence)
+                    .map_or_else(Vec::new, |(_, losses)| losses)
+            };
             format!(
                 "shortcut    {:.4} nats on the validation batch: {name}",
                 tasks::mean_scored(&self.validation, paid)
@@ -166,10 +200,12 @@ impl Training {
         lines
     }
 
-    /// Trains to the end and writes everything into `run`, from its newest checkpoint on if it has any.
+    /// Trains to the end and writes everything into `run`, from its newest checkpoint on if it has
+    /// any.
     ///
     /// # Errors
-    /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks to stop.
+    /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks
+    /// to stop.
     pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
         self.lead(run, Box::new(Alone))
     }
@@ -180,7 +216,10 @@ impl Training {
     /// As [`run`](Self::run).
     pub fn lead(self, run: &RunDirectory, ranks: Box<dyn Ranks>) -> Result<Summary, Stopped> {
         if run.is_finished() {
-            eprintln!("{} is finished, there is nothing to resume", run.path().display());
+            eprintln!(
+                "{} is finished, there is nothing to resume",
+                run.path().display()
+            );
             place::share_nothing(&*ranks);
             ranks.leave();
             return Ok(run.summary()?);
@@ -208,7 +247,12 @@ impl Training {
     /// What falls in step `step`.
     fn dropout_of(&self, step: usize) -> Option<Dropout> {
         let Config { train, seed, .. } = &self.config;
-        let dropout = Dropout { probability: train.dropout, seed: *seed, step, first_row: 0 };
+        let dropout = Dropout {
+            probability: train.dropout,
+            seed: *seed,
+            step,
+            first_row: 0,
+        };
         (train.dropout > 0.0 || train.attention_dropout > 0.0).then_some(dropout)
     }
 
@@ -218,25 +262,50 @@ impl Training {
 
     fn measure(&self, model: &Decoder, cores: &Cores) -> Measured {
         let model = model.valid();
-        let evaluation = evaluate(&model, &self.validation, &self.questions, &self.device, cores);
+        let evaluation = evaluate(
+            &model,
+            &self.validation,
+            &self.questions,
+            &self.device,
+            cores,
+        );
         let begun = Instant::now();
         let observe = |watched: &Watched| watched.observe(&model, &self.device);
         let observations = cores.map(self.watched.iter().collect(), observe);
         let watching = begun.elapsed();
-        let accuracy_on = |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device, cores).accuracy;
+        let accuracy_on =
+            |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device, cores).accuracy;
         let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
-        Measured { evaluation, training_accuracy, observations, watching }
+        Measured {
+            evaluation,
+            training_accuracy,
+            observations,
+            watching,
+        }
     }
 
     /// What heads are used as; everything at the end, before that what is cheap.
-    fn uses(&self, model: &Decoder, measured: &Measured, step: usize, at_the_end: bool, cores: &Cores) -> UsesRow {
+    fn uses(
+        &self,
+        model: &Decoder,
+        measured: &Measured,
+        step: usize,
+        at_the_end: bool,
+        cores: &Cores,
+    ) -> UsesRow {
         let (model, roles) = (model.valid(), measured.observations[0].roles());
         if at_the_end {
             let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
             return uses::all_uses(&model, &behaviour, &roles, step, cores);
         }
         let sequences = uses::sequences_while_training(&self.config);
-        uses::watch_uses(&model, &uses::behaviour(&self.validation, sequences, &self.device), &roles, step, cores)
+        uses::watch_uses(
+            &model,
+            &uses::behaviour(&self.validation, sequences, &self.device),
+            &roles,
+            step,
+            cores,
+        )
     }
 
     fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {
@@ -281,7 +350,10 @@ fn write_measured(
         learning_rate: update.map(|(_, rate)| rate),
         gradient_norm: update.map(|(update, _)| update.gradient_norm),
     })?;
-    measured.observations.iter().try_for_each(|observation| run.append_heads(&observation.rows(step)))
+    measured
+        .observations
+        .iter()
+        .try_for_each(|observation| run.append_heads(&observation.rows(step)))
 }
 
 /// The patterns by the name of what they were seen on.

@@ -1,7 +1,10 @@
-//! What heads are used as, measured while training and at its end, on fixed sequences of the run's own task.
+//! What heads are used as, measured while training and at its end, on fixed sequences of the run's
+//! own task.
 
 use burn::tensor::Device;
-use headlight_lens::{Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, heads_by_role, readers};
+use headlight_lens::{
+    Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, heads_by_role, readers,
+};
 use headlight_residual::Decoder;
 use headlight_run::{Config, HeadName, HeadsUse, Left, UsesRow};
 
@@ -9,42 +12,68 @@ use crate::{batch::Batch, cores::Cores, tasks::Sequence};
 
 /// Sequences that interventions are measured on after training.
 pub const SEQUENCES: usize = 128;
-/// Forward passes on these many sequences while training, or on fewer where that would take too long.
+/// Forward passes on these many sequences while training, or on fewer where that would take too
+/// long.
 const WHILE_TRAINING: usize = 32;
 /// As few as that are still measured on.
 const AT_LEAST: usize = 8;
-/// The share of training time that the tests may take: a forward pass is about a third of a training step.
+/// The share of training time that the tests may take: a forward pass is about a third of a
+/// training step.
 const SHARE: f64 = 0.03;
 
 /// The first `count` sequences and what the task scores in them.
 #[must_use]
 pub fn behaviour(sequences: &[Sequence], count: usize, device: &Device) -> Behaviour {
     let sequences = &sequences[..sequences.len().min(count)];
-    let targets = sequences.iter().map(|sequence| sequence.tokens[1..].to_vec()).collect();
-    let scored = sequences.iter().map(|sequence| sequence.scored.clone()).collect();
+    let targets = sequences
+        .iter()
+        .map(|sequence| sequence.tokens[1..].to_vec())
+        .collect();
+    let scored = sequences
+        .iter()
+        .map(|sequence| sequence.scored.clone())
+        .collect();
     Behaviour::new(Batch::new(sequences, device).inputs, targets, scored)
 }
 
 /// How many sequences the tests of every `log.patterns_every` steps may run over.
 #[must_use]
 pub fn sequences_while_training(config: &Config) -> usize {
-    let (layers, heads) = (config.model.n_layers, config.model.n_layers * config.model.n_heads);
-    // Untouched, each head, the heads of two roles or so, and each layer's results hidden from its readers.
+    let (layers, heads) = (
+        config.model.n_layers,
+        config.model.n_layers * config.model.n_heads,
+    );
+    // Untouched, each head, the heads of two roles or so, and each layer's results hidden from its
+    // readers.
     let passes = 3 + heads + layers * (1 + Reader::ALL.len());
-    let affordable = 3.0 * SHARE * (config.train.batch_size * config.log.patterns_every) as f64 / passes as f64;
+    let affordable =
+        3.0 * SHARE * (config.train.batch_size * config.log.patterns_every) as f64 / passes as f64;
     (affordable as usize).clamp(AT_LEAST, WHILE_TRAINING)
 }
 
-/// Each head ablated alone, the heads of each role together, and each layer hidden from its readers: cheap enough to be
-/// watched over training.
+/// Each head ablated alone, the heads of each role together, and each layer hidden from its
+/// readers: cheap enough to be watched over training.
 #[must_use]
-pub fn watch_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize, cores: &Cores) -> UsesRow {
+pub fn watch_uses(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    roles: &[Role],
+    step: usize,
+    cores: &Cores,
+) -> UsesRow {
     row(model, behaviour, step, groups(model, roles, false), cores)
 }
 
-/// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader besides.
+/// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader
+/// besides.
 #[must_use]
-pub fn all_uses(model: &Decoder, behaviour: &Behaviour, roles: &[Role], step: usize, cores: &Cores) -> UsesRow {
+pub fn all_uses(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    roles: &[Role],
+    step: usize,
+    cores: &Cores,
+) -> UsesRow {
     row(model, behaviour, step, groups(model, roles, true), cores)
 }
 
@@ -61,42 +90,106 @@ struct Trial {
 /// Each head with its role, and the heads of each role that several have.
 fn groups(model: &Decoder, roles: &[Role], hidden: bool) -> Vec<Trial> {
     let heads = all_heads(model);
-    let trial = |heads, role: Role| Trial { heads, name: role.name().to_owned(), ablated: true, hidden };
-    let alone = heads.iter().zip(roles).map(|(&head, &role)| trial(vec![head], role));
-    let several = heads_by_role(&heads, roles).into_iter().filter(|(_, heads)| heads.len() > 1);
-    alone.chain(several.map(|(role, heads)| trial(heads, role))).collect()
+    let trial = |heads, role: Role| Trial {
+        heads,
+        name: role.name().to_owned(),
+        ablated: true,
+        hidden,
+    };
+    let alone = heads
+        .iter()
+        .zip(roles)
+        .map(|(&head, &role)| trial(vec![head], role));
+    let several = heads_by_role(&heads, roles)
+        .into_iter()
+        .filter(|(_, heads)| heads.len() > 1);
+    alone
+        .chain(several.map(|(role, heads)| trial(heads, role)))
+        .collect()
 }
 
-fn row(model: &Decoder, behaviour: &Behaviour, step: usize, groups: Vec<Trial>, cores: &Cores) -> UsesRow {
-    let untouched = Trial { heads: Vec::new(), name: String::new(), ablated: true, hidden: false };
+fn row(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    step: usize,
+    groups: Vec<Trial>,
+    cores: &Cores,
+) -> UsesRow {
+    let untouched = Trial {
+        heads: Vec::new(),
+        name: String::new(),
+        ablated: true,
+        hidden: false,
+    };
     let layer = |layer| Trial {
-        heads: (0..model.n_heads()).map(|head| HeadName { layer, head }).collect(),
+        heads: (0..model.n_heads())
+            .map(|head| HeadName { layer, head })
+            .collect(),
         name: "layer".to_owned(),
         ablated: false,
         hidden: true,
     };
     let layers = 0..model.blocks.len();
     // The layers first: they take longest.
-    let trials = layers.clone().map(layer).chain([untouched]).chain(groups).collect();
-    let mut tried = cores.map(trials, |Trial { heads, name, ablated, hidden }| HeadsUse {
-        ablated: ablated.then(|| left(&ablate(model, behaviour, &heads, Ablation::Mean))),
-        through: if hidden { by_name(&readers(model, behaviour, &heads)) } else { [].into() },
-        heads,
-        name,
-    });
+    let trials = layers
+        .clone()
+        .map(layer)
+        .chain([untouched])
+        .chain(groups)
+        .collect();
+    let mut tried = cores.map(
+        trials,
+        |Trial {
+             heads,
+             name,
+             ablated,
+             hidden,
+         }| HeadsUse {
+            ablated: ablated.then(|| left(&ablate(model, behaviour, &heads, Ablation::Mean))),
+            through: if hidden {
+                by_name(&readers(model, behaviour, &heads))
+            } else {
+                [].into()
+            },
+            heads,
+            name,
+        },
+    );
     let of_layers: Vec<HeadsUse> = tried.drain(layers).collect();
-    let untouched = tried.remove(0).ablated.expect("the untouched model is measured");
+    let untouched = tried
+        .remove(0)
+        .ablated
+        .expect("the untouched model is measured");
     tried.extend(of_layers);
-    UsesRow { step, sequences: behaviour.sequences(), untouched, uses: tried }
+    UsesRow {
+        step,
+        sequences: behaviour.sequences(),
+        untouched,
+        uses: tried,
+    }
 }
 
 fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<String, Left> {
-    through.iter().map(|(reader, performance)| (reader.name().to_owned(), left(performance))).collect()
+    through
+        .iter()
+        .map(|(reader, performance)| (reader.name().to_owned(), left(performance)))
+        .collect()
 }
 
 /// As it stands in a row.
 #[must_use]
 pub fn left(performance: &Performance) -> Left {
-    let Performance { accuracy, low, high, loss, .. } = *performance;
-    Left { accuracy, low, high, loss }
+    let Performance {
+        accuracy,
+        low,
+        high,
+        loss,
+        ..
+    } = *performance;
+    Left {
+        accuracy,
+        low,
+        high,
+        loss,
+    }
 }

@@ -2,7 +2,8 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use headlight_lens::{
-    LayerPattern, MEAN_DISTANCE, Relation, Role, mean_distance, score_layer, score_relations, value_weighted,
+    LayerPattern, MEAN_DISTANCE, Relation, Role, mean_distance, score_layer, score_relations,
+    value_weighted,
 };
 use headlight_residual::{AttentionSite, Capture, Decoder, Site};
 use headlight_run::{HeadName, HeadRow, PatternFile, RelationScores, Scores, SequenceKind};
@@ -39,8 +40,8 @@ pub struct Observation {
 }
 
 impl Watched {
-    /// The probe: the jittered `repeat` task over the model's own vocabulary. Roles are read here, because a task
-    /// of its own can make a head look like what it is not.
+    /// The probe: the jittered `repeat` task over the model's own vocabulary. Roles are read here,
+    /// because a task of its own can make a head look like what it is not.
     #[must_use]
     pub fn probe(vocabulary: usize, n_ctx: usize, seed: u64) -> Self {
         let task = Repeat::probe(vocabulary, n_ctx);
@@ -64,8 +65,13 @@ impl Watched {
         let inputs = |sequence: &Sequence| sequence.tokens[..sequence.scored.len()].to_vec();
         // The last token is only a target: no query, no key.
         let relations = |sequence: &Sequence| {
-            let inside = |relation: &Relation| relation.dependent.max(relation.source) < sequence.scored.len();
-            task.relations(sequence).into_iter().filter(inside).collect()
+            let inside = |relation: &Relation| {
+                relation.dependent.max(relation.source) < sequence.scored.len()
+            };
+            task.relations(sequence)
+                .into_iter()
+                .filter(inside)
+                .collect()
         };
         Self {
             kind,
@@ -83,18 +89,32 @@ impl Watched {
         let mut kept = Vec::new();
         let kept_rows = rows.min(KEPT_SEQUENCES);
         for (layer, weights) in layers.iter().enumerate() {
-            let pattern = LayerPattern::new([rows, n_heads, length], weights).with_window(model.config().window);
+            let pattern = LayerPattern::new([rows, n_heads, length], weights)
+                .with_window(model.config().window);
             let mut scores = score_layer(pattern, &self.tokens);
             for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
                 scores.insert(MEAN_DISTANCE.to_owned(), distance);
             }
             relations.extend(score_relations(pattern, &self.relations));
-            heads.extend(scores.into_iter().enumerate().map(|(head, scores)| (HeadName { layer, head }, scores)));
+            heads.extend(
+                scores
+                    .into_iter()
+                    .enumerate()
+                    .map(|(head, scores)| (HeadName { layer, head }, scores)),
+            );
             kept.extend_from_slice(&weights[..kept_rows * n_heads * length * length]);
         }
-        let patterns =
-            PatternFile::quantise([layers.len(), kept_rows, n_heads, length], &kept, self.tokens[..kept_rows].to_vec());
-        Observation { kind: self.kind, heads, relations, patterns }
+        let patterns = PatternFile::quantise(
+            [layers.len(), kept_rows, n_heads, length],
+            &kept,
+            self.tokens[..kept_rows].to_vec(),
+        );
+        Observation {
+            kind: self.kind,
+            heads,
+            relations,
+            patterns,
+        }
     }
 }
 
@@ -102,13 +122,17 @@ impl Observation {
     /// What each head looks like here.
     #[must_use]
     pub fn roles(&self) -> Vec<Role> {
-        self.heads.iter().map(|(_, scores)| Role::of(scores)).collect()
+        self.heads
+            .iter()
+            .map(|(_, scores)| Role::of(scores))
+            .collect()
     }
 
     /// As rows of `heads.jsonl`; roles only on the probe.
     #[must_use]
     pub fn rows(&self, step: usize) -> Vec<HeadRow> {
-        let role = |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores).name().to_owned());
+        let role =
+            |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores).name().to_owned());
         self.heads
             .iter()
             .zip(&self.relations)
@@ -129,7 +153,11 @@ impl Observation {
 /// # Panics
 /// If the device cannot hand out its numbers.
 #[must_use]
-pub fn patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<Vec<f32>>, [usize; 3]) {
+pub fn patterns(
+    model: &Decoder,
+    tokens: &[Vec<u32>],
+    device: &Device,
+) -> (Vec<Vec<f32>>, [usize; 3]) {
     let (rows, length) = (tokens.len(), tokens.first().map_or(0, Vec::len));
     let ids = ids(tokens, device);
     let sites = model.pattern_sites();
@@ -155,27 +183,58 @@ pub struct CarriedPattern {
 
 /// [`patterns`], each beside what it moves.
 #[must_use]
-pub fn carried_patterns(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> (Vec<CarriedPattern>, [usize; 3]) {
+pub fn carried_patterns(
+    model: &Decoder,
+    tokens: &[Vec<u32>],
+    device: &Device,
+) -> (Vec<CarriedPattern>, [usize; 3]) {
     let (rows, length) = (tokens.len(), tokens.first().map_or(0, Vec::len));
     let site = |layer, site| Site::Attention(layer, site);
     let layers = 0..model.blocks.len();
-    let of_layer = |layer| [site(layer, AttentionSite::Pattern), site(layer, AttentionSite::V)];
-    let mut seen = Capture::new(&layers.clone().flat_map(of_layer).collect::<Vec<_>>(), usize::MAX);
+    let of_layer = |layer| {
+        [
+            site(layer, AttentionSite::Pattern),
+            site(layer, AttentionSite::V),
+        ]
+    };
+    let mut seen = Capture::new(
+        &layers.clone().flat_map(of_layer).collect::<Vec<_>>(),
+        usize::MAX,
+    );
     let _ = model.forward_probed(ids(tokens, device), &mut seen);
     let carried = |layer| {
-        let weights: Vec<f32> = seen.get::<4>(site(layer, AttentionSite::Pattern))?.into_data().iter::<f32>().collect();
-        let norms = value_norms(seen.get::<4>(site(layer, AttentionSite::V))?, model.n_heads());
+        let weights: Vec<f32> = seen
+            .get::<4>(site(layer, AttentionSite::Pattern))?
+            .into_data()
+            .iter::<f32>()
+            .collect();
+        let norms = value_norms(
+            seen.get::<4>(site(layer, AttentionSite::V))?,
+            model.n_heads(),
+        );
         let weighted = value_weighted(&weights, &norms, length);
         Some(CarriedPattern { weights, weighted })
     };
-    (layers.filter_map(carried).collect(), [rows, model.n_heads(), length])
+    (
+        layers.filter_map(carried).collect(),
+        [rows, model.n_heads(), length],
+    )
 }
 
 /// `[batch, heads, keys]`: the norm of the value each query head reads at each key.
 pub(crate) fn value_norms(values: Tensor<4>, n_heads: usize) -> Vec<f32> {
     let [batch, keys, kv_heads, _] = values.dims();
-    let norms = values.square().sum_dim(3).sqrt().swap_dims(1, 2).reshape([batch, kv_heads, 1, keys]);
-    norms.expand([batch, kv_heads, n_heads / kv_heads, keys]).into_data().iter::<f32>().collect()
+    let norms = values
+        .square()
+        .sum_dim(3)
+        .sqrt()
+        .swap_dims(1, 2)
+        .reshape([batch, kv_heads, 1, keys]);
+    norms
+        .expand([batch, kv_heads, n_heads / kv_heads, keys])
+        .into_data()
+        .iter::<f32>()
+        .collect()
 }
 
 /// Token sequences of one length as a tensor, `[rows, length]`.

@@ -12,16 +12,33 @@ fn a_run_is_not_overwritten_unless_asked_and_other_directories_never() {
     let workshop = Workshop::trained("run");
     let config = workshop.path("small.toml");
     let before = fs::read(workshop.path("run/metrics.jsonl")).unwrap();
-    assert_one_line(&workshop.train(&config, &["--out", "run", "--set", "seed=4"]), 2, &["run", "--overwrite"]);
-    assert_eq!(fs::read(workshop.path("run/metrics.jsonl")).unwrap(), before);
+    assert_one_line(
+        &workshop.train(&config, &["--out", "run", "--set", "seed=4"]),
+        2,
+        &["run", "--overwrite"],
+    );
+    assert_eq!(
+        fs::read(workshop.path("run/metrics.jsonl")).unwrap(),
+        before
+    );
 
     assert_ok(&workshop.train(&config, &["--out", "run", "--set", "seed=4", "--overwrite"]));
-    assert_ne!(fs::read(workshop.path("run/metrics.jsonl")).unwrap(), before);
+    assert_ne!(
+        fs::read(workshop.path("run/metrics.jsonl")).unwrap(),
+        before
+    );
 
     fs::create_dir(workshop.path("mine")).unwrap();
     workshop.write("mine/letter.txt", "keep me");
-    assert_one_line(&workshop.train(&config, &["--out", "mine", "--overwrite"]), 2, &["mine", "left alone"]);
-    assert_eq!(fs::read_to_string(workshop.path("mine/letter.txt")).unwrap(), "keep me");
+    assert_one_line(
+        &workshop.train(&config, &["--out", "mine", "--overwrite"]),
+        2,
+        &["mine", "left alone"],
+    );
+    assert_eq!(
+        fs::read_to_string(workshop.path("mine/letter.txt")).unwrap(),
+        "keep me"
+    );
 }
 
 #[test]
@@ -40,20 +57,34 @@ fn the_same_seed_gives_the_same_bits() {
         "patterns/step-20/task.safetensors",
         "patterns/step-25/probe.safetensors",
     ] {
-        let bytes = |run: &str| fs::read(workshop.path(run).join(file)).unwrap_or_else(|_| panic!("{run}/{file}"));
+        let bytes = |run: &str| {
+            fs::read(workshop.path(run).join(file)).unwrap_or_else(|_| panic!("{run}/{file}"))
+        };
         assert!(!bytes("one").is_empty());
         assert!(bytes("one") == bytes("two"), "{file} differs");
     }
     assert_ok(&workshop.train(&config, &["--out", "other", "--set", "seed=4"]));
-    let weights = |run: &str| fs::read(workshop.path(run).join("last/weights.safetensors")).unwrap();
+    let weights =
+        |run: &str| fs::read(workshop.path(run).join("last/weights.safetensors")).unwrap();
     assert!(weights("one") != weights("other"));
 }
 
 #[test]
 fn inspect_prints_heads_patterns_and_evaluations() {
     let workshop = Workshop::trained("run");
-    let summary: Value = serde_json::from_slice(&fs::read(workshop.path("run/summary.json")).unwrap()).unwrap();
-    for key in ["task", "device", "steps", "seconds", "tokens_per_second", "loss", "accuracy", "floor", "chance"] {
+    let summary: Value =
+        serde_json::from_slice(&fs::read(workshop.path("run/summary.json")).unwrap()).unwrap();
+    for key in [
+        "task",
+        "device",
+        "steps",
+        "seconds",
+        "tokens_per_second",
+        "loss",
+        "accuracy",
+        "floor",
+        "chance",
+    ] {
         assert!(!summary[key].is_null(), "{key}");
     }
 
@@ -67,45 +98,100 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     let score = &heads[3]["scores"]["induction"];
     assert_eq!(heads[3]["head"], "L1H1");
     let number = |key: &str| score[key].as_f64().unwrap();
-    assert!(number("low") <= number("value") && number("value") <= number("high") && number("ceiling") == 1.0);
+    assert!(
+        number("low") <= number("value")
+            && number("value") <= number("high")
+            && number("ceiling") == 1.0
+    );
     let text = workshop.inspect("run", &[]);
     assert_ok(&text);
     assert_eq!(text.stdout, workshop.inspect("run", &["heads"]).stdout);
     assert!(String::from_utf8_lossy(&text.stdout).contains("L1H1"));
 
-    let pattern = json(&workshop.inspect("run", &["pattern", "--head", "L0H1", "--prompt", "a b  c a", "--json"]));
+    let pattern = json(&workshop.inspect(
+        "run",
+        &[
+            "pattern", "--head", "L0H1", "--prompt", "a b  c a", "--json",
+        ],
+    ));
     assert_eq!(pattern["tokens"], serde_json::json!(["a", "b", "c", "a"]));
     for (query, row) in pattern["pattern"].as_array().unwrap().iter().enumerate() {
-        let row: Vec<f64> = row.as_array().unwrap().iter().map(|weight| weight.as_f64().unwrap()).collect();
+        let row: Vec<f64> = row
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|weight| weight.as_f64().unwrap())
+            .collect();
         assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-5);
         assert!(row[query + 1..].iter().all(|&weight| weight == 0.0));
     }
     let picture = workshop.inspect("run", &["pattern", "--head", "L0H1", "--prompt", "a b c a"]);
     assert_ok(&picture);
-    assert!(!picture.stdout.contains(&0x1b), "no colour codes into a pipe");
+    assert!(
+        !picture.stdout.contains(&0x1b),
+        "no colour codes into a pipe"
+    );
 
-    let generate = |arguments: &[&str]| workshop.inspect("run", &[&["generate"], arguments].concat());
-    let written = json(&generate(&["--prompt", "a b c", "--temperature", "0", "--json"]));
+    let generate =
+        |arguments: &[&str]| workshop.inspect("run", &[&["generate"], arguments].concat());
+    let written = json(&generate(&[
+        "--prompt",
+        "a b c",
+        "--temperature",
+        "0",
+        "--json",
+    ]));
     assert_eq!(written["prompt"], serde_json::json!(["a", "b", "c"]));
     assert_eq!(written["tokens"].as_array().unwrap().len(), 13);
-    assert_eq!(written["ending"], "the context is full: the model has learned 16 positions");
+    assert_eq!(
+        written["ending"],
+        "the context is full: the model has learned 16 positions"
+    );
     let text = generate(&["--prompt", "a b c", "--temperature", "0"]);
     assert_ok(&text);
-    let names: Vec<&str> = written["tokens"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
-    assert!(String::from_utf8_lossy(&text.stdout).starts_with(&format!("a b c {}", names.join(" "))));
-    let few = json(&generate(&["--tokens", "3", "--seed", "5", "--top-k", "4", "--top-p", "0.9", "--json"]));
-    assert_eq!((few["prompt"].as_array().unwrap().len(), few["tokens"].as_array().unwrap().len()), (8, 3));
+    let names: Vec<&str> = written["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap())
+        .collect();
+    assert!(
+        String::from_utf8_lossy(&text.stdout).starts_with(&format!("a b c {}", names.join(" ")))
+    );
+    let few = json(&generate(&[
+        "--tokens", "3", "--seed", "5", "--top-k", "4", "--top-p", "0.9", "--json",
+    ]));
+    assert_eq!(
+        (
+            few["prompt"].as_array().unwrap().len(),
+            few["tokens"].as_array().unwrap().len()
+        ),
+        (8, 3)
+    );
 
-    let ablations = json(&workshop.inspect("run", &["ablate", "--heads", "L0H0,L1H1", "--by", "zero", "--json"]));
+    let ablations = json(&workshop.inspect(
+        "run",
+        &["ablate", "--heads", "L0H0,L1H1", "--by", "zero", "--json"],
+    ));
     let heads = summary["heads"].as_array().unwrap().len();
     assert_eq!(ablations["alone"].as_array().unwrap().len(), heads);
     let chosen = ablations["sets"].as_array().unwrap().last().unwrap();
-    assert_eq!((&chosen["name"], chosen["heads"][1].as_str()), (&serde_json::json!("chosen"), Some("L1H1")));
+    assert_eq!(
+        (&chosen["name"], chosen["heads"][1].as_str()),
+        (&serde_json::json!("chosen"), Some("L1H1"))
+    );
     assert_ok(&workshop.inspect("run", &["ablate", "--by", "resample"]));
-    assert_one_line(&workshop.inspect("run", &["ablate", "--heads", "L7H0"]), 2, &["L7H0", "no such head"]);
+    assert_one_line(
+        &workshop.inspect("run", &["ablate", "--heads", "L7H0"]),
+        2,
+        &["L7H0", "no such head"],
+    );
     let paths = json(&workshop.inspect("run", &["paths", "--json"]));
     // The first layer and each of its heads, hidden from three inputs of the second.
-    assert_eq!(paths["paths"].as_array().unwrap().len(), 3 * (1 + heads / 2));
+    assert_eq!(
+        paths["paths"].as_array().unwrap().len(),
+        3 * (1 + heads / 2)
+    );
     assert_ok(&workshop.inspect("run", &["paths"]));
     let lens = json(&workshop.inspect("run", &["lens", "--json"]));
     assert_eq!(lens["depths"][2]["site"], "blocks.1.hook_resid_post");
@@ -113,14 +199,28 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     assert_ok(&workshop.inspect("run", &["lens"]));
     let offsets = json(&workshop.inspect("run", &["offsets", "--json"]));
     assert_eq!(offsets[1]["profile"].as_array().unwrap().len(), 12);
-    assert_eq!(offsets[1]["scores"]["induction"]["value"], summary["heads"][1]["scores"]["induction"]["value"]);
+    assert_eq!(
+        offsets[1]["scores"]["induction"]["value"],
+        summary["heads"][1]["scores"]["induction"]["value"]
+    );
 
     let export = |arguments: &[&str]| workshop.inspect("run", &[&["export"], arguments].concat());
     assert_ok(&export(&["--to", "exported"]));
-    assert!(workshop.path("exported/transformer_lens.safetensors").is_file());
-    assert!(!workshop.path("exported/model.safetensors").exists(), "attention alone is no GPT-2");
+    assert!(
+        workshop
+            .path("exported/transformer_lens.safetensors")
+            .is_file()
+    );
+    assert!(
+        !workshop.path("exported/model.safetensors").exists(),
+        "attention alone is no GPT-2"
+    );
     assert_one_line(&export(&["--to", "exported"]), 2, &["exists already"]);
-    assert_one_line(&export(&["--to", "folder", "--format", "huggingface"]), 2, &["no GPT-2", "no feed-forward"]);
+    assert_one_line(
+        &export(&["--to", "folder", "--format", "huggingface"]),
+        2,
+        &["no GPT-2", "no feed-forward"],
+    );
     assert!(!workshop.path("folder").exists());
     let rows = json(&workshop.inspect("run", &["curves", "--json"]));
     assert_eq!(rows[3]["step"], 25);
@@ -128,12 +228,20 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     assert_eq!(rows[3]["exact"], summary["exact"]);
     assert_ok(&workshop.inspect("run", &["curves", "--svg", "curves.svg"]));
     let svg = fs::read_to_string(workshop.path("curves.svg")).unwrap();
-    assert!(svg.starts_with("<svg") && svg.contains("validation") && !svg.contains("training set"), "{svg}");
+    assert!(
+        svg.starts_with("<svg") && svg.contains("validation") && !svg.contains("training set"),
+        "{svg}"
+    );
     let drawn = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
-    assert!(drawn.contains("* accuracy on the validation set, null 0.083"), "{drawn}");
+    assert!(
+        drawn.contains("* accuracy on the validation set, null 0.083"),
+        "{drawn}"
+    );
 
     let on = json(&workshop.inspect("run", &["evaluate", "--on", "small.toml", "--json"]));
-    assert!((on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9);
+    assert!(
+        (on["accuracy"].as_f64().unwrap() - summary["accuracy"].as_f64().unwrap()).abs() < 1e-9
+    );
     assert!((on["loss"].as_f64().unwrap() - summary["loss"].as_f64().unwrap()).abs() < 1e-6);
 }
 
@@ -141,8 +249,15 @@ fn inspect_prints_heads_patterns_and_evaluations() {
 fn a_finite_training_set_is_measured_beside_the_validation_set() {
     let workshop = Workshop::new();
     let config = workshop.write("small.toml", SMALL);
-    let sets = ["task={ name = 'modular_addition', modulus = 7 }", "model.n_ctx=3", "train.batch_size=14"];
-    let arguments: Vec<&str> = ["--out", "run"].into_iter().chain(sets.iter().flat_map(|set| ["--set", set])).collect();
+    let sets = [
+        "task={ name = 'modular_addition', modulus = 7 }",
+        "model.n_ctx=3",
+        "train.batch_size=14",
+    ];
+    let arguments: Vec<&str> = ["--out", "run"]
+        .into_iter()
+        .chain(sets.iter().flat_map(|set| ["--set", set]))
+        .collect();
     assert_ok(&workshop.train(&config, &arguments));
     let rows = json(&workshop.inspect("run", &["curves", "--json"]));
     // 14 pairs are trained on, the other 35 are validated on.
@@ -151,29 +266,65 @@ fn a_finite_training_set_is_measured_beside_the_validation_set() {
         assert!((pairs - pairs.round()).abs() < 1e-9, "{pairs}");
     }
     let drawn = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
-    assert!(drawn.contains("* accuracy on the training set") && drawn.contains("o accuracy on the validation set"));
+    assert!(
+        drawn.contains("* accuracy on the training set")
+            && drawn.contains("o accuracy on the validation set")
+    );
 }
 
 #[test]
 fn pictures_are_files_with_their_numbers_beside_them() {
     let workshop = Workshop::trained("run");
     let files = ["--svg", "a.svg", "--png", "a.png", "--csv", "a.csv"];
-    let pictures: [&[&str]; 4] =
-        [&["pattern", "--head", "L1H0", "--prompt", "a b c"], &["pattern"], &["curves"], &["scores"]];
+    let pictures: [&[&str]; 4] = [
+        &["pattern", "--head", "L1H0", "--prompt", "a b c"],
+        &["pattern"],
+        &["curves"],
+        &["scores"],
+    ];
     let csvs = pictures.map(|picture| {
         assert_ok(&workshop.inspect("run", &[picture, &files].concat()));
-        assert!(fs::read(workshop.path("a.png")).unwrap().starts_with(b"\x89PNG"));
-        assert!(fs::read_to_string(workshop.path("a.svg")).unwrap().starts_with("<svg"));
+        assert!(
+            fs::read(workshop.path("a.png"))
+                .unwrap()
+                .starts_with(b"\x89PNG")
+        );
+        assert!(
+            fs::read_to_string(workshop.path("a.svg"))
+                .unwrap()
+                .starts_with("<svg")
+        );
         fs::read_to_string(workshop.path("a.csv")).unwrap()
     });
     // A query and each key up to it: 3 · 4 / 2 pairs of one head, 16 · 17 / 2 of each of four.
-    assert_eq!([&csvs[0], &csvs[1]].map(|csv| csv.lines().count() - 1), [6, 4 * 136]);
-    let pattern = json(&workshop.inspect("run", &["pattern", "--head", "L1H0", "--prompt", "a b c", "--json"]));
-    let weight: f64 = csvs[0].lines().nth(5).unwrap().rsplit(',').next().unwrap().parse().unwrap();
+    assert_eq!(
+        [&csvs[0], &csvs[1]].map(|csv| csv.lines().count() - 1),
+        [6, 4 * 136]
+    );
+    let pattern = json(&workshop.inspect(
+        "run",
+        &["pattern", "--head", "L1H0", "--prompt", "a b c", "--json"],
+    ));
+    let weight: f64 = csvs[0]
+        .lines()
+        .nth(5)
+        .unwrap()
+        .rsplit(',')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!((weight - pattern["pattern"][2][1].as_f64().unwrap()).abs() < 1e-7);
     // Steps 0, 10, 20 and 25: accuracy, and five scores of four heads.
-    assert_eq!([&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1), [4, 4 * 5 * 4]);
-    assert_one_line(&workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]), 2, &["nowhere/a.svg"]);
+    assert_eq!(
+        [&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1),
+        [4, 4 * 5 * 4]
+    );
+    assert_one_line(
+        &workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]),
+        2,
+        &["nowhere/a.svg"],
+    );
 }
 
 #[test]
@@ -192,9 +343,16 @@ fn every_picture_shows_that_a_window_masks_what_is_too_far_back() {
 
     let text = pattern(&[]);
     for (query, name) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
-        let row = text.lines().find_map(|line| line.strip_prefix(&format!("{name}  "))).unwrap();
+        let row = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name}  ")))
+            .unwrap();
         let cells: Vec<char> = row.chars().step_by(2).collect();
-        assert!((0..=query).all(|key| (cells[key] == ' ') == masked(query, key)) && cells.len() == query + 1, "{text}");
+        assert!(
+            (0..=query).all(|key| (cells[key] == ' ') == masked(query, key))
+                && cells.len() == query + 1,
+            "{text}"
+        );
     }
 
     let csv = fs::read_to_string(workshop.path("a.csv")).unwrap();
@@ -204,25 +362,41 @@ fn every_picture_shows_that_a_window_masks_what_is_too_far_back() {
     });
     let seen: Vec<(usize, usize)> = places.collect();
     let expected = (0..5).flat_map(|query| (0..5).map(move |key| (query, key)));
-    assert_eq!(seen, expected.filter(|&(query, key)| !masked(query, key)).collect::<Vec<_>>());
+    assert_eq!(
+        seen,
+        expected
+            .filter(|&(query, key)| !masked(query, key))
+            .collect::<Vec<_>>()
+    );
 
     // `M2 4h1v1h-1z`: in the row of query 4, a cell from key 2 on.
     let svg = fs::read_to_string(workshop.path("a.svg")).unwrap();
-    let paths = svg.split(" d=\"M").skip(2).flat_map(|path| path.split('"').next().unwrap().split('M'));
+    let paths = svg
+        .split(" d=\"M")
+        .skip(2)
+        .flat_map(|path| path.split('"').next().unwrap().split('M'));
     let mut drawn = Vec::new();
     for run in paths {
-        let numbers: Vec<usize> = run.split([' ', 'h', 'v']).take(3).map(|number| number.parse().unwrap()).collect();
+        let numbers: Vec<usize> = run
+            .split([' ', 'h', 'v'])
+            .take(3)
+            .map(|number| number.parse().unwrap())
+            .collect();
         drawn.extend((numbers[0]..numbers[0] + numbers[2]).map(|key| (numbers[1], key)));
     }
     drawn.sort_unstable();
     assert_eq!(drawn, seen);
-    assert!(svg.contains("masked: after the query or too far before it"), "{svg}");
+    assert!(
+        svg.contains("masked: after the query or too far before it"),
+        "{svg}"
+    );
 }
 
 #[test]
 fn inspect_reads_circuits_from_the_weights() {
     let workshop = Workshop::trained("run");
-    let circuits = |arguments: &[&str]| workshop.inspect("run", &[&["circuits"], arguments].concat());
+    let circuits =
+        |arguments: &[&str]| workshop.inspect("run", &[&["circuits"], arguments].concat());
     let tables = json(&circuits(&["--json"]));
     assert_eq!(tables["heads"].as_array().unwrap().len(), 4);
     let pairs = tables["compositions"].as_array().unwrap();
@@ -233,16 +407,34 @@ fn inspect_reads_circuits_from_the_weights() {
         let (score, random) = (&pair["score"], &pair["score"]["random"]);
         let z = (number(&score["value"]) - number(&random["mean"])) / number(&random["deviation"]);
         assert!((number(&score["z"]) - z).abs() < 1e-9, "{pair}");
-        assert_eq!(pair["own_token"].is_null(), pair["input"] != "key", "{pair}");
+        assert_eq!(
+            pair["own_token"].is_null(),
+            pair["input"] != "key",
+            "{pair}"
+        );
     }
     assert!(tables["chosen"].is_null());
     assert_eq!(tables, json(&circuits(&["--json"])), "the draws are seeded");
     let chosen = json(&circuits(&["--head", "L1H0", "--json"]));
     assert_eq!(chosen["compositions"].as_array().unwrap().len(), 6);
-    assert_eq!(chosen["chosen"]["ov"]["directions"][0]["ends"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        chosen["chosen"]["ov"]["directions"][0]["ends"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
     assert_ok(&circuits(&[]));
-    assert!(String::from_utf8(circuits(&["--head", "L1H0"]).stdout).unwrap().contains("L1H0, W_E·W_QK·W_Eᵀ"));
-    assert_one_line(&circuits(&["--head", "L2H0"]), 2, &["--head L2H0", "no such head"]);
+    assert!(
+        String::from_utf8(circuits(&["--head", "L1H0"]).stdout)
+            .unwrap()
+            .contains("L1H0, W_E·W_QK·W_Eᵀ")
+    );
+    assert_one_line(
+        &circuits(&["--head", "L2H0"]),
+        2,
+        &["--head L2H0", "no such head"],
+    );
 }
 
 #[test]
@@ -252,13 +444,19 @@ fn inspect_has_the_numbers_that_another_tool_is_compared_by() {
     let heads = json(&detect(&["--prompt", "a b c d", "--json"]));
     assert_eq!(heads[3]["head"], "L1H1");
     // No token comes twice: no weight can be where the detector looks.
-    assert_eq!(heads[3]["induction_head"], serde_json::json!({"mul": 0.0, "abs": 0.0}));
+    assert_eq!(
+        heads[3]["induction_head"],
+        serde_json::json!({"mul": 0.0, "abs": 0.0})
+    );
     assert!(heads[3]["previous_token_head"]["mul"].as_f64().unwrap() > 0.0);
     assert_ok(&detect(&[]));
 
     let lens = |prompt: &str| workshop.inspect("run", &["lens", "--prompt", prompt, "--json"]);
     let one = &json(&lens("a b"))["depths"][2]["performance"];
-    assert!([0.0, 1.0].contains(&one["accuracy"].as_f64().unwrap()), "of one next token: {one}");
+    assert!(
+        [0.0, 1.0].contains(&one["accuracy"].as_f64().unwrap()),
+        "of one next token: {one}"
+    );
     assert!(one["loss_elsewhere"].is_null());
     assert_one_line(&lens("a"), 2, &["--prompt", "nothing comes next"]);
     assert_one_line(&lens("a nowhere"), 2, &["nowhere"]);
@@ -267,33 +465,55 @@ fn inspect_has_the_numbers_that_another_tool_is_compared_by() {
 #[test]
 fn inspect_refuses_what_is_not_there() {
     let workshop = Workshop::trained("run");
-    assert_one_line(&workshop.inspect("nowhere", &[]), 2, &["nowhere", "no such run"]);
+    assert_one_line(
+        &workshop.inspect("nowhere", &[]),
+        2,
+        &["nowhere", "no such run"],
+    );
     assert_one_line(&workshop.inspect(".", &[]), 2, &["not a run directory"]);
-    let pattern = |head: &str, prompt: &str| workshop.inspect("run", &["pattern", "--head", head, "--prompt", prompt]);
+    let pattern = |head: &str, prompt: &str| {
+        workshop.inspect("run", &["pattern", "--head", head, "--prompt", prompt])
+    };
     assert_one_line(&pattern("L2H0", "a"), 2, &["--head L2H0", "L1H1"]);
     assert_one_line(&pattern("L0H0", "a zebra"), 2, &["--prompt", "zebra"]);
     assert_one_line(&pattern("L0H0", " "), 2, &["--prompt", "empty"]);
     assert_one_line(&pattern("L0H0", &"a ".repeat(17)), 2, &["17 tokens", "16"]);
     assert_eq!(pattern("head", "a").status.code(), Some(2));
 
-    let generate = |arguments: &[&str]| workshop.inspect("run", &[&["generate"], arguments].concat());
-    assert_one_line(&generate(&["--prompt", "a zebra"]), 2, &["--prompt", "zebra"]);
+    let generate =
+        |arguments: &[&str]| workshop.inspect("run", &[&["generate"], arguments].concat());
+    assert_one_line(
+        &generate(&["--prompt", "a zebra"]),
+        2,
+        &["--prompt", "zebra"],
+    );
     assert_one_line(&generate(&["--stop", "zebra"]), 2, &["--stop", "zebra"]);
     assert_one_line(&generate(&["--temperature=-1"]), 2, &["temperature", "-1"]);
-    assert_one_line(&generate(&["--tokens", "99999999999"]), 2, &["--tokens", "65536"]);
+    assert_one_line(
+        &generate(&["--tokens", "99999999999"]),
+        2,
+        &["--tokens", "65536"],
+    );
     assert_one_line(&generate(&["--top-p", "0"]), 2, &["top-p", "0"]);
 
     let longer = workshop.write("longer.toml", &SMALL.replace("n_ctx = 16", "n_ctx = 32"));
     let on = |path: &Path| workshop.inspect("run", &["evaluate", "--on", path.to_str().unwrap()]);
     assert_one_line(&on(&longer), 2, &["longer.toml", "model.n_ctx = 32"]);
-    let other = workshop.write("other.toml", &SMALL.replace("vocabulary = 12", "vocabulary = 13"));
+    let other = workshop.write(
+        "other.toml",
+        &SMALL.replace("vocabulary = 12", "vocabulary = 13"),
+    );
     assert_one_line(&on(&other), 2, &["other.toml", "13 tokens", "12"]);
 
     let weights = workshop.path("run/last/weights.safetensors");
     let mut bytes = fs::read(&weights).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&weights, bytes).unwrap();
-    assert_one_line(&pattern("L0H0", "a"), 2, &["weights.safetensors", "damaged"]);
+    assert_one_line(
+        &pattern("L0H0", "a"),
+        2,
+        &["weights.safetensors", "damaged"],
+    );
 }
 
 #[test]
@@ -303,8 +523,14 @@ fn without_a_terminal_the_screen_gives_way_to_lines_that_say_what_is_left() {
     let output = workshop.train(&config, &["--out", "run", "--screen"]);
     assert_ok(&output);
     let lines = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(lines.contains("--screen: standard error is no terminal; going on without it"), "{lines}");
-    let progress = lines.lines().find(|line| line.starts_with("step 10/25  loss ")).expect("a line every 10 steps");
+    assert!(
+        lines.contains("--screen: standard error is no terminal; going on without it"),
+        "{lines}"
+    );
+    let progress = lines
+        .lines()
+        .find(|line| line.starts_with("step 10/25  loss "))
+        .expect("a line every 10 steps");
     for part in ["accuracy ", "k tokens/s", " left"] {
         assert!(progress.contains(part), "{progress}");
     }
@@ -314,11 +540,24 @@ fn without_a_terminal_the_screen_gives_way_to_lines_that_say_what_is_left() {
 #[test]
 fn every_run_has_one_tensorboard_file_for_each_process() {
     let workshop = Workshop::trained("run");
-    let files: Vec<_> = fs::read_dir(workshop.path("run/tensorboard")).unwrap().map(|file| file.unwrap()).collect();
+    let files: Vec<_> = fs::read_dir(workshop.path("run/tensorboard"))
+        .unwrap()
+        .map(|file| file.unwrap())
+        .collect();
     assert_eq!(files.len(), 1);
-    assert!(files[0].file_name().to_string_lossy().starts_with("events.out.tfevents."));
+    assert!(
+        files[0]
+            .file_name()
+            .to_string_lossy()
+            .starts_with("events.out.tfevents.")
+    );
     let bytes = fs::read(files[0].path()).unwrap();
-    for tag in [&b"loss/validation"[..], b"update/gradient norm", b"previous token/L1H1", b"induction/uniform"] {
+    for tag in [
+        &b"loss/validation"[..],
+        b"update/gradient norm",
+        b"previous token/L1H1",
+        b"induction/uniform",
+    ] {
         assert!(bytes.windows(tag.len()).any(|window| window == tag));
     }
 }

@@ -7,7 +7,9 @@ use headlight_trainer::{Training, inspect::Inspection};
 use tempfile::TempDir;
 
 fn config(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../configs").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../configs")
+        .join(name)
 }
 
 fn train(name: &str, assignments: &[&str]) -> (TempDir, Summary) {
@@ -15,19 +17,29 @@ fn train(name: &str, assignments: &[&str]) -> (TempDir, Summary) {
     let config = Config::load(&config(name), &assignments).unwrap();
     let directory = TempDir::new().unwrap();
     let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Training::prepare(config, "flex").unwrap().run(&run).unwrap();
+    let summary = Training::prepare(config, "flex")
+        .unwrap()
+        .run(&run)
+        .unwrap();
     (directory, summary)
 }
 
 fn roles(summary: &Summary) -> Vec<(String, &str)> {
-    summary.heads.iter().map(|head| (head.head.to_string(), head.role.as_str())).collect()
+    summary
+        .heads
+        .iter()
+        .map(|head| (head.head.to_string(), head.role.as_str()))
+        .collect()
 }
 
 #[test]
 fn every_configuration_is_valid() {
     for entry in std::fs::read_dir(config("")).unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
             Config::load(&path, &[]).unwrap();
         }
     }
@@ -37,7 +49,11 @@ fn every_configuration_is_valid() {
 fn induction_is_learned_by_step_750_with_an_induction_head_in_layer_1() {
     let (_run, summary) = train("induction.toml", &["train.steps=750"]);
     assert!(summary.accuracy >= 0.90, "{}", summary.accuracy);
-    assert!(roles(&summary).iter().any(|(head, role)| head.starts_with("L1") && *role == "induction"));
+    assert!(
+        roles(&summary)
+            .iter()
+            .any(|(head, role)| head.starts_with("L1") && *role == "induction")
+    );
 }
 
 #[test]
@@ -51,12 +67,26 @@ fn one_layer_does_not_learn_induction() {
 fn a_fixed_period_is_learned_by_position_and_fools_no_role() {
     let (directory, summary) = train("control_fixed_period.toml", &["train.steps=750"]);
     assert!(summary.accuracy >= 0.98, "{}", summary.accuracy);
-    assert!(roles(&summary).iter().all(|(_, role)| *role == "mixed"), "{:?}", roles(&summary));
+    assert!(
+        roles(&summary).iter().all(|(_, role)| *role == "mixed"),
+        "{:?}",
+        roles(&summary)
+    );
 
     let inspection = Inspection::open(&directory.path().join("run"), "flex").unwrap();
-    let on_its_own = inspection.evaluate(Some(&config("control_fixed_period.toml"))).unwrap();
-    assert!(on_its_own.heads.iter().any(|head| head.scores["induction"].value >= 0.8), "the detector is fooled here");
-    let jittered = inspection.evaluate(Some(&config("induction.toml"))).unwrap();
+    let on_its_own = inspection
+        .evaluate(Some(&config("control_fixed_period.toml")))
+        .unwrap();
+    assert!(
+        on_its_own
+            .heads
+            .iter()
+            .any(|head| head.scores["induction"].value >= 0.8),
+        "the detector is fooled here"
+    );
+    let jittered = inspection
+        .evaluate(Some(&config("induction.toml")))
+        .unwrap();
     assert!(jittered.accuracy <= 0.2, "{}", jittered.accuracy);
 }
 
@@ -64,7 +94,11 @@ fn a_fixed_period_is_learned_by_position_and_fools_no_role() {
 fn the_hello_reaches_the_conditional_entropy_with_a_previous_token_head() {
     let (_run, summary) = train("previous_token.toml", &[]);
     let floor = summary.floor.unwrap();
-    assert!((summary.loss - floor).abs() <= 0.02, "{} against {floor}", summary.loss);
+    assert!(
+        (summary.loss - floor).abs() <= 0.02,
+        "{} against {floor}",
+        summary.loss
+    );
     assert_eq!(roles(&summary), [("L0H0".to_owned(), "previous token")]);
 }
 

@@ -6,7 +6,8 @@ use burn::{
     tensor::{Device, Distribution, Int, Tensor, TensorData},
 };
 use headlight_attention::{
-    AttentionOptions, KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig, attention,
+    AttentionOptions, KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig,
+    attention,
 };
 use headlight_run::{Config, RunDirectory, Summary};
 use headlight_trainer::Training;
@@ -31,7 +32,9 @@ fn random<const D: usize>(dims: [usize; D], scale: f64, device: &Device) -> Tens
 #[track_caller]
 fn assert_close(what: &str, found: &[f32], expected: &[f32]) {
     assert_eq!(found.len(), expected.len());
-    let size = expected.iter().fold(1f32, |size, value| size.max(value.abs()));
+    let size = expected
+        .iter()
+        .fold(1f32, |size, value| size.max(value.abs()));
     for (a, b) in found.iter().zip(expected) {
         assert!((a - b).abs() <= 1e-5 * size, "{what}: {a} is not {b}");
     }
@@ -44,14 +47,27 @@ fn attention_and_its_gradients() {
         let leaf = |dims| random(dims, 1.0, &device).require_grad();
         let (q, k, v) = (leaf([2, 4, 5, 3]), leaf([2, 2, 7, 3]), leaf([2, 2, 7, 6]));
         let bias = leaf([1, 4, 5, 7]);
-        let mask = Mask::causal().and(&Mask::lengths(&[6, 0])).and(&Mask::bias(bias.clone()));
-        let output = attention(q.clone(), k.clone(), v.clone(), &mask, &AttentionOptions::default().with_softcap(2.0));
+        let mask = Mask::causal()
+            .and(&Mask::lengths(&[6, 0]))
+            .and(&Mask::bias(bias.clone()));
+        let output = attention(
+            q.clone(),
+            k.clone(),
+            v.clone(),
+            &mask,
+            &AttentionOptions::default().with_softcap(2.0),
+        );
         let gradients = output.clone().square().sum().backward();
-        [output, q.grad(&gradients).unwrap(), k.grad(&gradients).unwrap(), v.grad(&gradients).unwrap()]
-            .into_iter()
-            .chain(bias.grad(&gradients))
-            .map(values)
-            .collect::<Vec<_>>()
+        [
+            output,
+            q.grad(&gradients).unwrap(),
+            k.grad(&gradients).unwrap(),
+            v.grad(&gradients).unwrap(),
+        ]
+        .into_iter()
+        .chain(bias.grad(&gradients))
+        .map(values)
+        .collect::<Vec<_>>()
     };
     for (part, (found, expected)) in run(&wgpu()).iter().zip(&run(&Device::flex())).enumerate() {
         assert_close(&format!("part {part}"), found, expected);
@@ -60,10 +76,20 @@ fn attention_and_its_gradients() {
 
 #[test]
 fn the_module_and_its_cache() {
-    for position in [PositionConfig::rotary(), PositionConfig::Alibi, PositionConfig::RelativeBias { max_distance: 3 }]
-    {
-        let config = MultiHeadAttentionConfig::new(12, 6).with_n_kv_heads(2).with_d_head(4).with_qk_norm(true);
-        let module = config.with_bias(true).with_position(position).try_init(&Device::flex()).unwrap();
+    for position in [
+        PositionConfig::rotary(),
+        PositionConfig::Alibi,
+        PositionConfig::RelativeBias { max_distance: 3 },
+    ] {
+        let config = MultiHeadAttentionConfig::new(12, 6)
+            .with_n_kv_heads(2)
+            .with_d_head(4)
+            .with_qk_norm(true);
+        let module = config
+            .with_bias(true)
+            .with_position(position)
+            .try_init(&Device::flex())
+            .unwrap();
         let run = |module: &MultiHeadAttention, device: &Device| {
             let x = random([2, 9, 12], 1.0, device);
             let whole = values(module.forward(x.clone(), &Mask::causal()));
@@ -72,7 +98,8 @@ fn the_module_and_its_cache() {
                 *from += count;
                 Some(x.clone().narrow(1, *from - count, count))
             });
-            let cached = chunks.map(|chunk| values(module.forward_cached(chunk, &Mask::causal(), &mut cache)));
+            let cached = chunks
+                .map(|chunk| values(module.forward_cached(chunk, &Mask::causal(), &mut cache)));
             [vec![whole], cached.collect()].concat()
         };
         let expected = run(&module, &Device::flex());
@@ -87,7 +114,10 @@ fn the_module_and_its_cache() {
 fn integers_and_flags_arrive_as_they_were() {
     let data = TensorData::new(vec![3_i32, 0, 65_000], [3]);
     let tensor = Tensor::<1, Int>::from_data(data, &wgpu());
-    assert_eq!(tensor.into_data().iter::<i32>().collect::<Vec<_>>(), [3, 0, 65_000]);
+    assert_eq!(
+        tensor.into_data().iter::<i32>().collect::<Vec<_>>(),
+        [3, 0, 65_000]
+    );
 }
 
 #[test]
@@ -102,8 +132,16 @@ fn a_short_training_run_ends_where_flex_does() {
         let config = Config::parse(text, "test", &[]).unwrap();
         let directory = TempDir::new().unwrap();
         let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-        Training::prepare(config, device).unwrap().run(&run).unwrap()
+        Training::prepare(config, device)
+            .unwrap()
+            .run(&run)
+            .unwrap()
     };
     let (there, here) = (train("wgpu"), train("flex"));
-    assert!((there.loss - here.loss).abs() < 1e-3, "{} against {}", there.loss, here.loss);
+    assert!(
+        (there.loss - here.loss).abs() < 1e-3,
+        "{} against {}",
+        there.loss,
+        here.loss
+    );
 }

@@ -26,18 +26,33 @@ impl Served {
         let mut train = assert_cmd::Command::cargo_bin("train").unwrap();
         train
             .current_dir(&directory)
-            .args(["small.toml", "--out", "run", "--set", "train.learning_rate=1e-2"])
+            .args([
+                "small.toml",
+                "--out",
+                "run",
+                "--set",
+                "train.learning_rate=1e-2",
+            ])
             .assert()
             .success();
         let inspect = assert_cmd::cargo::cargo_bin("inspect");
         let mut command = Command::new(inspect);
-        command.current_dir(&directory).args(["run", "serve", "--port", "0"]).stdout(Stdio::piped());
+        command
+            .current_dir(&directory)
+            .args(["run", "serve", "--port", "0"])
+            .stdout(Stdio::piped());
         let mut program = command.spawn().unwrap();
         let mut address = String::new();
-        BufReader::new(program.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        BufReader::new(program.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
         let host = address.trim().strip_prefix("http://").unwrap().to_owned();
         assert!(host.starts_with("127.0.0.1:"), "{host}");
-        Self { directory, program, host }
+        Self {
+            directory,
+            program,
+            host,
+        }
     }
 
     fn ask(&self, path: &str, question: &Value) -> (u16, Value) {
@@ -48,20 +63,32 @@ impl Served {
     fn assert_refused(&self, question: &Value, status: u16, parts: &[&str]) {
         let (found, answer) = self.ask("/explore", question);
         let message = answer["error"].as_str().unwrap_or_default();
-        assert!(found == status && parts.iter().all(|part| message.contains(part)), "{found} {answer}");
+        assert!(
+            found == status && parts.iter().all(|part| message.contains(part)),
+            "{found} {answer}"
+        );
     }
 
     fn inspect(&self, arguments: &[&str]) -> Value {
         let mut command = assert_cmd::Command::cargo_bin("inspect").unwrap();
-        let output = command.current_dir(&self.directory).arg("run").args(arguments).arg("--json").output().unwrap();
+        let output = command
+            .current_dir(&self.directory)
+            .arg("run")
+            .args(arguments)
+            .arg("--json")
+            .output()
+            .unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What `inspect predict` prints, as the explorer shows it: the five likeliest after the last position.
+    /// What `inspect predict` prints, as the explorer shows it: the five likeliest after the last
+    /// position.
     fn predict(&self, prompt: &str, arguments: &[&str]) -> Value {
         let predictions = self.inspect(&[&["predict", "--prompt", prompt], arguments].concat());
         let shown = predictions["predictions"].as_array().unwrap()[..5].iter();
-        shown.map(|row| json!([row["token"], row["probability"]])).collect()
+        shown
+            .map(|row| json!([row["token"], row["probability"]]))
+            .collect()
     }
 }
 
@@ -81,35 +108,70 @@ fn the_explorer_says_what_inspect_says() {
     assert_eq!(answer["predictions"], answer["untouched"]);
     assert_eq!(answer["predictions"][6], served.predict(prompt, &[]));
     for prediction in answer["predictions"].as_array().unwrap() {
-        let sum: f64 = prediction.as_array().unwrap().iter().map(|shown| shown[1].as_f64().unwrap()).sum();
-        assert!(prediction.as_array().unwrap().len() == 5 && sum < 1.0 + 1e-5, "{prediction}");
+        let sum: f64 = prediction
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|shown| shown[1].as_f64().unwrap())
+            .sum();
+        assert!(
+            prediction.as_array().unwrap().len() == 5 && sum < 1.0 + 1e-5,
+            "{prediction}"
+        );
     }
 
-    // All heads off: what is left is the token and its place, so the same token elsewhere changes nothing before it.
+    // All heads off: what is left is the token and its place, so the same token elsewhere changes
+    // nothing before it.
     let all = json!(["L0H0", "L0H1", "L1H0", "L1H1"]);
     let (_, off) = served.ask("/explore", &json!({ "prompt": prompt, "off": all }));
     assert_eq!(off["untouched"], answer["untouched"]);
-    assert_eq!(off["predictions"][6], served.predict(prompt, &["--off", "L0H0,L0H1,L1H0,L1H1"]));
+    assert_eq!(
+        off["predictions"][6],
+        served.predict(prompt, &["--off", "L0H0,L0H1,L1H0,L1H1"])
+    );
     assert_ne!(off["predictions"], off["untouched"]);
-    let (_, elsewhere) = served.ask("/explore", &json!({ "prompt": "d d d d d d a", "off": all }));
+    let (_, elsewhere) = served.ask(
+        "/explore",
+        &json!({ "prompt": "d d d d d d a", "off": all }),
+    );
     assert_eq!(off["predictions"][6], elsewhere["predictions"][6]);
 
-    // The whole stream of another prompt: the model says what it says to that prompt; at one position, only there.
+    // The whole stream of another prompt: the model says what it says to that prompt; at one
+    // position, only there.
     let other = "c c c b b a a";
     let (_, others) = served.ask("/explore", &json!({ "prompt": other }));
-    let patch =
-        |positions: Value| json!([{ "from": other, "site": "blocks.1.hook_resid_post", "positions": positions }]);
-    let (_, whole) = served.ask("/explore", &json!({ "prompt": prompt, "patches": patch(Value::Null) }));
+    let patch = |positions: Value| json!([{ "from": other, "site": "blocks.1.hook_resid_post", "positions": positions }]);
+    let (_, whole) = served.ask(
+        "/explore",
+        &json!({ "prompt": prompt, "patches": patch(Value::Null) }),
+    );
     assert_eq!(whole["predictions"], others["predictions"]);
-    let (_, one) = served.ask("/explore", &json!({ "prompt": prompt, "patches": patch(json!([3])) }));
-    let at_three = ["--patch-from", other, "--patch", "blocks.1.hook_resid_post@3", "--position", "3"];
+    let (_, one) = served.ask(
+        "/explore",
+        &json!({ "prompt": prompt, "patches": patch(json!([3])) }),
+    );
+    let at_three = [
+        "--patch-from",
+        other,
+        "--patch",
+        "blocks.1.hook_resid_post@3",
+        "--position",
+        "3",
+    ];
     assert_eq!(one["predictions"][3], served.predict(prompt, &at_three));
     assert_eq!(one["predictions"][3], others["predictions"][3]);
     assert_eq!(one["predictions"][4], answer["predictions"][4]);
 
-    let (status, walk) = served.ask("/walk", &json!({ "question": { "prompt": prompt }, "head": "L1H1" }));
+    let (status, walk) = served.ask(
+        "/walk",
+        &json!({ "question": { "prompt": prompt }, "head": "L1H1" }),
+    );
     assert_eq!(
-        (status, &walk["layers"][0]["layer"], &walk["layers"][0]["heads"][0]["head"]),
+        (
+            status,
+            &walk["layers"][0]["layer"],
+            &walk["layers"][0]["heads"][0]["head"]
+        ),
         (200, &json!(1), &json!(1))
     );
     let (_, sample) = served.ask("/sample", &json!({ "row": 5 }));
@@ -122,28 +184,79 @@ fn the_explorer_refuses_what_is_not_its_own() {
     let served = Served::small_run();
     served.assert_refused(&json!({ "prompt": "a zebra" }), 422, &["prompt", "zebra"]);
     served.assert_refused(&json!({ "prompt": "" }), 422, &["prompt", "empty"]);
-    served.assert_refused(&json!({ "prompt": "a ".repeat(17) }), 422, &["17 tokens", "16"]);
-    served.assert_refused(&json!({ "prompt": "a", "off": ["L2H0"] }), 422, &["off", "L2H0"]);
+    served.assert_refused(
+        &json!({ "prompt": "a ".repeat(17) }),
+        422,
+        &["17 tokens", "16"],
+    );
+    served.assert_refused(
+        &json!({ "prompt": "a", "off": ["L2H0"] }),
+        422,
+        &["off", "L2H0"],
+    );
     let patched = |from: &str, site: &str, position: usize| json!({ "prompt": "a b", "patches": [{ "from": from, "site": site, "positions": [position] }] });
-    served.assert_refused(&patched("a b c", "hook_embed", 0), 422, &["from", "3 tokens", "2"]);
-    served.assert_refused(&patched("a b", "hook_embd", 0), 422, &["site", "hook_embed?"]);
-    served.assert_refused(&patched("a b", "blocks.0.mlp.hook_pre", 0), 422, &["site", "not in this model"]);
-    served.assert_refused(&patched("a b", "blocks.7.hook_resid_pre", 0), 422, &["site", "not in this model"]);
+    served.assert_refused(
+        &patched("a b c", "hook_embed", 0),
+        422,
+        &["from", "3 tokens", "2"],
+    );
+    served.assert_refused(
+        &patched("a b", "hook_embd", 0),
+        422,
+        &["site", "hook_embed?"],
+    );
+    served.assert_refused(
+        &patched("a b", "blocks.0.mlp.hook_pre", 0),
+        422,
+        &["site", "not in this model"],
+    );
+    served.assert_refused(
+        &patched("a b", "blocks.7.hook_resid_pre", 0),
+        422,
+        &["site", "not in this model"],
+    );
     served.assert_refused(&patched("a b", "hook_embed", 2), 422, &["positions", "2"]);
-    served.assert_refused(&json!({ "prompt": "a", "path": "/etc/passwd" }), 422, &["unknown field `path`"]);
-    served.assert_refused(&json!({ "prompt": "a".repeat(70_000) }), 413, &["65536 bytes"]);
+    served.assert_refused(
+        &json!({ "prompt": "a", "path": "/etc/passwd" }),
+        422,
+        &["unknown field `path`"],
+    );
+    served.assert_refused(
+        &json!({ "prompt": "a".repeat(70_000) }),
+        413,
+        &["65536 bytes"],
+    );
 
-    let status = |path: &str, headers: &str| request(&served.host, &format!("{path} HTTP/1.1\r\n{headers}"), "").0;
+    let status = |path: &str, headers: &str| {
+        request(&served.host, &format!("{path} HTTP/1.1\r\n{headers}"), "").0
+    };
     let own = format!("Host: {}", served.host);
     assert_eq!(status("GET /", &own), 200);
-    for path in ["/config.toml", "/../config.toml", "/%2e%2e/config.toml", "//etc/passwd"] {
+    for path in [
+        "/config.toml",
+        "/../config.toml",
+        "/%2e%2e/config.toml",
+        "//etc/passwd",
+    ] {
         assert_eq!(status(&format!("GET {path}"), &own), 404, "{path}");
     }
     assert_eq!(status("GET /", "Host: evil.example"), 403);
     assert_eq!(status("GET /", "Host: 127.0.0.1:1"), 403);
-    assert_eq!(status("GET /", &format!("{own}\r\nOrigin: https://evil.example")), 403);
+    assert_eq!(
+        status("GET /", &format!("{own}\r\nOrigin: https://evil.example")),
+        403
+    );
     assert_eq!(status("GET /", &format!("{own}\r\nOrigin: null")), 403);
-    assert_eq!(status("GET /", &format!("{own}\r\nOrigin: http://{}", served.host)), 200);
+    assert_eq!(
+        status("GET /", &format!("{own}\r\nOrigin: http://{}", served.host)),
+        200
+    );
     // A form of another page can send text, but no JSON.
-    assert_eq!(status("POST /explore", &format!("{own}\r\nContent-Type: text/plain")), 415);
+    assert_eq!(
+        status(
+            "POST /explore",
+            &format!("{own}\r\nContent-Type: text/plain")
+        ),
+        415
+    );
 }

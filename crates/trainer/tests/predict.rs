@@ -23,7 +23,10 @@ fn workshop() -> Workshop {
 
 impl Workshop {
     fn predict(&self, arguments: &[&str]) -> Value {
-        json(&self.inspect("run", &[&["predict", "--prompt", PROMPT, "--json"], arguments].concat()))
+        json(&self.inspect(
+            "run",
+            &[&["predict", "--prompt", PROMPT, "--json"], arguments].concat(),
+        ))
     }
 }
 
@@ -35,9 +38,18 @@ fn device() -> Device {
 fn rows(predictions: &Value) -> Vec<(String, f64, Option<f64>)> {
     let row = |row: &Value| {
         let token = row["token"].as_str().unwrap().to_owned();
-        (token, row["probability"].as_f64().unwrap(), row["untouched"].as_f64())
+        (
+            token,
+            row["probability"].as_f64().unwrap(),
+            row["untouched"].as_f64(),
+        )
     };
-    predictions["predictions"].as_array().unwrap().iter().map(row).collect()
+    predictions["predictions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(row)
+        .collect()
 }
 
 /// `ln p(a)/p(b)`, the difference of their logits.
@@ -48,7 +60,13 @@ fn difference(predictions: &Value, a: &str, b: &str) -> f64 {
 }
 
 /// What the lens pays for the token `answer` after `position` without `heads`, as a probability.
-fn probability(model: &Decoder, tokens: &[u32], position: usize, answer: u32, heads: &[HeadName]) -> f64 {
+fn probability(
+    model: &Decoder,
+    tokens: &[u32],
+    position: usize,
+    answer: u32,
+    heads: &[HeadName],
+) -> f64 {
     let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
     let inputs = Tensor::<2, Int>::from_data(TensorData::new(ids, [1, tokens.len()]), &device());
     let scored = (0..tokens.len()).map(|at| at == position).collect();
@@ -64,22 +82,42 @@ fn probabilities_with_and_without_heads_are_those_of_the_lens() {
     let vocabulary = run.vocabulary().unwrap();
     let id = |name: &str| vocabulary.iter().position(|known| known == name).unwrap() as u32;
     let tokens: Vec<u32> = PROMPT.split(' ').map(id).collect();
-    for (off, position) in [("", None), ("L1H0", None), ("L0H1,L1H0", None), ("L0H1,L0H0", Some(3))] {
+    for (off, position) in [
+        ("", None),
+        ("L1H0", None),
+        ("L0H1,L1H0", None),
+        ("L0H1,L0H0", Some(3)),
+    ] {
         let at = position.map(|position: usize| position.to_string());
         let mut arguments = vec!["--top", "12"];
         arguments.extend(at.iter().flat_map(|at| ["--position", at]));
-        arguments.extend((!off.is_empty()).then_some(["--off", off]).into_iter().flatten());
+        arguments.extend(
+            (!off.is_empty())
+                .then_some(["--off", off])
+                .into_iter()
+                .flatten(),
+        );
         let predictions = workshop.predict(&arguments);
-        let heads: Vec<HeadName> =
-            off.split(',').filter(|name| !name.is_empty()).map(|name| name.parse().unwrap()).collect();
+        let heads: Vec<HeadName> = off
+            .split(',')
+            .filter(|name| !name.is_empty())
+            .map(|name| name.parse().unwrap())
+            .collect();
         let position = position.unwrap_or(6);
-        assert_eq!((&predictions["position"], rows(&predictions).len()), (&position.into(), vocabulary.len()));
+        assert_eq!(
+            (&predictions["position"], rows(&predictions).len()),
+            (&position.into(), vocabulary.len())
+        );
         for (token, found, untouched) in rows(&predictions) {
-            let expected = |heads: &[HeadName]| probability(&model, &tokens, position, id(&token), heads);
+            let expected =
+                |heads: &[HeadName]| probability(&model, &tokens, position, id(&token), heads);
             let near = |found: f64, expected: f64| (found - expected).abs() <= 1e-5 * expected;
             assert!(near(found, expected(&heads)), "{off} {token}: {found}");
             assert_eq!(untouched.is_some(), !heads.is_empty());
-            assert!(untouched.is_none_or(|untouched| near(untouched, expected(&[]))), "{off} {token}: {untouched:?}");
+            assert!(
+                untouched.is_none_or(|untouched| near(untouched, expected(&[]))),
+                "{off} {token}: {untouched:?}"
+            );
         }
     }
 }
@@ -87,33 +125,69 @@ fn probabilities_with_and_without_heads_are_those_of_the_lens() {
 #[test]
 fn a_patch_moves_the_answer_as_far_as_the_lens_says() {
     let workshop = workshop();
-    let patching = json(&workshop.inspect("run", &["patch", "--prompt", PROMPT, "--corrupted", OTHER, "--json"]));
-    let [clean, corrupted] = ["clean", "corrupted"].map(|prompt| patching[prompt]["answer"].as_str().unwrap());
+    let patching = json(&workshop.inspect(
+        "run",
+        &["patch", "--prompt", PROMPT, "--corrupted", OTHER, "--json"],
+    ));
+    let [clean, corrupted] =
+        ["clean", "corrupted"].map(|prompt| patching[prompt]["answer"].as_str().unwrap());
     let m = |predictions: &Value| difference(predictions, clean, corrupted);
     let all = ["--top", "12"];
     let base = m(&workshop.predict(&all));
-    let other = json(&workshop.inspect("run", &["predict", "--prompt", OTHER, "--top", "12", "--json"]));
+    let other = json(&workshop.inspect(
+        "run",
+        &["predict", "--prompt", OTHER, "--top", "12", "--json"],
+    ));
     let mut moved = 0.0_f64;
     for place in patching["lost"].as_array().unwrap() {
         let site = place["place"].as_str().unwrap();
         if !site.starts_with("blocks.") {
             continue;
         }
-        let at = |position: usize| (format!("{site}@{position}"), &place["by_position"][position]);
-        for (place, expected) in (0..7).map(at).chain([(site.to_owned(), &place["everywhere"])]) {
+        let at = |position: usize| {
+            (
+                format!("{site}@{position}"),
+                &place["by_position"][position],
+            )
+        };
+        for (place, expected) in (0..7)
+            .map(at)
+            .chain([(site.to_owned(), &place["everywhere"])])
+        {
             let patch = ["--patch-from", OTHER, "--patch", place.as_str()];
             let patched = workshop.predict(&[&all[..], &patch].concat());
             let share = (m(&patched) - base) / (m(&other) - base);
-            assert!((share - expected.as_f64().unwrap()).abs() < 1e-4, "{place}: {share} beside {expected}");
+            assert!(
+                (share - expected.as_f64().unwrap()).abs() < 1e-4,
+                "{place}: {share} beside {expected}"
+            );
             moved = moved.max(share);
         }
     }
-    assert!(moved > 0.9, "some place brings all of the other prompt's answer: {moved}");
-    // The same at several places at once: the stream before the last token of the other prompt, token by token.
-    let pieces = ["--patch", "hook_embed@0,1,2", "--patch", "hook_embed@3,4,5,6", "--patch-from", OTHER];
+    assert!(
+        moved > 0.9,
+        "some place brings all of the other prompt's answer: {moved}"
+    );
+    // The same at several places at once: the stream before the last token of the other prompt,
+    // token by token.
+    let pieces = [
+        "--patch",
+        "hook_embed@0,1,2",
+        "--patch",
+        "hook_embed@3,4,5,6",
+        "--patch-from",
+        OTHER,
+    ];
     let pieces = rows(&workshop.predict(&pieces));
     let whole = rows(&other);
-    assert!(pieces.iter().zip(&whole).take(5).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-6), "{pieces:?}");
+    assert!(
+        pieces
+            .iter()
+            .zip(&whole)
+            .take(5)
+            .all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-6),
+        "{pieces:?}"
+    );
 }
 
 #[test]
@@ -130,14 +204,24 @@ fn what_was_likeliest_before_stays_in_sight() {
     assert_eq!((&after[1].0, after[1].2), (&before[0].0, Some(before[0].1)));
 
     let text = |arguments: &[&str]| {
-        let output = workshop.inspect("run", &[&["predict", "--prompt", PROMPT], arguments].concat());
+        let output = workshop.inspect(
+            "run",
+            &[&["predict", "--prompt", PROMPT], arguments].concat(),
+        );
         common::assert_ok(&output);
         String::from_utf8(output.stdout).unwrap()
     };
     let plain = text(&[]);
-    assert!(plain.contains("next after position 6, a") && !plain.contains("untouched"), "{plain}");
+    assert!(
+        plain.contains("next after position 6, a") && !plain.contains("untouched"),
+        "{plain}"
+    );
     let changed = text(&all);
-    for part in ["L1H1 off: 0 in place of", "untouched", &format!("{:.4}", before[0].1)] {
+    for part in [
+        "L1H1 off: 0 in place of",
+        "untouched",
+        &format!("{:.4}", before[0].1),
+    ] {
         assert!(changed.contains(part), "{part:?} is not in\n{changed}");
     }
 }
@@ -146,29 +230,70 @@ fn what_was_likeliest_before_stays_in_sight() {
 fn what_cannot_be_predicted_is_said_in_one_line() {
     let workshop = Workshop::trained("run");
     let refused = |arguments: &[&str], parts: &[&str]| {
-        assert_one_line(&workshop.inspect("run", &[&["predict"], arguments].concat()), 2, parts);
+        assert_one_line(
+            &workshop.inspect("run", &[&["predict"], arguments].concat()),
+            2,
+            parts,
+        );
     };
     refused(&["--prompt", "a zebra"], &["--prompt", "zebra"]);
     refused(&["--prompt", " "], &["--prompt", "empty"]);
-    refused(&["--prompt", &"a ".repeat(17)], &["--prompt", "17 tokens", "16"]);
-    refused(&["--prompt", "a b", "--position", "2"], &["--position", "2", "2 tokens"]);
+    refused(
+        &["--prompt", &"a ".repeat(17)],
+        &["--prompt", "17 tokens", "16"],
+    );
+    refused(
+        &["--prompt", "a b", "--position", "2"],
+        &["--position", "2", "2 tokens"],
+    );
     refused(&["--prompt", "a b", "--top", "0"], &["--top", "at least 1"]);
-    refused(&["--prompt", "a b", "--off", "L0H0,L2H0"], &["--off", "L2H0", "no such head"]);
+    refused(
+        &["--prompt", "a b", "--off", "L0H0,L2H0"],
+        &["--off", "L2H0", "no such head"],
+    );
     let patched = |from: &str, place: &str, parts: &[&str]| {
-        refused(&["--prompt", "a b", "--patch-from", from, "--patch", place], parts);
+        refused(
+            &["--prompt", "a b", "--patch-from", from, "--patch", place],
+            parts,
+        );
     };
     patched("a b c", "hook_embed", &["--patch-from", "3 tokens", "2"]);
     patched("a zebra", "hook_embed", &["--patch-from", "zebra"]);
     patched("a b", "hook_embd", &["--patch", "hook_embed?"]);
     patched("a b", "", &["--patch"]);
-    patched("a b", "blocks.0.mlp.hook_pre", &["--patch", "not in this model"]);
+    patched(
+        "a b",
+        "blocks.0.mlp.hook_pre",
+        &["--patch", "not in this model"],
+    );
     patched("a b", "hook_embed@0,2", &["--patch", "2 tokens"]);
-    patched("a b", "hook_embed@-1", &["--patch hook_embed@-1", "no position"]);
-    patched("a b", "hook_embed@", &["--patch hook_embed@", "no position"]);
+    patched(
+        "a b",
+        "hook_embed@-1",
+        &["--patch hook_embed@-1", "no position"],
+    );
+    patched(
+        "a b",
+        "hook_embed@",
+        &["--patch hook_embed@", "no position"],
+    );
     let many: Vec<&str> = ["--patch", "hook_embed"].repeat(9);
-    refused(&[&["--prompt", "a b", "--patch-from", "a b"], &many[..]].concat(), &["--patch", "more than 8"]);
+    refused(
+        &[&["--prompt", "a b", "--patch-from", "a b"], &many[..]].concat(),
+        &["--patch", "more than 8"],
+    );
     // What clap refuses has its usage below.
-    for arguments in [&["--prompt", "a", "--off", "head"][..], &["--prompt", "a", "--patch", "hook_embed"], &[]] {
-        assert_eq!(workshop.inspect("run", &[&["predict"], arguments].concat()).status.code(), Some(2));
+    for arguments in [
+        &["--prompt", "a", "--off", "head"][..],
+        &["--prompt", "a", "--patch", "hook_embed"],
+        &[],
+    ] {
+        assert_eq!(
+            workshop
+                .inspect("run", &[&["predict"], arguments].concat())
+                .status
+                .code(),
+            Some(2)
+        );
     }
 }

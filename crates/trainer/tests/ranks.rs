@@ -1,4 +1,5 @@
-//! Ranks together do what one process does. Threads stand in for processes, so that no MPI is needed.
+//! Ranks together do what one process does. Threads stand in for processes, so that no MPI is
+//! needed.
 
 use std::{
     fs,
@@ -41,7 +42,13 @@ fn seats(size: usize) -> Vec<Seat> {
         bytes: Mutex::new(Vec::new()),
     };
     let table = Arc::new(table);
-    (0..size).map(|rank| Seat { rank, size, table: table.clone() }).collect()
+    (0..size)
+        .map(|rank| Seat {
+            rank,
+            size,
+            table: table.clone(),
+        })
+        .collect()
 }
 
 impl Ranks for Seat {
@@ -58,7 +65,10 @@ impl Ranks for Seat {
         self.table.barrier.wait();
         {
             let all = self.table.numbers.lock().unwrap();
-            assert!(all.iter().all(|one| one.len() == numbers.len()), "ranks sum different things");
+            assert!(
+                all.iter().all(|one| one.len() == numbers.len()),
+                "ranks sum different things"
+            );
             for (i, number) in numbers.iter_mut().enumerate() {
                 *number = all.iter().map(|one| one[i]).sum();
             }
@@ -92,7 +102,10 @@ struct Numbers<'a>(&'a GradientsParams, Vec<f64>);
 
 impl ModuleVisitor for Numbers<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let gradient = self.0.get::<D>(param.id).expect("a gradient for every parameter");
+        let gradient = self
+            .0
+            .get::<D>(param.id)
+            .expect("a gradient for every parameter");
         self.1.extend(gradient.into_data().iter::<f64>());
     }
 }
@@ -104,8 +117,15 @@ fn first_gradient(seat: &Seat) -> Vec<f64> {
     let task = tasks::build(&config.task, config.model.n_ctx, 0).unwrap();
     let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
     let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
-    let dropout = Some(Dropout { probability: 0.5, seed: 0, step: 1, first_row: 0 });
-    let gradient = Updater::new(&config.train, device).unwrap().gradient_over(seat, &model, &sequences, dropout);
+    let dropout = Some(Dropout {
+        probability: 0.5,
+        seed: 0,
+        step: 1,
+        first_row: 0,
+    });
+    let gradient = Updater::new(&config.train, device)
+        .unwrap()
+        .gradient_over(seat, &model, &sequences, dropout);
     let mut numbers = Numbers(&gradient.gradients, vec![gradient.update.loss]);
     model.visit(&mut numbers);
     numbers.1
@@ -116,10 +136,18 @@ fn every_rank_has_the_gradient_of_the_whole_batch() {
     let norm = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>().sqrt();
     let whole = first_gradient(&seats(1)[0]);
     for size in [2, 4] {
-        let threads: Vec<_> =
-            seats(size).into_iter().map(|seat| thread::spawn(move || first_gradient(&seat))).collect();
-        let all: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        assert!(all.iter().all(|one| *one == all[0]), "all ranks have the same bits");
+        let threads: Vec<_> = seats(size)
+            .into_iter()
+            .map(|seat| thread::spawn(move || first_gradient(&seat)))
+            .collect();
+        let all: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
+        assert!(
+            all.iter().all(|one| *one == all[0]),
+            "all ranks have the same bits"
+        );
         let difference: Vec<f64> = whole.iter().zip(&all[0]).map(|(a, b)| a - b).collect();
         let relative = norm(&difference) / norm(&whole);
         assert!(relative < 1e-6, "{size} ranks: {relative:e}");
@@ -129,8 +157,11 @@ fn every_rank_has_the_gradient_of_the_whole_batch() {
 /// Trains at `path`, or goes on there, with so many ranks.
 fn train(path: &Path, size: usize) -> Vec<MetricsRow> {
     let config = Config::parse(CONFIG, "test", &[]).unwrap();
-    let directory =
-        if path.exists() { RunDirectory::resume(path, &config) } else { RunDirectory::create(path, &config, false) };
+    let directory = if path.exists() {
+        RunDirectory::resume(path, &config)
+    } else {
+        RunDirectory::create(path, &config, false)
+    };
     let directory = directory.unwrap();
     let mut seats = seats(size).into_iter();
     let first = Box::new(seats.next().unwrap());
@@ -138,11 +169,17 @@ fn train(path: &Path, size: usize) -> Vec<MetricsRow> {
         for seat in seats {
             scope.spawn(|| {
                 let config = Config::parse(CONFIG, "test", &[]).unwrap();
-                Training::prepare(config, "flex").unwrap().follow(Box::new(seat)).unwrap();
+                Training::prepare(config, "flex")
+                    .unwrap()
+                    .follow(Box::new(seat))
+                    .unwrap();
             });
         }
         let config = Config::parse(CONFIG, "test", &[]).unwrap();
-        Training::prepare(config, "flex").unwrap().lead(&directory, first).unwrap();
+        Training::prepare(config, "flex")
+            .unwrap()
+            .lead(&directory, first)
+            .unwrap();
     });
     directory.metrics().unwrap()
 }
@@ -150,7 +187,13 @@ fn train(path: &Path, size: usize) -> Vec<MetricsRow> {
 fn assert_same_losses(a: &[MetricsRow], b: &[MetricsRow]) {
     assert_eq!(a.len(), b.len());
     for (a, b) in a.iter().zip(b) {
-        assert!((a.validation - b.validation).abs() < 1e-4, "step {}: {} and {}", a.step, a.validation, b.validation);
+        assert!(
+            (a.validation - b.validation).abs() < 1e-4,
+            "step {}: {} and {}",
+            a.step,
+            a.validation,
+            b.validation
+        );
     }
 }
 
@@ -158,7 +201,10 @@ fn assert_same_losses(a: &[MetricsRow], b: &[MetricsRow]) {
 fn ranks_train_to_the_same_losses_and_a_run_goes_on_with_another_number_of_them() {
     let folder = tempfile::tempdir().unwrap();
     let one = train(&folder.path().join("one"), 1);
-    assert!(one[5].validation < one[0].validation - 0.01, "it learns: {one:?}");
+    assert!(
+        one[5].validation < one[0].validation - 0.01,
+        "it learns: {one:?}"
+    );
     let path = folder.path().join("two");
     assert_same_losses(&one, &train(&path, 2));
     // As if it had been killed after its second checkpoint.
@@ -169,22 +215,35 @@ fn ranks_train_to_the_same_losses_and_a_run_goes_on_with_another_number_of_them(
     assert_same_losses(&one, &train(&path, 2));
 }
 
-/// Trains seeds 3, 4 and 5 in `out` with so many ranks, or goes on there, and gives what each rank ends with: whether it
-/// summarised, or why it failed. The seeds of `broken` cannot be begun.
+/// Trains seeds 3, 4 and 5 in `out` with so many ranks, or goes on there, and gives what each rank
+/// ends with: whether it summarised, or why it failed. The seeds of `broken` cannot be begun.
 fn train_spread(out: &Path, size: usize, broken: &[u64]) -> Vec<Result<bool, String>> {
     let config = Config::parse(CONFIG, "test", &[]).unwrap();
     let start = |path: &Path, config: &Config| {
         if broken.contains(&config.seed) {
             return Err(InputError::new(path.display(), "is broken"));
         }
-        if path.exists() { RunDirectory::resume(path, config) } else { RunDirectory::create(path, config, false) }
+        if path.exists() {
+            RunDirectory::resume(path, config)
+        } else {
+            RunDirectory::create(path, config, false)
+        }
     };
     let seeds = "3..6".parse().unwrap();
     let rank = |seat: Seat| train_seeds(&config, &seeds, out, "flex", Box::new(seat), start);
     thread::scope(|scope| {
-        let ranks: Vec<_> = seats(size).into_iter().map(|seat| scope.spawn(|| rank(seat))).collect();
+        let ranks: Vec<_> = seats(size)
+            .into_iter()
+            .map(|seat| scope.spawn(|| rank(seat)))
+            .collect();
         let ended = ranks.into_iter().map(|rank| rank.join().unwrap());
-        ended.map(|ended| ended.map(|summary| summary.is_some()).map_err(|failure| failure.to_string())).collect()
+        ended
+            .map(|ended| {
+                ended
+                    .map(|summary| summary.is_some())
+                    .map_err(|failure| failure.to_string())
+            })
+            .collect()
     })
 }
 
@@ -196,9 +255,16 @@ fn seeds_spread_over_ranks_are_those_of_one_process() {
     for (name, size) in [("two", 2), ("four", 4)] {
         let spread = folder.path().join(name);
         let ended = train_spread(&spread, size, &[]);
-        assert!(ended[0] == Ok(true) && ended[1..].iter().all(|rank| *rank == Ok(false)), "{ended:?}");
-        let same =
-            |file: &str| assert!(fs::read(one.join(file)).unwrap() == fs::read(spread.join(file)).unwrap(), "{file}");
+        assert!(
+            ended[0] == Ok(true) && ended[1..].iter().all(|rank| *rank == Ok(false)),
+            "{ended:?}"
+        );
+        let same = |file: &str| {
+            assert!(
+                fs::read(one.join(file)).unwrap() == fs::read(spread.join(file)).unwrap(),
+                "{file}"
+            )
+        };
         same("seeds.json");
         for seed in 3..6 {
             same(&format!("seed-{seed}/last/weights.safetensors"));
@@ -211,12 +277,27 @@ fn a_rank_that_fails_says_so_and_the_others_end_their_seeds() {
     let out = tempfile::tempdir().unwrap();
     let ended = train_spread(out.path(), 2, &[4]);
     let place = run_path(out.path(), 4);
-    let told = "rank 0: 1 of 2 ranks did not come to their end; --resume goes on with what they left";
-    assert_eq!(ended, [Err(told.to_owned()), Err(format!("{}: is broken", place.display()))]);
+    let told =
+        "rank 0: 1 of 2 ranks did not come to their end; --resume goes on with what they left";
+    assert_eq!(
+        ended,
+        [
+            Err(told.to_owned()),
+            Err(format!("{}: is broken", place.display()))
+        ]
+    );
     for seed in [3, 5] {
-        assert!(RunDirectory::open(&run_path(out.path(), seed)).unwrap().is_finished(), "seed {seed}");
+        assert!(
+            RunDirectory::open(&run_path(out.path(), seed))
+                .unwrap()
+                .is_finished(),
+            "seed {seed}"
+        );
     }
     assert!(!out.path().join("seeds.json").exists());
-    assert_eq!(train_spread(out.path(), 3, &[]), [Ok(true), Ok(false), Ok(false)]);
+    assert_eq!(
+        train_spread(out.path(), 3, &[]),
+        [Ok(true), Ok(false), Ok(false)]
+    );
     assert!(out.path().join("seeds.json").exists());
 }

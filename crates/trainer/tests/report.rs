@@ -1,4 +1,5 @@
-//! The report of models of every kind: its walk is the model's own arithmetic, its patterns are those of the run.
+//! The report of models of every kind: its walk is the model's own arithmetic, its patterns are
+//! those of the run.
 
 use std::fs;
 
@@ -26,8 +27,14 @@ impl Reported {
         let folder = TempDir::new().unwrap();
         let config = Config::parse(&text, "test", &[]).unwrap();
         let run = RunDirectory::create(&folder.path().join("run"), &config, false).unwrap();
-        Training::prepare(config, "flex").unwrap().run(&run).unwrap();
-        let report = Inspection::open(run.path(), "flex").unwrap().report().unwrap();
+        Training::prepare(config, "flex")
+            .unwrap()
+            .run(&run)
+            .unwrap();
+        let report = Inspection::open(run.path(), "flex")
+            .unwrap()
+            .report()
+            .unwrap();
         Self { folder, report }
     }
 
@@ -40,37 +47,69 @@ impl Reported {
 fn product(left: &Floats, right: &Floats, inner: usize) -> Vec<f64> {
     let columns = right.0.len() / inner;
     let cell = |row: &[f32], column: usize| -> f64 {
-        row.iter().enumerate().map(|(i, x)| f64::from(*x) * f64::from(right.0[i * columns + column])).sum()
+        row.iter()
+            .enumerate()
+            .map(|(i, x)| f64::from(*x) * f64::from(right.0[i * columns + column]))
+            .sum()
     };
-    left.0.chunks(inner).flat_map(|row| (0..columns).map(|column| cell(row, column)).collect::<Vec<_>>()).collect()
+    left.0
+        .chunks(inner)
+        .flat_map(|row| {
+            (0..columns)
+                .map(|column| cell(row, column))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 #[track_caller]
 fn assert_near(what: &str, found: &Floats, expected: &[f64]) {
     assert_eq!(found.0.len(), expected.len(), "{what}");
-    let largest = expected.iter().fold(1.0_f64, |largest, x| largest.max(x.abs()));
-    let error = found.0.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
-    assert!(error <= 1e-5 * largest, "{what} is off by {error:e} of {largest}");
+    let largest = expected
+        .iter()
+        .fold(1.0_f64, |largest, x| largest.max(x.abs()));
+    let error = found
+        .0
+        .iter()
+        .zip(expected)
+        .map(|(a, b)| (f64::from(*a) - b).abs())
+        .fold(0.0, f64::max);
+    assert!(
+        error <= 1e-5 * largest,
+        "{what} is off by {error:e} of {largest}"
+    );
 }
 
 /// Every matrix of a walk follows from those before it.
 fn check_walk(walk: &WalkData) {
-    let before = |layer: usize| walk.written.iter().take_while(move |(name, _)| *name != format!("attention {layer}"));
+    let before = |layer: usize| {
+        walk.written
+            .iter()
+            .take_while(move |(name, _)| *name != format!("attention {layer}"))
+    };
     for layer in &walk.layers {
         if !walk.replaces_stream {
             let mut sum = vec![0.0; layer.stream.0.len()];
             for (_, part) in before(layer.layer) {
-                sum.iter_mut().zip(&part.0).for_each(|(sum, x)| *sum += f64::from(*x));
+                sum.iter_mut()
+                    .zip(&part.0)
+                    .for_each(|(sum, x)| *sum += f64::from(*x));
             }
             assert_near("the stream", &layer.stream, &sum);
         }
         let mut added: Vec<f64> = vec![0.0; layer.added.0.len()];
         for head in &layer.heads {
             check_head(walk, layer, head);
-            added.iter_mut().zip(&head.result.0).for_each(|(sum, x)| *sum += f64::from(*x));
+            added
+                .iter_mut()
+                .zip(&head.result.0)
+                .for_each(|(sum, x)| *sum += f64::from(*x));
         }
         if let Some(bias) = &layer.bias {
-            added.iter_mut().enumerate().for_each(|(at, sum)| *sum += f64::from(bias.0[at % walk.d_model]));
+            added
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, sum)| *sum += f64::from(bias.0[at % walk.d_model]));
         }
         assert_near("what the heads add", &layer.added, &added);
     }
@@ -78,35 +117,65 @@ fn check_walk(walk: &WalkData) {
 
 fn check_head(walk: &WalkData, layer: &WalkLayer, head: &WalkHead) {
     let tokens = walk.tokens.len();
-    let read = layer.norm.as_ref().map_or(&layer.stream, |norm| &norm.output);
+    let read = layer
+        .norm
+        .as_ref()
+        .map_or(&layer.stream, |norm| &norm.output);
     for (name, at) in [("Q", 0), ("K", 1), ("V", 2)] {
         let mut expected = product(read, &head.w_qkv[at], walk.d_model);
         if let Some(bias) = &head.b_qkv[at] {
-            expected.iter_mut().enumerate().for_each(|(at, x)| *x += f64::from(bias.0[at % walk.d_head]));
+            expected
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, x)| *x += f64::from(bias.0[at % walk.d_head]));
         }
         assert_near(name, &head.qkv[at], &expected);
     }
-    for (row, (scores, weights)) in head.scores.0.chunks(tokens).zip(head.pattern.0.chunks(tokens)).enumerate() {
+    for (row, (scores, weights)) in head
+        .scores
+        .0
+        .chunks(tokens)
+        .zip(head.pattern.0.chunks(tokens))
+        .enumerate()
+    {
         let powers: Vec<f64> = scores.iter().map(|score| f64::from(*score).exp()).collect();
         let sum: f64 = powers.iter().sum();
         let expected: Vec<f64> = powers.iter().map(|power| power / sum).collect();
         assert_near("softmax", &Floats(weights.to_vec()), &expected);
-        assert!(weights[row + 1..].iter().all(|weight| *weight == 0.0), "row {row} sees the future");
+        assert!(
+            weights[row + 1..].iter().all(|weight| *weight == 0.0),
+            "row {row} sees the future"
+        );
     }
     assert_near("Z", &head.z, &product(&head.pattern, &head.qkv[2], tokens));
-    assert_near("what the head writes", &head.result, &product(&head.z, &head.w_o, walk.d_head));
+    assert_near(
+        "what the head writes",
+        &head.result,
+        &product(&head.z, &head.w_o, walk.d_head),
+    );
 }
 
 /// `Q·Kᵀ·scale` where the mask leaves it.
 fn check_scores(walk: &WalkData, head: &WalkHead) {
-    let [q, k] = head.rotated.as_ref().map_or([&head.qkv[0], &head.qkv[1]], |[q, k]| [q, k]);
+    let [q, k] = head
+        .rotated
+        .as_ref()
+        .map_or([&head.qkv[0], &head.qkv[1]], |[q, k]| [q, k]);
     for (row, query) in q.0.chunks(walk.d_head).enumerate() {
         for (column, key) in k.0.chunks(walk.d_head).enumerate().take(row + 1) {
-            let dot: f64 = query.iter().zip(key).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let dot: f64 = query
+                .iter()
+                .zip(key)
+                .map(|(a, b)| f64::from(*a) * f64::from(*b))
+                .sum();
             let score = f64::from(head.scores.0[row * walk.tokens.len() + column]);
             // A window masks keys that are too far back.
-            let masked = score == f64::NEG_INFINITY && head.pattern.0[row * walk.tokens.len() + column] == 0.0;
-            assert!(masked || (score - dot * walk.scale).abs() <= 1e-5 * dot.abs().max(1.0), "score [{row}, {column}]");
+            let masked = score == f64::NEG_INFINITY
+                && head.pattern.0[row * walk.tokens.len() + column] == 0.0;
+            assert!(
+                masked || (score - dot * walk.scale).abs() <= 1e-5 * dot.abs().max(1.0),
+                "score [{row}, {column}]"
+            );
         }
     }
 }
@@ -122,10 +191,21 @@ fn every_number_of_the_walk_follows_from_those_before_it() {
     for model in models {
         let Reported { report, .. } = Reported::of(model);
         let walk = report.walk.unwrap();
-        assert_eq!((walk.layers.len(), walk.layers[0].heads.len(), walk.tokens.len()), (2, 4, 16), "{model}");
+        assert_eq!(
+            (
+                walk.layers.len(),
+                walk.layers[0].heads.len(),
+                walk.tokens.len()
+            ),
+            (2, 4, 16),
+            "{model}"
+        );
         check_walk(&walk);
         if !model.contains("alibi") {
-            walk.layers.iter().flat_map(|layer| &layer.heads).for_each(|head| check_scores(&walk, head));
+            walk.layers
+                .iter()
+                .flat_map(|layer| &layer.heads)
+                .for_each(|head| check_scores(&walk, head));
         }
     }
 }
@@ -134,22 +214,55 @@ fn every_number_of_the_walk_follows_from_those_before_it() {
 fn patterns_scores_and_walk_are_of_the_same_model() {
     let Reported { report, .. } = Reported::of("");
     assert_eq!(report.steps, [0, 1, 2, 3]);
-    assert_eq!(report.patterns.iter().filter(|set| set.on == SequenceKind::Probe).count(), 2);
+    assert_eq!(
+        report
+            .patterns
+            .iter()
+            .filter(|set| set.on == SequenceKind::Probe)
+            .count(),
+        2
+    );
     let (set, walk) = (&report.patterns[0], report.walk.as_ref().unwrap());
     assert_eq!((&set.steps, &set.tokens), (&vec![0, 2, 3], &walk.tokens));
     let packed = |pattern: &Floats| -> Vec<u8> {
         let rows = pattern.0.chunks(16).enumerate();
-        rows.flat_map(|(query, row)| row[..=query].iter().map(|weight| (weight * 255.0).round() as u8)).collect()
+        rows.flat_map(|(query, row)| {
+            row[..=query]
+                .iter()
+                .map(|weight| (weight * 255.0).round() as u8)
+        })
+        .collect()
     };
-    let expected: Vec<u8> =
-        walk.layers.iter().flat_map(|layer| &layer.heads).flat_map(|head| packed(&head.pattern)).collect();
+    let expected: Vec<u8> = walk
+        .layers
+        .iter()
+        .flat_map(|layer| &layer.heads)
+        .flat_map(|head| packed(&head.pattern))
+        .collect();
     // Another batch may round a weight to the other side.
-    let close = set.weights[2].0.iter().zip(&expected).all(|(a, b)| a.abs_diff(*b) <= 1);
+    let close = set.weights[2]
+        .0
+        .iter()
+        .zip(&expected)
+        .all(|(a, b)| a.abs_diff(*b) <= 1);
     assert!(close && set.weights[2].0.len() == expected.len());
-    let induction = report.scores.iter().find(|series| series.on == SequenceKind::Probe && series.name == "induction");
+    let induction = report
+        .scores
+        .iter()
+        .find(|series| series.on == SequenceKind::Probe && series.name == "induction");
     assert_eq!(induction.unwrap().values.0.len(), 4 * 8 * 3);
-    let names: Vec<&str> = report.measures.iter().map(|measure| measure.name.as_str()).collect();
-    assert!(report.scores.iter().all(|series| names.contains(&series.name.as_str())), "a score without its formula");
+    let names: Vec<&str> = report
+        .measures
+        .iter()
+        .map(|measure| measure.name.as_str())
+        .collect();
+    assert!(
+        report
+            .scores
+            .iter()
+            .all(|series| names.contains(&series.name.as_str())),
+        "a score without its formula"
+    );
     assert_eq!(report.left_out, Vec::<String>::new());
 }
 
@@ -158,10 +271,20 @@ fn the_page_is_written_and_a_damaged_run_is_named() {
     let reported = Reported::of("");
     let page = reported.open().write_report().unwrap();
     assert!(fs::metadata(&page).unwrap().len() < 1_000_000);
-    let patterns = reported.folder.path().join("run/patterns/step-2/probe.safetensors");
+    let patterns = reported
+        .folder
+        .path()
+        .join("run/patterns/step-2/probe.safetensors");
     fs::write(&patterns, b"nothing").unwrap();
     let before = fs::read(&page).unwrap();
     let error = reported.open().write_report().unwrap_err().to_string();
-    assert!(error.contains("step-2/probe.safetensors") && !error.contains('\n'), "{error}");
-    assert_eq!(fs::read(&page).unwrap(), before, "the page that was there stays");
+    assert!(
+        error.contains("step-2/probe.safetensors") && !error.contains('\n'),
+        "{error}"
+    );
+    assert_eq!(
+        fs::read(&page).unwrap(),
+        before,
+        "the page that was there stays"
+    );
 }

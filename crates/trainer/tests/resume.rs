@@ -44,18 +44,31 @@ keep = 3
 
 fn command(workshop: &Workshop, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-    command.current_dir(workshop.0.path()).args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .current_dir(workshop.0.path())
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     command
 }
 
 fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    let status = Command::new("kill")
+        .args([name, &child.id().to_string()])
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 
 /// Files that say when or how fast something was done.
-const OF_THE_CLOCK: [&str; 6] =
-    ["timing.jsonl", "summary.json", "state.json", "SHA256SUMS", "tensorboard", "report.html"];
+const OF_THE_CLOCK: [&str; 6] = [
+    "timing.jsonl",
+    "summary.json",
+    "state.json",
+    "SHA256SUMS",
+    "tensorboard",
+    "report.html",
+];
 
 /// Every file below `directory` that must not depend on the clock or on how often the process died.
 fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -86,8 +99,13 @@ fn assert_same(run: &Path, reference: &BTreeMap<String, Vec<u8>>) {
 }
 
 fn is_writing_a_checkpoint(run: &Path) -> bool {
-    let entries = fs::read_dir(run.join("checkpoints")).into_iter().flatten().flatten();
-    entries.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(".tmp"))
+    let entries = fs::read_dir(run.join("checkpoints"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    entries
+        .into_iter()
+        .any(|entry| entry.file_name().to_string_lossy().starts_with(".tmp"))
 }
 
 #[test]
@@ -96,18 +114,31 @@ fn killed_at_25_instants_a_run_ends_with_the_same_bits() {
     let config = workshop.write("eventful.toml", EVENTFUL);
     assert_ok(&workshop.train(&config, &["--out", "reference"]));
     let reference = files(&workshop.path("reference"));
-    for name in ["metrics.jsonl", "heads.jsonl", "events.jsonl", "last/weights.safetensors", "best/weights.safetensors"]
-    {
+    for name in [
+        "metrics.jsonl",
+        "heads.jsonl",
+        "events.jsonl",
+        "last/weights.safetensors",
+        "best/weights.safetensors",
+    ] {
         assert!(!reference[name].is_empty(), "{name}");
     }
-    assert_eq!(fs::read_to_string(workshop.path("reference/events.jsonl")).unwrap().lines().count(), 2);
+    assert_eq!(
+        fs::read_to_string(workshop.path("reference/events.jsonl"))
+            .unwrap()
+            .lines()
+            .count(),
+        2
+    );
 
     let mut rng = ChaCha8Rng::seed_from_u64(25);
     let (mut kills, mut in_checkpoints, mut run) = (0, 0, 0);
     while kills < 25 {
         let name = format!("run-{run}");
         let path = workshop.path(&name);
-        let mut child = command(&workshop, &["eventful.toml", "--out", &name, "--resume"]).spawn().unwrap();
+        let mut child = command(&workshop, &["eventful.toml", "--out", &name, "--resume"])
+            .spawn()
+            .unwrap();
         sleep(Duration::from_millis(rng.random_range(0..600)));
         if kills % 3 == 0 {
             while !is_writing_a_checkpoint(&path) && child.try_wait().unwrap().is_none() {}
@@ -123,7 +154,10 @@ fn killed_at_25_instants_a_run_ends_with_the_same_bits() {
         kills += 1;
         in_checkpoints += usize::from(is_writing_a_checkpoint(&path));
     }
-    assert!(in_checkpoints >= 1, "no kill hit the writing of a checkpoint");
+    assert!(
+        in_checkpoints >= 1,
+        "no kill hit the writing of a checkpoint"
+    );
     let last = format!("run-{run}");
     assert_ok(&workshop.train(&config, &["--out", &last, "--resume"]));
     assert_same(&workshop.path(&last), &reference);
@@ -133,7 +167,15 @@ fn killed_at_25_instants_a_run_ends_with_the_same_bits() {
 fn a_signal_writes_a_checkpoint_and_a_second_process_is_refused() {
     let workshop = Workshop::new();
     let config = workshop.write("small.toml", SMALL);
-    let endless = ["small.toml", "--out", "run", "--set", "train.steps=100000", "--set", "checkpoint.every=100000"];
+    let endless = [
+        "small.toml",
+        "--out",
+        "run",
+        "--set",
+        "train.steps=100000",
+        "--set",
+        "checkpoint.every=100000",
+    ];
     let resumed = [&endless[..], &["--resume"]].concat();
     let metrics = workshop.path("run/metrics.jsonl");
     for (name, arguments) in [("-INT", &endless[..]), ("-TERM", &resumed)] {
@@ -142,12 +184,26 @@ fn a_signal_writes_a_checkpoint_and_a_second_process_is_refused() {
             assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended");
             sleep(Duration::from_millis(5));
         }
-        assert_one_line(&workshop.train(&config, &resumed[1..]), 2, &["run", "another process"]);
+        assert_one_line(
+            &workshop.train(&config, &resumed[1..]),
+            2,
+            &["run", "another process"],
+        );
         let overwriting = [&endless[1..], &["--overwrite"]].concat();
-        assert_one_line(&workshop.train(&config, &overwriting), 2, &["run", "another process"]);
+        assert_one_line(
+            &workshop.train(&config, &overwriting),
+            2,
+            &["run", "another process"],
+        );
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(130), "{name}");
-        assert_eq!(fs::read_dir(workshop.path("run/checkpoints")).unwrap().count(), 1, "{name}");
+        assert_eq!(
+            fs::read_dir(workshop.path("run/checkpoints"))
+                .unwrap()
+                .count(),
+            1,
+            "{name}"
+        );
         // As if it had just begun, for the next signal.
         fs::remove_dir_all(workshop.path("run/checkpoints")).unwrap();
         fs::remove_file(&metrics).unwrap();
@@ -159,12 +215,27 @@ fn a_changed_configuration_is_refused_and_a_finished_run_says_so() {
     let workshop = Workshop::trained("run");
     let before = files(&workshop.path("run"));
     let resume = |arguments: &[&str]| {
-        workshop.train(&workshop.path("small.toml"), &[&["--out", "run", "--resume"], arguments].concat())
+        workshop.train(
+            &workshop.path("small.toml"),
+            &[&["--out", "run", "--resume"], arguments].concat(),
+        )
     };
     let longer = resume(&["--set", "train.steps=50"]);
-    assert_one_line(&longer, 2, &["run: train.steps = 50", "begun with 25", "--out"]);
-    assert_one_line(&resume(&["--set", "model.d_head=4"]), 2, &["model.d_head = 4", "begun with nothing"]);
-    assert_one_line(&resume(&["--set", "task.block=[3, 6]"]), 2, &["task.block = [3, 6]", "begun with [3, 5]"]);
+    assert_one_line(
+        &longer,
+        2,
+        &["run: train.steps = 50", "begun with 25", "--out"],
+    );
+    assert_one_line(
+        &resume(&["--set", "model.d_head=4"]),
+        2,
+        &["model.d_head = 4", "begun with nothing"],
+    );
+    assert_one_line(
+        &resume(&["--set", "task.block=[3, 6]"]),
+        2,
+        &["task.block = [3, 6]", "begun with [3, 5]"],
+    );
     let finished = resume(&[]);
     assert_ok(&finished);
     assert!(String::from_utf8_lossy(&finished.stderr).contains("run is finished"));
@@ -233,7 +304,10 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_is_used() {
         let output = resume(&workshop);
         assert_ok(&output);
         let error = String::from_utf8_lossy(&output.stderr);
-        let named = error.lines().filter(|line| line.contains("warning") && line.contains("damaged")).count();
+        let named = error
+            .lines()
+            .filter(|line| line.contains("warning") && line.contains("damaged"))
+            .count();
         assert_eq!(named, 2, "{file}: {error}");
         assert!(error.contains("going on after step 10"), "{file}: {error}");
         assert_same(&workshop.path("run"), &reference);
@@ -244,7 +318,11 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_is_used() {
 /// Copies one run's checkpoint into another's place.
 fn put(workshop: &Workshop, from: &str, to: &str) {
     fs::remove_dir_all(workshop.path(to)).unwrap();
-    let status = Command::new("cp").arg("-r").args([workshop.path(from), workshop.path(to)]).status().unwrap();
+    let status = Command::new("cp")
+        .arg("-r")
+        .args([workshop.path(from), workshop.path(to)])
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 
@@ -265,8 +343,14 @@ fn a_foreign_or_an_empty_checkpoint_is_not_used() {
     let output = resume(&workshop);
     assert_ok(&output);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("checkpoint of step 25") && error.contains("shape"), "{error}");
-    assert!(error.contains("step-20") && error.contains("going on after step 10"), "{error}");
+    assert!(
+        error.contains("checkpoint of step 25") && error.contains("shape"),
+        "{error}"
+    );
+    assert!(
+        error.contains("step-20") && error.contains("going on after step 10"),
+        "{error}"
+    );
     assert_same(&workshop.path("run"), &reference);
 
     // The logs are shorter than at any checkpoint: only the beginning is left.
@@ -275,7 +359,11 @@ fn a_foreign_or_an_empty_checkpoint_is_not_used() {
     let output = resume(&workshop);
     assert_ok(&output);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(error.matches("heads.jsonl: has 0 bytes").count(), 3, "{error}");
+    assert_eq!(
+        error.matches("heads.jsonl: has 0 bytes").count(),
+        3,
+        "{error}"
+    );
     assert_same(&workshop.path("run"), &reference);
 }
 
@@ -297,23 +385,40 @@ fn what_cannot_be_written_is_one_line_and_leaves_the_last_checkpoint() {
             env!("CARGO_BIN_EXE_train")
         );
         let mut shell = Command::new("bash");
-        shell.current_dir(workshop.0.path()).args(["-c", &script]).process_group(0);
+        shell
+            .current_dir(workshop.0.path())
+            .args(["-c", &script])
+            .process_group(0);
         shell.output().unwrap()
     };
     let full = limited("");
     let error = String::from_utf8_lossy(&full.stderr);
     assert_eq!(full.status.code(), Some(1), "{error}");
     let last = error.lines().last().unwrap_or_default();
-    assert!(last.starts_with("error: ") && last.contains("run/heads.jsonl: cannot append"), "{error}");
+    assert!(
+        last.starts_with("error: ") && last.contains("run/heads.jsonl: cannot append"),
+        "{error}"
+    );
     let rows = fs::read_to_string(workshop.path("run/heads.jsonl")).unwrap();
-    assert!(rows.lines().count() > 0 && rows.lines().all(|row| serde_json::from_str::<serde_json::Value>(row).is_ok()));
+    assert!(
+        rows.lines().count() > 0
+            && rows
+                .lines()
+                .all(|row| serde_json::from_str::<serde_json::Value>(row).is_ok())
+    );
 
     let longer = ["--set", "train.steps=200", "--set", "log.every=5"];
-    assert_ok(&workshop.train(&config, &[&["--out", "run", "--resume"], &longer[..]].concat()));
+    assert_ok(&workshop.train(
+        &config,
+        &[&["--out", "run", "--resume"], &longer[..]].concat(),
+    ));
     assert_ok(&workshop.train(&config, &[&["--out", "reference"], &longer[..]].concat()));
     assert_same(&workshop.path("run"), &files(&workshop.path("reference")));
 
-    let readable = fs::metadata(workshop.path("run/last")).unwrap().permissions().mode();
+    let readable = fs::metadata(workshop.path("run/last"))
+        .unwrap()
+        .permissions()
+        .mode();
     assert_eq!(readable & 0o500, 0o500);
 }
 
@@ -323,7 +428,10 @@ fn a_full_disk_ends_training_with_one_line_where_a_small_one_can_be_mounted() {
     let config = workshop.write("small.toml", SMALL);
     let disk = workshop.path("disk");
     fs::create_dir(&disk).unwrap();
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=192k", "tmpfs"]).arg(&disk).output();
+    let mount = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=192k", "tmpfs"])
+        .arg(&disk)
+        .output();
     if !mount.is_ok_and(|mounted| mounted.status.success()) {
         // Without the right to mount, the file-size limit of the test above stands for it.
         return;
@@ -334,7 +442,13 @@ fn a_full_disk_ends_training_with_one_line_where_a_small_one_can_be_mounted() {
     let unmounted = Command::new("umount").arg(&disk).status().unwrap();
     assert!(unmounted.success());
     assert_eq!(output.status.code(), Some(1), "{error}");
-    assert!(error.lines().last().is_some_and(|line| line.contains("No space left on device")), "{error}");
+    assert!(
+        error
+            .lines()
+            .last()
+            .is_some_and(|line| line.contains("No space left on device")),
+        "{error}"
+    );
     assert!(newest >= 1, "{error}");
 }
 
@@ -342,7 +456,14 @@ fn a_full_disk_ends_training_with_one_line_where_a_small_one_can_be_mounted() {
 fn a_loss_that_is_no_number_stops_the_run_and_names_the_tensor() {
     let workshop = Workshop::new();
     let config = workshop.write("small.toml", SMALL);
-    let arguments = ["--out", "run", "--set", "train.learning_rate=1e38", "--set", "checkpoint.every=1"];
+    let arguments = [
+        "--out",
+        "run",
+        "--set",
+        "train.learning_rate=1e38",
+        "--set",
+        "checkpoint.every=1",
+    ];
     let output = workshop.train(&config, &arguments);
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{error}");
@@ -350,6 +471,10 @@ fn a_loss_that_is_no_number_stops_the_run_and_names_the_tensor() {
     for part in ["run: step 2", "blocks.0.ln1.hook_", "seed 3, step 2, row 0"] {
         assert!(last.contains(part), "{part}: {last}");
     }
-    assert!(workshop.path("run/checkpoints/step-1/weights.safetensors").is_file());
+    assert!(
+        workshop
+            .path("run/checkpoints/step-1/weights.safetensors")
+            .is_file()
+    );
     assert!(!workshop.path("run/summary.json").exists());
 }

@@ -33,7 +33,9 @@ fn one_update(assignments: &[&str]) -> (Decoder, Decoder, [Vec<f32>; 2]) {
     let sequences = tasks::batch(&*task, 0, Use::Training, 1, config.train.batch_size);
     let mut updater = Updater::new(&config.train, device).unwrap();
     let gradient = updater.gradient(&before, &sequences, None);
-    let of = |param: &burn::module::Param<Tensor<2>>| values(gradient.gradients.get::<2>(param.id).unwrap());
+    let of = |param: &burn::module::Param<Tensor<2>>| {
+        values(gradient.gradients.get::<2>(param.id).unwrap())
+    };
     let gradients = [of(&before.blocks[0].attn.w_q.weight), of(&before.w_e)];
     let after = updater.apply(before.clone(), gradient, config.train.learning_rate);
     (before, after, gradients)
@@ -41,20 +43,38 @@ fn one_update(assignments: &[&str]) -> (Decoder, Decoder, [Vec<f32>; 2]) {
 
 /// By how much `W_Q` and the embedding moved.
 fn moved(before: &Decoder, after: &Decoder) -> [Vec<f32>; 2] {
-    let parts = |model: &Decoder| [values(model.blocks[0].attn.w_q.weight.val()), values(model.w_e.val())];
+    let parts = |model: &Decoder| {
+        [
+            values(model.blocks[0].attn.w_q.weight.val()),
+            values(model.w_e.val()),
+        ]
+    };
     let (before, after) = (parts(before), parts(after));
-    [0, 1].map(|part| before[part].iter().zip(&after[part]).map(|(before, after)| after - before).collect())
+    [0, 1].map(|part| {
+        before[part]
+            .iter()
+            .zip(&after[part])
+            .map(|(before, after)| after - before)
+            .collect()
+    })
 }
 
 #[test]
 fn sgd_moves_against_the_gradient() {
     let (before, after, gradients) = one_update(&["train.optimizer=sgd"]);
     for (moved, gradient) in moved(&before, &after).iter().zip(&gradients) {
-        let largest = gradient.iter().fold(0_f32, |largest, g| largest.max(g.abs()));
+        let largest = gradient
+            .iter()
+            .fold(0_f32, |largest, g| largest.max(g.abs()));
         assert!(largest > 1e-3);
         let expected = gradient.iter().map(|g| -1e-2 * g);
         // Values near 0.2 are rounded to 2⁻²⁶ or so.
-        assert!(moved.iter().zip(expected).all(|(moved, expected)| (moved - expected).abs() < 5e-8));
+        assert!(
+            moved
+                .iter()
+                .zip(expected)
+                .all(|(moved, expected)| (moved - expected).abs() < 5e-8)
+        );
     }
 }
 
@@ -62,12 +82,20 @@ fn sgd_moves_against_the_gradient() {
 fn muon_moves_a_hidden_matrix_in_all_directions_alike_and_adamw_the_embedding() {
     let (before, after, _) = one_update(&["train.optimizer=muon"]);
     let [w_q, w_e] = moved(&before, &after);
-    // Newton–Schulz brings 16 singular values near 1 (to between 0.7 and 1.2), a step scales them by lr · 0.2 · √16.
-    let norm = w_q.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>().sqrt();
+    // Newton–Schulz brings 16 singular values near 1 (to between 0.7 and 1.2), a step scales them
+    // by lr · 0.2 · √16.
+    let norm = w_q
+        .iter()
+        .map(|x| f64::from(*x).powi(2))
+        .sum::<f64>()
+        .sqrt();
     let full = 1e-2 * 0.2 * 4.0 * 4.0;
     assert!((0.6 * full..1.2 * full).contains(&norm), "{norm} of {full}");
     // The first step of AdamW is the learning rate, wherever the gradient is not nearly 0.
-    let whole = w_e.iter().filter(|step| (step.abs() - 1e-2).abs() < 1e-4).count();
+    let whole = w_e
+        .iter()
+        .filter(|step| (step.abs() - 1e-2).abs() < 1e-4)
+        .count();
     assert!(whole * 10 > w_e.len() * 9, "{whole} of {}", w_e.len());
 }
 
@@ -84,12 +112,35 @@ fn weight_decay_shrinks_matrices_and_vectors_only_when_told() {
         let matrices = after(&["train.weight_decay=0.5"]);
         let all = after(&["train.weight_decay=0.5", "train.weight_decay_on=all"]);
         assert_eq!(gain(&plain), gain(&matrices), "{optimizer}");
-        assert!(gain(&all).iter().zip(gain(&plain)).all(|(all, plain)| (all - (plain - 0.005)).abs() < 1e-6));
+        assert!(
+            gain(&all)
+                .iter()
+                .zip(gain(&plain))
+                .all(|(all, plain)| (all - (plain - 0.005)).abs() < 1e-6)
+        );
         let before = one_update(&[]).0;
-        let parts = |model: &Decoder| [values(model.blocks[0].attn.w_q.weight.val()), values(model.w_e.val())];
-        for ((before, plain), decayed) in parts(&before).iter().zip(parts(&plain)).zip(parts(&matrices)) {
-            let expected = before.iter().zip(plain).map(|(before, plain)| plain - 0.005 * before);
-            assert!(decayed.iter().zip(expected).all(|(x, expected)| (x - expected).abs() < 1e-6), "{optimizer}");
+        let parts = |model: &Decoder| {
+            [
+                values(model.blocks[0].attn.w_q.weight.val()),
+                values(model.w_e.val()),
+            ]
+        };
+        for ((before, plain), decayed) in parts(&before)
+            .iter()
+            .zip(parts(&plain))
+            .zip(parts(&matrices))
+        {
+            let expected = before
+                .iter()
+                .zip(plain)
+                .map(|(before, plain)| plain - 0.005 * before);
+            assert!(
+                decayed
+                    .iter()
+                    .zip(expected)
+                    .all(|(x, expected)| (x - expected).abs() < 1e-6),
+                "{optimizer}"
+            );
         }
     }
 }
@@ -98,7 +149,10 @@ fn train(assignments: &[&str]) -> (TempDir, RunDirectory, Summary) {
     let config = config(assignments);
     let directory = TempDir::new().unwrap();
     let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Training::prepare(config, "flex").unwrap().run(&run).unwrap();
+    let summary = Training::prepare(config, "flex")
+        .unwrap()
+        .run(&run)
+        .unwrap();
     (directory, run, summary)
 }
 
@@ -107,9 +161,20 @@ fn a_target_ends_training_at_the_measurement_that_reaches_it() {
     let (_directory, run, summary) = train(&["train.stop_when=accuracy >= 0.15"]);
     let rows = run.metrics().unwrap();
     let (last, before) = rows.split_last().unwrap();
-    assert!(last.accuracy >= 0.15 && before.iter().all(|row| row.accuracy < 0.15), "{rows:?}");
-    assert!(summary.steps == last.step && summary.steps < 40, "{}", summary.steps);
-    assert!(run.path().join(format!("patterns/step-{}/probe.safetensors", last.step)).is_file());
+    assert!(
+        last.accuracy >= 0.15 && before.iter().all(|row| row.accuracy < 0.15),
+        "{rows:?}"
+    );
+    assert!(
+        summary.steps == last.step && summary.steps < 40,
+        "{}",
+        summary.steps
+    );
+    assert!(
+        run.path()
+            .join(format!("patterns/step-{}/probe.safetensors", last.step))
+            .is_file()
+    );
     assert!(run.is_finished());
 }
 
@@ -118,7 +183,10 @@ fn patience_ends_training_when_validation_no_longer_falls() {
     // Steps so large that the loss soon rises.
     let (_directory, run, summary) = train(&["train.patience=2", "train.learning_rate=0.5"]);
     let rows = run.metrics().unwrap();
-    let best = rows.iter().map(|row| row.validation).fold(f64::INFINITY, f64::min);
+    let best = rows
+        .iter()
+        .map(|row| row.validation)
+        .fold(f64::INFINITY, f64::min);
     let best = rows.iter().position(|row| row.validation == best).unwrap();
     assert_eq!(rows.len(), best + 1 + 2, "{rows:?}");
     assert_eq!(summary.steps, rows.last().unwrap().step);
@@ -134,12 +202,20 @@ fn tokens_bound_the_steps_with_or_without_a_number_of_steps() {
     assert_eq!(Config::parse(&text, "resolved", &[]).unwrap(), bounded);
     let without_steps = text.replace("steps = 4\n", "");
     assert_ne!(without_steps, text);
-    assert_eq!(Config::parse(&without_steps, "resolved", &[]).unwrap(), bounded);
+    assert_eq!(
+        Config::parse(&without_steps, "resolved", &[]).unwrap(),
+        bounded
+    );
 }
 
 #[test]
 fn one_batch_is_learned_by_heart() {
-    let sets = ["train.overfit_one_batch=true", "train.steps=150", "model.n_layers=2", "train.schedule=linear"];
+    let sets = [
+        "train.overfit_one_batch=true",
+        "train.steps=150",
+        "model.n_layers=2",
+        "train.schedule=linear",
+    ];
     let (_directory, run, _) = train(&sets);
     let last = run.metrics().unwrap().pop().unwrap();
     assert!(last.training_accuracy.unwrap() >= 0.98, "{last:?}");
@@ -148,7 +224,12 @@ fn one_batch_is_learned_by_heart() {
 
 #[test]
 fn dropout_acts_on_updates_and_never_on_measurements() {
-    let rows = |sets: &[&str]| train(&[&["train.steps=5"], sets].concat()).1.metrics().unwrap();
+    let rows = |sets: &[&str]| {
+        train(&[&["train.steps=5"], sets].concat())
+            .1
+            .metrics()
+            .unwrap()
+    };
     let plain = rows(&[]);
     for dropout in ["train.dropout=0.5", "train.attention_dropout=0.5"] {
         let dropped = rows(&[dropout]);

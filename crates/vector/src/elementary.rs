@@ -3,10 +3,11 @@
 /// Below this, f32's `exp` is no longer a normal number; here it is 0.
 const SMALLEST: f32 = -87.3;
 
-/// `e^x` for `x ≤ 88`: at most 2 units in the last place from the true value, and 0 below −87.3, −∞ included.
+/// `e^x` for `x ≤ 88`: at most 2 units in the last place from the true value, and 0 below −87.3, −∞
+/// included.
 ///
-/// `e^x = 2^n · e^r` with `n = round(x/ln 2)` and `|r| ≤ ln 2/2`; `e^r` by its Taylor polynomial of degree 7, whose
-/// remainder is below 6·10⁻⁹; `2^n` by adding `n` to the exponent bits.
+/// `e^x = 2^n · e^r` with `n = round(x/ln 2)` and `|r| ≤ ln 2/2`; `e^r` by its Taylor polynomial of
+/// degree 7, whose remainder is below 6·10⁻⁹; `2^n` by adding `n` to the exponent bits.
 #[inline(always)]
 #[must_use]
 pub fn exp(x: f32) -> f32 {
@@ -20,7 +21,15 @@ pub fn exp(x: f32) -> f32 {
     // ln 2 in two parts, the first exact in few bits: r loses nothing to cancellation.
     let r = (clamped - n * LN_2_HIGH) - n * LN_2_LOW;
     let mut p = 1.0 / 5040.0;
-    for c in [1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0] {
+    for c in [
+        1.0 / 720.0,
+        1.0 / 120.0,
+        1.0 / 24.0,
+        1.0 / 6.0,
+        0.5,
+        1.0,
+        1.0,
+    ] {
         p = p * r + c;
     }
     let scaled = f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23));
@@ -35,8 +44,8 @@ pub fn exp(x: f32) -> f32 {
 
 /// `ln x` for positive normal numbers, within 2·10⁻⁷ · max(1, |ln x|) of the true value.
 ///
-/// `ln x = n ln 2 + ln m` with `√½ ≤ m < √2`, and `ln m = 2 (s + s³/3 + s⁵/5 + …)` with `s = (m − 1)/(m + 1)`, `|s| < .172`;
-/// the first term that is left out is below 10⁻⁹.
+/// `ln x = n ln 2 + ln m` with `√½ ≤ m < √2`, and `ln m = 2 (s + s³/3 + s⁵/5 + …)` with
+/// `s = (m − 1)/(m + 1)`, `|s| < .172`; the first term that is left out is below 10⁻⁹.
 ///
 /// ```
 /// assert!((headlight_vector::ln(0.5) + 0.693_147_2).abs() < 2e-7);
@@ -108,7 +117,10 @@ mod tests {
 
     #[test]
     fn exp_of_masked_scores_is_zero_and_nan_stays() {
-        assert_eq!([exp(f32::NEG_INFINITY), exp(-1e30), exp(-88.0), exp(0.0)], [0.0, 0.0, 0.0, 1.0]);
+        assert_eq!(
+            [exp(f32::NEG_INFINITY), exp(-1e30), exp(-88.0), exp(0.0)],
+            [0.0, 0.0, 0.0, 1.0]
+        );
         assert!(exp(f32::NAN).is_nan());
     }
 
@@ -128,8 +140,14 @@ mod tests {
     fn tanh_and_sigmoid_are_close_everywhere() {
         for i in -40_000..=40_000 {
             let x = i as f32 / 1000.0;
-            assert!((f64::from(tanh(x)) - f64::from(x).tanh()).abs() < 2e-7, "{x}");
-            assert!((f64::from(sigmoid(x)) - 1.0 / (1.0 + (-f64::from(x)).exp())).abs() < 2e-7, "{x}");
+            assert!(
+                (f64::from(tanh(x)) - f64::from(x).tanh()).abs() < 2e-7,
+                "{x}"
+            );
+            assert!(
+                (f64::from(sigmoid(x)) - 1.0 / (1.0 + (-f64::from(x)).exp())).abs() < 2e-7,
+                "{x}"
+            );
         }
     }
 

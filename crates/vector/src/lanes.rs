@@ -57,7 +57,12 @@ pub fn exp_and_sum(row: &mut [f32], shift: f32) -> f32 {
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; LANES];
     let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest: f32 = left.remainder().iter().zip(right.remainder()).map(|(a, b)| a * b).sum();
+    let rest: f32 = left
+        .remainder()
+        .iter()
+        .zip(right.remainder())
+        .map(|(a, b)| a * b)
+        .sum();
     for (a, b) in left.zip(right) {
         for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
             *lane += a * b;
@@ -81,11 +86,18 @@ pub fn sum_of(row: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
-/// `−Σ x ln x` over the numbers that are positive and normal; smaller ones add less than 10⁻³⁵ each.
+/// `−Σ x ln x` over the numbers that are positive and normal; smaller ones add less than 10⁻³⁵
+/// each.
 #[inline(always)]
 #[must_use]
 pub fn entropy(row: &[f32]) -> f32 {
-    let term = |x: f32| if x >= f32::MIN_POSITIVE { -x * ln(x) } else { 0.0 };
+    let term = |x: f32| {
+        if x >= f32::MIN_POSITIVE {
+            -x * ln(x)
+        } else {
+            0.0
+        }
+    };
     let mut lanes = [0.0; LANES];
     let chunks = row.chunks_exact(LANES);
     let rest: f32 = chunks.remainder().iter().map(|&x| term(x)).sum();
@@ -116,8 +128,13 @@ mod tests {
     #[test]
     fn sums_and_maxima_of_every_length() {
         for length in 0..100 {
-            let row: Vec<f32> = (0..length).map(|i| ((i * 37 + 11) % 50) as f32 / 10.0 - 2.0).collect();
-            assert_eq!(max_of(&row), row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            let row: Vec<f32> = (0..length)
+                .map(|i| ((i * 37 + 11) % 50) as f32 / 10.0 - 2.0)
+                .collect();
+            assert_eq!(
+                max_of(&row),
+                row.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+            );
             let exact: f64 = row.iter().map(|&x| f64::from(x - 1.0).exp()).sum();
             let mut powers = row.clone();
             let sum = vectorised(ExpAndSum(&mut powers));

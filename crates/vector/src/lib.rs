@@ -1,8 +1,12 @@
-//! What the hand-written kernels share: elementary functions that vectorise, sums in lanes, and small matrix products.
+//! What the hand-written kernels share: elementary functions that vectorise, sums in lanes, and
+//! small matrix products.
 //!
-//! The functions are plain Rust. Called inside [`vectorised`], they are compiled once for each kind of processor and
-//! the widest vectors are chosen at run time.
-#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
+//! The functions are plain Rust. Called inside [`vectorised`], they are compiled once for each kind
+//! of processor and the widest vectors are chosen at run time.
+#![allow(
+    clippy::inline_always,
+    reason = "vector width is chosen outside, so loops must be compiled inside the caller"
+)]
 
 mod elementary;
 mod lanes;
@@ -14,8 +18,8 @@ pub use matrix::{Matrix, new_product, product};
 
 /// Loops over numbers, with what they need.
 ///
-/// `run` must be marked `#[inline(always)]`, and what it calls too: a function (or closure) that is compiled on its own
-/// is compiled for the narrowest vectors.
+/// `run` must be marked `#[inline(always)]`, and what it calls too: a function (or closure) that is
+/// compiled on its own is compiled for the narrowest vectors.
 pub trait Kernel {
     /// What the loops give.
     type Output;

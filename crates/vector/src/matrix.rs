@@ -23,7 +23,14 @@ impl<'a> Matrix<'a> {
     /// Rows one after the other.
     #[must_use]
     pub fn dense(data: &'a [f32], rows: usize, columns: usize) -> Self {
-        Self { data, start: 0, rows, columns, row_stride: columns, column_stride: 1 }
+        Self {
+            data,
+            start: 0,
+            rows,
+            columns,
+            row_stride: columns,
+            column_stride: 1,
+        }
     }
 
     /// Rows as columns.
@@ -41,7 +48,11 @@ impl<'a> Matrix<'a> {
     /// Rows `from .. from + count`.
     #[must_use]
     pub fn some_rows(self, from: usize, count: usize) -> Self {
-        Self { start: self.start + from * self.row_stride, rows: count, ..self }
+        Self {
+            start: self.start + from * self.row_stride,
+            rows: count,
+            ..self
+        }
     }
 
     /// Row `i`, if its elements lie next to each other.
@@ -63,12 +74,23 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `out ← factor·left·right`, or `out ← out + factor·left·right`; row `i` of `out` begins at `i·out_stride`.
+/// `out ← factor·left·right`, or `out ← out + factor·left·right`; row `i` of `out` begins at
+/// `i·out_stride`.
 ///
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
-#[allow(unsafe_code, reason = "the library's entry takes pointers; every bound is checked before")]
-pub fn product(out: &mut [f32], out_stride: usize, add: bool, factor: f32, left: Matrix, right: Matrix) {
+#[allow(
+    unsafe_code,
+    reason = "the library's entry takes pointers; every bound is checked before"
+)]
+pub fn product(
+    out: &mut [f32],
+    out_stride: usize,
+    add: bool,
+    factor: f32,
+    left: Matrix,
+    right: Matrix,
+) {
     let (rows, columns) = (left.rows, right.columns);
     assert_inside(left, right);
     if rows == 0 || columns == 0 {
@@ -80,27 +102,46 @@ pub fn product(out: &mut [f32], out_stride: usize, add: bool, factor: f32, left:
     );
     if left.columns == 0 {
         if !add {
-            out.chunks_mut(out_stride).take(rows).for_each(|row| row[..columns].fill(0.0));
+            out.chunks_mut(out_stride)
+                .take(rows)
+                .for_each(|row| row[..columns].fill(0.0));
         }
         return;
     }
-    // SAFETY: both inputs and the output lie inside their slices, as asserted; the output is borrowed mutably, so it
-    // overlaps neither input.
-    unsafe { multiply(out.as_mut_ptr(), out_stride, add, factor, left, right, Parallelism::None) }
+    // SAFETY: both inputs and the output lie inside their slices, as asserted; the output is
+    // borrowed mutably, so it overlaps neither input.
+    unsafe {
+        multiply(
+            out.as_mut_ptr(),
+            out_stride,
+            add,
+            factor,
+            left,
+            right,
+            Parallelism::None,
+        )
+    }
 }
 
-/// `left·right + bias` as new rows, one after the other, on all threads of the current pool where that pays.
+/// `left·right + bias` as new rows, one after the other, on all threads of the current pool where
+/// that pays.
 ///
 /// The rows are written once: nothing is cleared before.
 ///
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
 #[must_use]
-#[allow(unsafe_code, reason = "the library's entry takes pointers; every bound is checked before")]
+#[allow(
+    unsafe_code,
+    reason = "the library's entry takes pointers; every bound is checked before"
+)]
 pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32> {
     let (rows, columns) = (left.rows, right.columns);
     assert_inside(left, right);
-    assert!(bias.is_none_or(|bias| bias.len() == columns), "{columns} columns with another number of biases");
+    assert!(
+        bias.is_none_or(|bias| bias.len() == columns),
+        "{columns} columns with another number of biases"
+    );
     let size = rows * columns;
     let mut out = Vec::with_capacity(size);
     if let Some(bias) = bias {
@@ -111,11 +152,24 @@ pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32
         return out;
     }
     let pays = rayon::current_num_threads() > 1 && size * left.columns >= MOST_ALONE;
-    let threads = if pays { Parallelism::Rayon(0) } else { Parallelism::None };
-    // SAFETY: both inputs lie inside their slices, as asserted; `out` has room for rows·columns numbers and is nobody
-    // else's. They are all written: read before only where the bias has filled them.
+    let threads = if pays {
+        Parallelism::Rayon(0)
+    } else {
+        Parallelism::None
+    };
+    // SAFETY: both inputs lie inside their slices, as asserted; `out` has room for rows·columns
+    // numbers and is nobody else's. They are all written: read before only where the bias has
+    // filled them.
     unsafe {
-        multiply(out.as_mut_ptr(), columns, bias.is_some(), 1.0, left, right, threads);
+        multiply(
+            out.as_mut_ptr(),
+            columns,
+            bias.is_some(),
+            1.0,
+            left,
+            right,
+            threads,
+        );
         out.set_len(size);
     }
     out
@@ -126,7 +180,11 @@ const MOST_ALONE: usize = 1 << 22;
 
 fn assert_inside(left: Matrix, right: Matrix) {
     let (rows, inner, columns) = (left.rows, left.columns, right.columns);
-    assert!(right.rows == inner, "matrix product of {rows}×{inner} and {}×{columns}", right.rows);
+    assert!(
+        right.rows == inner,
+        "matrix product of {rows}×{inner} and {}×{columns}",
+        right.rows
+    );
     if rows > 0 && inner > 0 && columns > 0 {
         let inside = left.last_index() < left.data.len() && right.last_index() < right.data.len();
         assert!(inside, "matrix outside its slice");
@@ -134,8 +192,8 @@ fn assert_inside(left: Matrix, right: Matrix) {
 }
 
 /// # Safety
-/// No size is 0, both inputs lie inside their slices, and row `i` of `out` may be written (with `add`, also read) from
-/// `i·out_stride` on.
+/// No size is 0, both inputs lie inside their slices, and row `i` of `out` may be written (with
+/// `add`, also read) from `i·out_stride` on.
 #[allow(unsafe_code, reason = "the library's entry takes pointers")]
 unsafe fn multiply(
     out: *mut f32,
@@ -180,25 +238,69 @@ mod tests {
     fn products_by_hand() {
         let (a, b) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]);
         let mut out = [1.0; 4];
-        product(&mut out, 2, false, 1.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2));
+        product(
+            &mut out,
+            2,
+            false,
+            1.0,
+            Matrix::dense(&a, 2, 2),
+            Matrix::dense(&b, 2, 2),
+        );
         assert_eq!(out, [19.0, 22.0, 43.0, 50.0]);
-        product(&mut out, 2, true, 2.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2).transposed());
+        product(
+            &mut out,
+            2,
+            true,
+            2.0,
+            Matrix::dense(&a, 2, 2),
+            Matrix::dense(&b, 2, 2).transposed(),
+        );
         assert_eq!(out, [19.0 + 34.0, 22.0 + 46.0, 43.0 + 78.0, 50.0 + 106.0]);
-        product(&mut out, 2, false, 1.0, Matrix::dense(&a, 2, 2).some_rows(1, 1), Matrix::dense(&b, 2, 2));
+        product(
+            &mut out,
+            2,
+            false,
+            1.0,
+            Matrix::dense(&a, 2, 2).some_rows(1, 1),
+            Matrix::dense(&b, 2, 2),
+        );
         assert_eq!(out[..2], [3.0 * 5.0 + 4.0 * 7.0, 3.0 * 6.0 + 4.0 * 8.0]);
 
         // Rows of the output apart from each other: what lies between stays.
         let mut apart = [9.0; 6];
-        product(&mut apart, 4, false, 1.0, Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2));
+        product(
+            &mut apart,
+            4,
+            false,
+            1.0,
+            Matrix::dense(&a, 2, 2),
+            Matrix::dense(&b, 2, 2),
+        );
         assert_eq!(apart, [19.0, 22.0, 9.0, 9.0, 43.0, 50.0]);
-        product(&mut apart, 4, false, 1.0, Matrix::dense(&[], 2, 0), Matrix::dense(&[], 0, 2));
+        product(
+            &mut apart,
+            4,
+            false,
+            1.0,
+            Matrix::dense(&[], 2, 0),
+            Matrix::dense(&[], 0, 2),
+        );
         assert_eq!(apart, [0.0, 0.0, 9.0, 9.0, 0.0, 0.0]);
 
         let (a, b) = (Matrix::dense(&a, 2, 2), Matrix::dense(&b, 2, 2));
         assert_eq!(new_product(a, b, None), [19.0, 22.0, 43.0, 50.0]);
-        assert_eq!(new_product(a, b, Some(&[1.0, -1.0])), [20.0, 21.0, 44.0, 49.0]);
+        assert_eq!(
+            new_product(a, b, Some(&[1.0, -1.0])),
+            [20.0, 21.0, 44.0, 49.0]
+        );
         let nothing = Matrix::dense(&[], 2, 0);
-        assert_eq!(new_product(nothing, Matrix::dense(&[], 0, 2), Some(&[1.0, 2.0])), [1.0, 2.0, 1.0, 2.0]);
-        assert_eq!(new_product(nothing, Matrix::dense(&[], 0, 1), None), [0.0, 0.0]);
+        assert_eq!(
+            new_product(nothing, Matrix::dense(&[], 0, 2), Some(&[1.0, 2.0])),
+            [1.0, 2.0, 1.0, 2.0]
+        );
+        assert_eq!(
+            new_product(nothing, Matrix::dense(&[], 0, 1), None),
+            [0.0, 0.0]
+        );
     }
 }

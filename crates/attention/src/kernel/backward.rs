@@ -23,16 +23,26 @@ pub(crate) struct Saved {
 
 impl Saved {
     pub fn new(inputs: Inputs, output: &FlexTensor, log_sums: Vec<f32>, plan: Arc<Plan>) -> Self {
-        Self { inputs, output: output.clone(), log_sums: Arc::new(log_sums), plan }
+        Self {
+            inputs,
+            output: output.clone(),
+            log_sums: Arc::new(log_sums),
+            plan,
+        }
     }
 }
 
-/// Gradients of query, key, value and, if asked for, the bias, for the gradient `upstream` of the output.
+/// Gradients of query, key, value and, if asked for, the bias, for the gradient `upstream` of the
+/// output.
 ///
-/// With weights `A`, dropout's factors `F` and `D = Σ upstream·output` for each row: `dV = (A·F)ᵀ·upstream`,
-/// `dA = F·(upstream·Vᵀ)`, `d bias = A·(dA − D)`, `dS` that times the slope of the softcap, `dQ = dS·K·scale`,
-/// `dK = dSᵀ·Q·scale`.
-pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor, with_bias: bool) -> [Option<FlexTensor>; 4] {
+/// With weights `A`, dropout's factors `F` and `D = Σ upstream·output` for each row:
+/// `dV = (A·F)ᵀ·upstream`, `dA = F·(upstream·Vᵀ)`, `d bias = A·(dA − D)`, `dS` that times the slope
+/// of the softcap, `dQ = dS·K·scale`, `dK = dSᵀ·Q·scale`.
+pub(crate) fn backward(
+    saved: &Saved,
+    upstream: &FlexTensor,
+    with_bias: bool,
+) -> [Option<FlexTensor>; 4] {
     let shape = &saved.plan.shape;
     let Inputs { key, value, .. } = &saved.inputs;
     let (heads, kv_heads) = (shape.heads, key.layout().shape()[1]);
@@ -48,13 +58,18 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor, with_bias: bool) ->
     .map(|(seq, heads, width)| vec![0.0; shape.batch * seq * heads * width]);
     let [d_query, d_key, d_value_rows, d_bias] = &mut gradients;
 
-    // A task is a sequence, with the heads side by side as the projections made them; or, where there are not enough
-    // sequences to go round, a key/value head with its query heads. Nobody else adds to the same gradients.
+    // A task is a sequence, with the heads side by side as the projections made them; or, where
+    // there are not enough sequences to go round, a key/value head with its query heads. Nobody
+    // else adds to the same gradients.
     let side_by_side = shape.batch >= rayon::current_num_threads();
     let in_task = if side_by_side { kv_heads } else { 1 };
     let group = heads / kv_heads;
     let of_task = |size: usize| in_task * size;
-    let d_biases = parts(d_bias, of_task(group * shape.queries * bias_width), shape.batch * kv_heads / in_task);
+    let d_biases = parts(
+        d_bias,
+        of_task(group * shape.queries * bias_width),
+        shape.batch * kv_heads / in_task,
+    );
     d_query
         .par_chunks_mut(of_task(shape.queries * group * d_head))
         .zip(d_key.par_chunks_mut(of_task(shape.keys * d_head)))
@@ -63,7 +78,11 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor, with_bias: bool) ->
         .enumerate()
         .for_each(|(task, (((d_query, d_key), d_value_rows), d_bias))| {
             for index in 0..in_task * group {
-                let first_head = if side_by_side { 0 } else { task % kv_heads * group };
+                let first_head = if side_by_side {
+                    0
+                } else {
+                    task % kv_heads * group
+                };
                 let kv = index / group;
                 let of_head = shape.queries * bias_width;
                 vectorised(OneHead {
@@ -71,9 +90,18 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor, with_bias: bool) ->
                     upstream,
                     batch: if side_by_side { task } else { task / kv_heads },
                     head: first_head + index,
-                    d_query: Rows { numbers: &mut d_query[index * d_head..], stride: in_task * group * d_head },
-                    d_key: Rows { numbers: &mut d_key[kv * d_head..], stride: in_task * d_head },
-                    d_value: Rows { numbers: &mut d_value_rows[kv * d_value..], stride: in_task * d_value },
+                    d_query: Rows {
+                        numbers: &mut d_query[index * d_head..],
+                        stride: in_task * group * d_head,
+                    },
+                    d_key: Rows {
+                        numbers: &mut d_key[kv * d_head..],
+                        stride: in_task * d_head,
+                    },
+                    d_value: Rows {
+                        numbers: &mut d_value_rows[kv * d_value..],
+                        stride: in_task * d_value,
+                    },
                     d_bias: &mut d_bias[index * of_head..][..of_head],
                 });
             }
@@ -117,7 +145,14 @@ impl Rows<'_> {
     /// Adds `factor·left·right` to the rows from `first` on.
     #[inline(always)]
     fn add(&mut self, first: usize, factor: f32, left: Matrix, right: Matrix) {
-        product(&mut self.numbers[first * self.stride..], self.stride, true, factor, left, right);
+        product(
+            &mut self.numbers[first * self.stride..],
+            self.stride,
+            true,
+            factor,
+            left,
+            right,
+        );
     }
 }
 
@@ -139,14 +174,29 @@ impl Kernel for OneHead<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { saved, upstream, batch, head, mut d_query, mut d_key, mut d_value, d_bias } = self;
+        let Self {
+            saved,
+            upstream,
+            batch,
+            head,
+            mut d_query,
+            mut d_key,
+            mut d_value,
+            d_bias,
+        } = self;
         let plan = &*saved.plan;
         let (heads, keys) = (plan.shape.heads, plan.shape.keys);
         let of = |tensor| matrix(tensor, batch, head, heads);
-        let Inputs { query, key, value, bias } = &saved.inputs;
+        let Inputs {
+            query,
+            key,
+            value,
+            bias,
+        } = &saved.inputs;
         let (query, key, value, bias) = (of(query), of(key), of(value), bias.as_ref().map(of));
         let (output, upstream) = (of(&saved.output), of(upstream));
-        let log_sum_of = |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
+        let log_sum_of =
+            |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
         let tile = QUERIES.min(query.rows) * KEYS.min(key.rows);
         let (mut weights, mut d_weights) = (vec![0.0; tile], vec![0.0; tile]);
         let mut row_sums = [0.0; QUERIES];
@@ -163,8 +213,17 @@ impl Kernel for OneHead<'_> {
                 let size = count * columns;
                 tile::scores(&mut weights, plan, &place, query, key);
                 let value = value.some_rows(place.keys.start, columns);
-                product(&mut d_weights, columns, false, 1.0, upstream, value.transposed());
-                let rows = weights[..size].chunks_exact_mut(columns).zip(d_weights[..size].chunks_exact_mut(columns));
+                product(
+                    &mut d_weights,
+                    columns,
+                    false,
+                    1.0,
+                    upstream,
+                    value.transposed(),
+                );
+                let rows = weights[..size]
+                    .chunks_exact_mut(columns)
+                    .zip(d_weights[..size].chunks_exact_mut(columns));
                 for (row, (weights, d_scores)) in (first..).zip(rows) {
                     let seen = tile::seen(weights, plan, &place, bias, row);
                     for part in [0..seen.start, seen.end..columns] {
@@ -176,7 +235,9 @@ impl Kernel for OneHead<'_> {
                     if let Some(cap) = plan.softcap {
                         // The derivative of the softcap, from what it gave before the bias.
                         for (j, (slope, &score)) in slopes.iter_mut().zip(&*weights).enumerate() {
-                            let capped = score - bias.map_or(0.0, |bias| bias.at(row, place.keys.start + from + j));
+                            let capped = score
+                                - bias
+                                    .map_or(0.0, |bias| bias.at(row, place.keys.start + from + j));
                             *slope = 1.0 - (capped / cap) * (capped / cap);
                         }
                     }
@@ -187,26 +248,48 @@ impl Kernel for OneHead<'_> {
                     for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
                         *weight = exp(*weight - log_sum);
                         // By selection: a value that may not be seen can be NaN, and 0·NaN is NaN.
-                        *d_score = if *weight == 0.0 { 0.0 } else { *weight * (*d_score - sum) };
+                        *d_score = if *weight == 0.0 {
+                            0.0
+                        } else {
+                            *weight * (*d_score - sum)
+                        };
                     }
                     if !d_bias.is_empty() {
                         d_bias[row * keys + place.keys.start..][from..to].copy_from_slice(d_scores);
                     }
                     if plan.softcap.is_some() {
                         // The slope of a masked score is −∞.
-                        for ((d_score, slope), weight) in d_scores.iter_mut().zip(&slopes).zip(&*weights) {
-                            *d_score = if *weight == 0.0 { 0.0 } else { *d_score * slope };
+                        for ((d_score, slope), weight) in
+                            d_scores.iter_mut().zip(&slopes).zip(&*weights)
+                        {
+                            *d_score = if *weight == 0.0 {
+                                0.0
+                            } else {
+                                *d_score * slope
+                            };
                         }
                     }
                     if let Some(dropout) = &plan.dropout {
                         tile::drop_some(weights, dropout, plan, &place, row, from);
                     }
                 }
-                let (weights, d_scores) =
-                    (Matrix::dense(&weights, count, columns), Matrix::dense(&d_weights, count, columns));
+                let (weights, d_scores) = (
+                    Matrix::dense(&weights, count, columns),
+                    Matrix::dense(&d_weights, count, columns),
+                );
                 d_value.add(place.keys.start, 1.0, weights.transposed(), upstream);
-                d_key.add(place.keys.start, plan.scale, d_scores.transposed(), query.some_rows(first, count));
-                d_query.add(first, plan.scale, d_scores, key.some_rows(place.keys.start, columns));
+                d_key.add(
+                    place.keys.start,
+                    plan.scale,
+                    d_scores.transposed(),
+                    query.some_rows(first, count),
+                );
+                d_query.add(
+                    first,
+                    plan.scale,
+                    d_scores,
+                    key.some_rows(place.keys.start, columns),
+                );
             }
         }
     }

@@ -19,35 +19,63 @@ pub(crate) struct Inputs {
     pub bias: Option<FlexTensor>,
 }
 
-/// The output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ exp(score)`, `[batch, queries, heads]`,
-/// +∞ where a row sees nothing (so that backward finds all its weights to be 0).
+/// The output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ exp(score)`,
+/// `[batch, queries, heads]`, +∞ where a row sees nothing (so that backward finds all its weights
+/// to be 0).
 ///
-/// In memory the output is `[batch, queries, heads, d_value]`: side by side, as `W_O` reads the heads.
+/// In memory the output is `[batch, queries, heads, d_value]`: side by side, as `W_O` reads the
+/// heads.
 pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
-    let Inputs { query, key, value, bias } = inputs;
+    let Inputs {
+        query,
+        key,
+        value,
+        bias,
+    } = inputs;
     let (heads, queries) = (plan.shape.heads, plan.shape.queries);
     let d_value = value.layout().shape()[3];
     let mut output = vec![0.0; plan.shape.batch * queries * heads * d_value];
     let mut log_sums = vec![f32::INFINITY; plan.shape.batch * queries * heads];
 
-    // One task is up to QUERIES rows of all heads of a sequence: outputs of tasks are disjoint slices.
-    let sequences = output.par_chunks_mut(queries * heads * d_value).zip(log_sums.par_chunks_mut(queries * heads));
-    sequences.enumerate().for_each(|(batch, (output, log_sums))| {
-        let blocks = output.par_chunks_mut(QUERIES * heads * d_value).zip(log_sums.par_chunks_mut(QUERIES * heads));
-        blocks.enumerate().for_each(|(block, (output, log_sums))| {
-            for head in 0..heads {
-                let matrices = [query, key, value].map(|tensor| matrix(tensor, batch, head, heads));
-                let bias = bias.as_ref().map(|bias| matrix(bias, batch, head, heads));
-                let (output, log_sums) = (&mut output[head * d_value..], &mut log_sums[head..]);
-                vectorised(Rows { plan, batch, head, first: block * QUERIES, matrices, bias, output, log_sums });
-            }
+    // One task is up to QUERIES rows of all heads of a sequence: outputs of tasks are disjoint
+    // slices.
+    let sequences = output
+        .par_chunks_mut(queries * heads * d_value)
+        .zip(log_sums.par_chunks_mut(queries * heads));
+    sequences
+        .enumerate()
+        .for_each(|(batch, (output, log_sums))| {
+            let blocks = output
+                .par_chunks_mut(QUERIES * heads * d_value)
+                .zip(log_sums.par_chunks_mut(QUERIES * heads));
+            blocks.enumerate().for_each(|(block, (output, log_sums))| {
+                for head in 0..heads {
+                    let matrices =
+                        [query, key, value].map(|tensor| matrix(tensor, batch, head, heads));
+                    let bias = bias.as_ref().map(|bias| matrix(bias, batch, head, heads));
+                    let (output, log_sums) = (&mut output[head * d_value..], &mut log_sums[head..]);
+                    vectorised(Rows {
+                        plan,
+                        batch,
+                        head,
+                        first: block * QUERIES,
+                        matrices,
+                        bias,
+                        output,
+                        log_sums,
+                    });
+                }
+            });
         });
-    });
     let shape = Shape::new([plan.shape.batch, queries, heads, d_value]);
-    (FlexTensor::from_data(TensorData::new(output, shape)).permute(&[0, 2, 1, 3]), log_sums)
+    (
+        FlexTensor::from_data(TensorData::new(output, shape)).permute(&[0, 2, 1, 3]),
+        log_sums,
+    )
 }
 
-/// The rows of one head from `first` on; in `output` and `log_sums` the other heads' lie between them.
+/// The rows of one head from `first` on; in `output` and `log_sums` the other heads' lie between
+/// them.
 struct Rows<'a> {
     plan: &'a Plan,
     batch: usize,
@@ -65,7 +93,16 @@ impl Kernel for Rows<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { plan, batch, head, first, matrices: [query, key, value], bias, output, log_sums } = self;
+        let Self {
+            plan,
+            batch,
+            head,
+            first,
+            matrices: [query, key, value],
+            bias,
+            output,
+            log_sums,
+        } = self;
         let heads = plan.shape.heads;
         let count = log_sums.len().div_ceil(heads);
         let (d_value, stride) = (value.columns, heads * value.columns);
@@ -75,7 +112,10 @@ impl Kernel for Rows<'_> {
         for place in tiles(plan, batch, head, first..first + count) {
             tile::scores(&mut scores, plan, &place, query, key);
             let columns = place.keys.len();
-            for (row, weights) in scores[..count * columns].chunks_exact_mut(columns).enumerate() {
+            for (row, weights) in scores[..count * columns]
+                .chunks_exact_mut(columns)
+                .enumerate()
+            {
                 let seen = tile::seen(weights, plan, &place, bias, first + row);
                 weights[..seen.start].fill(0.0);
                 weights[seen.end..].fill(0.0);
@@ -83,7 +123,8 @@ impl Kernel for Rows<'_> {
                 let before = maxima[row];
                 let max = before.max(max_of(weights));
                 if max == f32::NEG_INFINITY {
-                    // Nothing to see, unless every score that may be seen is NaN: that must not pass for nothing.
+                    // Nothing to see, unless every score that may be seen is NaN: that must not
+                    // pass for nothing.
                     if weights.iter().any(|score| score.is_nan()) {
                         sums[row] = f32::NAN;
                     }
@@ -105,7 +146,14 @@ impl Kernel for Rows<'_> {
                 }
             }
             let value = value.some_rows(place.keys.start, columns);
-            product(output, stride, true, 1.0, Matrix::dense(&scores, count, columns), value);
+            product(
+                output,
+                stride,
+                true,
+                1.0,
+                Matrix::dense(&scores, count, columns),
+                value,
+            );
         }
         for (row, log_sum) in log_sums.iter_mut().step_by(heads).enumerate() {
             if sums[row] != 0.0 {
@@ -121,10 +169,15 @@ impl Kernel for Rows<'_> {
 
 /// The tensor itself, or a copy if one of its axes runs backwards.
 pub(crate) fn in_order(tensor: FlexTensor) -> FlexTensor {
-    if tensor.layout().has_positive_strides() { tensor } else { tensor.to_contiguous() }
+    if tensor.layout().has_positive_strides() {
+        tensor
+    } else {
+        tensor.to_contiguous()
+    }
 }
 
-/// The matrix `[seq, width]` of one head of a tensor `[batch, heads or kv_heads, seq, width]`, whatever its strides.
+/// The matrix `[seq, width]` of one head of a tensor `[batch, heads or kv_heads, seq, width]`,
+/// whatever its strides.
 pub(crate) fn matrix(tensor: &FlexTensor, batch: usize, head: usize, heads: usize) -> Matrix<'_> {
     let layout = tensor.layout();
     let (shape, strides) = (layout.shape(), layout.strides());

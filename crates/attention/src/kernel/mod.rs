@@ -1,10 +1,14 @@
-//! The same equation, fused: tiles of queries and keys with a running maximum (Dao et al. 2022), native on Flex.
+//! The same equation, fused: tiles of queries and keys with a running maximum (Dao et al. 2022),
+//! native on Flex.
 //!
-//! Nothing here changes what attention means; `scaled_dot_product.rs` says that. What changes is the order of work:
-//! no n×n matrix is ever stored. Forward keeps, beside the output, one number a row (the log of the sum of
-//! exponentials); backward computes each tile of weights again from it.
+//! Nothing here changes what attention means; `scaled_dot_product.rs` says that. What changes is
+//! the order of work: no n×n matrix is ever stored. Forward keeps, beside the output, one number a
+//! row (the log of the sum of exponentials); backward computes each tile of weights again from it.
 
-#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
+#![allow(
+    clippy::inline_always,
+    reason = "vector width is chosen outside, so loops must be compiled inside the caller"
+)]
 
 mod backward;
 mod forward;
@@ -36,8 +40,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For these tensors, or `None` where the kernel does not apply: another device, another dtype than f32, or nothing
-    /// to do. `bias` is the mask's.
+    /// For these tensors, or `None` where the kernel does not apply: another device, another dtype
+    /// than f32, or nothing to do. `bias` is the mask's.
     fn new(
         tensors: &[&Tensor<4>],
         bias: Option<&Tensor<4>>,
@@ -46,7 +50,10 @@ impl Plan {
         shape: &ScoreShape,
     ) -> Option<Self> {
         let device = tensors[0].device();
-        let on_flex = matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_));
+        let on_flex = matches!(
+            device.clone().inner().as_dispatch(),
+            DispatchDevice::Flex(_)
+        );
         let fits = |tensor: &Tensor<4>| tensor.dtype() == DType::F32 && tensor.device() == device;
         let all_fit = tensors.iter().copied().chain(bias).all(fits);
         let empty = tensors.iter().any(|tensor| tensor.dims().contains(&0));
@@ -63,14 +70,21 @@ impl Plan {
     fn clear<const N: usize>(&self, tensors: [&Tensor<4>; N]) -> [Tensor<4>; N] {
         let dead = self.visible.dead_keys(&self.shape, &tensors[0].device());
         tensors.map(|tensor| match &dead {
-            Some(dead) => tensor.clone().mask_fill(dead.clone().expand(tensor.dims()), 0.0),
+            Some(dead) => tensor
+                .clone()
+                .mask_fill(dead.clone().expand(tensor.dims()), 0.0),
             None => tensor.clone(),
         })
     }
 
     /// A bias with every axis as long as the scores'.
     fn expand(&self, bias: Tensor<4>) -> Tensor<4> {
-        let ScoreShape { batch, heads, queries, keys } = self.shape;
+        let ScoreShape {
+            batch,
+            heads,
+            queries,
+            keys,
+        } = self.shape;
         bias.expand([batch, heads, queries, keys])
     }
 }
@@ -87,7 +101,13 @@ pub(crate) fn attention(
     shape: &ScoreShape,
 ) -> Option<Tensor<4>> {
     let bias = mask.bias_for(shape);
-    let plan = Arc::new(Plan::new(&[query, key, value], bias.as_ref(), mask, options, shape)?);
+    let plan = Arc::new(Plan::new(
+        &[query, key, value],
+        bias.as_ref(),
+        mask,
+        options,
+        shape,
+    )?);
     let [key, value] = plan.clear([key, value]);
     let [query, key, value] = [query.clone(), key, value].map(Tensor::into_dispatch);
     Some(Tensor::from_dispatch(match bias {
@@ -99,7 +119,8 @@ pub(crate) fn attention(
     }))
 }
 
-/// The weights by the kernel, or `None` where it does not apply, which is also so where a gradient may be wanted.
+/// The weights by the kernel, or `None` where it does not apply, which is also so where a gradient
+/// may be wanted.
 pub(crate) fn weights(
     query: &Tensor<4>,
     key: &Tensor<4>,
@@ -111,7 +132,13 @@ pub(crate) fn weights(
         return None;
     }
     let bias = mask.bias_for(shape);
-    let plan = Arc::new(Plan::new(&[query, key], bias.as_ref(), mask, options, shape)?);
+    let plan = Arc::new(Plan::new(
+        &[query, key],
+        bias.as_ref(),
+        mask,
+        options,
+        shape,
+    )?);
     let [key] = plan.clear([key]);
     let [query, key] = [query.clone(), key].map(Tensor::into_dispatch);
     Some(Tensor::from_dispatch(match bias {

@@ -43,7 +43,12 @@ pub(crate) trait FusedAttention: Backend {
 }
 
 impl FusedAttention for Flex {
-    fn fused_attention(query: FlexTensor, key: FlexTensor, value: FlexTensor, plan: Arc<Plan>) -> FlexTensor {
+    fn fused_attention(
+        query: FlexTensor,
+        key: FlexTensor,
+        value: FlexTensor,
+        plan: Arc<Plan>,
+    ) -> FlexTensor {
         forward(&inputs([query, key, value], None), &plan).0
     }
 
@@ -69,8 +74,14 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
             (query.into_parts(), key.into_parts(), value.into_parts());
         let inputs = inputs([query, key, value], None);
         let (output, log_sums) = forward(&inputs, &plan);
-        match FusedBackward.prepare::<C>([q_node, k_node, v_node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(Saved::new(inputs, &output, log_sums, plan), output),
+        match FusedBackward
+            .prepare::<C>([q_node, k_node, v_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                prep.finish(Saved::new(inputs, &output, log_sums, plan), output)
+            }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
@@ -82,12 +93,22 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
         bias: FloatTensor<Self>,
         plan: Arc<Plan>,
     ) -> FloatTensor<Self> {
-        let ((query, q_node), (key, k_node), (value, v_node), (bias, bias_node)) =
-            (query.into_parts(), key.into_parts(), value.into_parts(), bias.into_parts());
+        let ((query, q_node), (key, k_node), (value, v_node), (bias, bias_node)) = (
+            query.into_parts(),
+            key.into_parts(),
+            value.into_parts(),
+            bias.into_parts(),
+        );
         let inputs = inputs([query, key, value], Some(bias));
         let (output, log_sums) = forward(&inputs, &plan);
-        match FusedBackward.prepare::<C>([q_node, k_node, v_node, bias_node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(Saved::new(inputs, &output, log_sums, plan), output),
+        match FusedBackward
+            .prepare::<C>([q_node, k_node, v_node, bias_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                prep.finish(Saved::new(inputs, &output, log_sums, plan), output)
+            }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
     }
@@ -97,7 +118,11 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
 #[backend_extension(Flex)]
 pub(crate) trait NativeWeights: Backend {
     /// `softmax(Q·Kᵀ·scale + mask)` by `plan`.
-    fn native_weights(query: FloatTensor<Self>, key: FloatTensor<Self>, plan: Arc<Plan>) -> FloatTensor<Self>;
+    fn native_weights(
+        query: FloatTensor<Self>,
+        key: FloatTensor<Self>,
+        plan: Arc<Plan>,
+    ) -> FloatTensor<Self>;
 
     /// The same with a bias `[batch, heads, queries, keys]` on the scores.
     fn native_weights_with_bias(
@@ -113,14 +138,29 @@ impl NativeWeights for Flex {
         weights(&in_order(query), &in_order(key), None, &plan)
     }
 
-    fn native_weights_with_bias(query: FlexTensor, key: FlexTensor, bias: FlexTensor, plan: Arc<Plan>) -> FlexTensor {
-        weights(&in_order(query), &in_order(key), Some(&in_order(bias)), &plan)
+    fn native_weights_with_bias(
+        query: FlexTensor,
+        key: FlexTensor,
+        bias: FlexTensor,
+        plan: Arc<Plan>,
+    ) -> FlexTensor {
+        weights(
+            &in_order(query),
+            &in_order(key),
+            Some(&in_order(bias)),
+            &plan,
+        )
     }
 }
 
 fn inputs(tensors: [FlexTensor; 3], bias: Option<FlexTensor>) -> Inputs {
     let [query, key, value] = tensors.map(in_order);
-    Inputs { query, key, value, bias: bias.map(in_order) }
+    Inputs {
+        query,
+        key,
+        value,
+        bias: bias.map(in_order),
+    }
 }
 
 /// Of query, key and value, and with a fourth parent of the bias.

@@ -11,7 +11,8 @@ use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
 pub(crate) struct VisibleKeys {
     rules: Vec<Rule>,
     positions: Positions,
-    /// Keys stand in order without gaps and every rule speaks of positions: what a row sees is one run of columns.
+    /// Keys stand in order without gaps and every rule speaks of positions: what a row sees is one
+    /// run of columns.
     in_runs: bool,
 }
 
@@ -19,8 +20,15 @@ impl VisibleKeys {
     pub fn new(mask: &Mask, shape: &ScoreShape) -> Self {
         let positions = mask.positions_for(shape.queries, shape.keys);
         mask.assert_fits(shape, &positions);
-        let by_position = mask.rules.iter().all(|rule| !matches!(rule, Rule::Array(_)));
-        Self { rules: mask.rules.clone(), in_runs: by_position && positions.keys_in_order(), positions }
+        let by_position = mask
+            .rules
+            .iter()
+            .all(|rule| !matches!(rule, Rule::Array(_)));
+        Self {
+            rules: mask.rules.clone(),
+            in_runs: by_position && positions.keys_in_order(),
+            positions,
+        }
     }
 
     /// The run of columns that `row` may see at most; exactly these if [`in_runs`](Self::in_runs).
@@ -37,13 +45,23 @@ impl VisibleKeys {
                 Rule::Causal => high = high.min(query + 1),
                 Rule::Window(width) => {
                     high = high.min(query + 1);
-                    low = low.max(query.saturating_sub(i64::try_from(*width).unwrap_or(i64::MAX)).saturating_add(1));
+                    low = low.max(
+                        query
+                            .saturating_sub(i64::try_from(*width).unwrap_or(i64::MAX))
+                            .saturating_add(1),
+                    );
                 }
-                Rule::Lengths(lengths) => high = high.min(i64::try_from(lengths[batch]).unwrap_or(i64::MAX)),
+                Rule::Lengths(lengths) => {
+                    high = high.min(i64::try_from(lengths[batch]).unwrap_or(i64::MAX))
+                }
                 Rule::Array(_) => {}
             }
         }
-        if high <= low { 0..0 } else { (low - first) as usize..(high - first) as usize }
+        if high <= low {
+            0..0
+        } else {
+            (low - first) as usize..(high - first) as usize
+        }
     }
 
     /// Whether [`run`](Self::run) says all there is to say.
@@ -54,12 +72,15 @@ impl VisibleKeys {
     /// Whether `row` may see `column`.
     pub fn sees(&self, batch: usize, head: usize, row: usize, column: usize) -> bool {
         let query = (row, self.positions.query(batch, row));
-        self.positions
-            .key(batch, column)
-            .is_some_and(|key| self.rules.iter().all(|rule| rule.allows(batch, head, query, (column, key))))
+        self.positions.key(batch, column).is_some_and(|key| {
+            self.rules
+                .iter()
+                .all(|rule| rule.allows(batch, head, query, (column, key)))
+        })
     }
 
-    /// `[1 or batch, 1, keys, 1]`, true for keys that no query of any head may attend to; `None`: there are none.
+    /// `[1 or batch, 1, keys, 1]`, true for keys that no query of any head may attend to; `None`:
+    /// there are none.
     pub fn dead_keys(&self, shape: &ScoreShape, device: &Device) -> Option<Tensor<4, Bool>> {
         if self.rules.is_empty() && !self.positions.has_empty_slots() {
             return None;
@@ -69,19 +90,25 @@ impl VisibleKeys {
         for batch in 0..batches {
             let dead = &mut dead[batch * shape.keys..][..shape.keys];
             if self.in_runs {
-                // Runs mostly move on with the rows, so that what the row before has visited can be passed over. Queries
-                // may stand in any order, though: only a run that starts no earlier than the last one is a continuation.
+                // Runs mostly move on with the rows, so that what the row before has visited can be
+                // passed over. Queries may stand in any order, though: only a run that starts no
+                // earlier than the last one is a continuation.
                 let mut last = 0..0;
                 for row in 0..shape.queries {
                     let run = self.run(batch, row);
                     let goes_on = last.start <= run.start && run.start <= last.end;
-                    let from = if goes_on { last.end.min(run.end) } else { run.start };
+                    let from = if goes_on {
+                        last.end.min(run.end)
+                    } else {
+                        run.start
+                    };
                     dead[from..run.end].fill(false);
                     last = run;
                 }
             } else {
                 for (column, dead) in dead.iter_mut().enumerate() {
-                    let seen = |head| (0..shape.queries).any(|row| self.sees(batch, head, row, column));
+                    let seen =
+                        |head| (0..shape.queries).any(|row| self.sees(batch, head, row, column));
                     *dead = !(0..heads).any(seen);
                 }
             }

@@ -22,11 +22,30 @@ pub(crate) struct Place {
 }
 
 /// The tiles of the rows `queries`: the keys any of them may see, in steps of [`KEYS`].
-pub(crate) fn tiles(plan: &Plan, batch: usize, head: usize, queries: Range<usize>) -> impl Iterator<Item = Place> {
-    let runs = queries.clone().map(|row| plan.visible.run(batch, row)).filter(|run| !run.is_empty());
-    let all = runs.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0);
-    let step = |start: usize| Place { batch, head, queries: queries.clone(), keys: start..(start + KEYS).min(all.end) };
-    all.clone().step_by(KEYS).map(step).collect::<Vec<_>>().into_iter()
+pub(crate) fn tiles(
+    plan: &Plan,
+    batch: usize,
+    head: usize,
+    queries: Range<usize>,
+) -> impl Iterator<Item = Place> {
+    let runs = queries
+        .clone()
+        .map(|row| plan.visible.run(batch, row))
+        .filter(|run| !run.is_empty());
+    let all = runs
+        .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+        .unwrap_or(0..0);
+    let step = |start: usize| Place {
+        batch,
+        head,
+        queries: queries.clone(),
+        keys: start..(start + KEYS).min(all.end),
+    };
+    all.clone()
+        .step_by(KEYS)
+        .map(step)
+        .collect::<Vec<_>>()
+        .into_iter()
 }
 
 /// `scores ← Q·Kᵀ·scale`, dense rows. Of each row only [`seen`] is meant.
@@ -38,15 +57,25 @@ pub(crate) fn scores(scores: &mut [f32], plan: &Plan, place: &Place, query: Matr
     product(scores, columns, false, plan.scale, query, key.transposed());
 }
 
-/// The scores of row `row` that count: the columns that may be seen, softcapped and biased, and around and between them some that
-/// may not, at −∞: the range begins and ends at a multiple of the vector width, so that loops over it have no slow rest.
+/// The scores of row `row` that count: the columns that may be seen, softcapped and biased, and
+/// around and between them some that may not, at −∞: the range begins and ends at a multiple of the
+/// vector width, so that loops over it have no slow rest.
 #[inline(always)]
-pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, bias: Option<Matrix>, row: usize) -> Range<usize> {
+pub(crate) fn seen(
+    scores: &mut [f32],
+    plan: &Plan,
+    place: &Place,
+    bias: Option<Matrix>,
+    row: usize,
+) -> Range<usize> {
     let run = plan.visible.run(place.batch, row);
     let inside = |column: usize| column.clamp(place.keys.start, place.keys.end) - place.keys.start;
     let (start, end) = (inside(run.start), inside(run.end));
-    let columns =
-        if start == end { start..end } else { start / LANES * LANES..end.next_multiple_of(LANES).min(scores.len()) };
+    let columns = if start == end {
+        start..end
+    } else {
+        start / LANES * LANES..end.next_multiple_of(LANES).min(scores.len())
+    };
     let scores = &mut scores[columns.clone()];
     if let Some(cap) = plan.softcap {
         for x in &mut *scores {
@@ -54,7 +83,10 @@ pub(crate) fn seen(scores: &mut [f32], plan: &Plan, place: &Place, bias: Option<
         }
     }
     if let Some(bias) = bias {
-        for (score, column) in scores.iter_mut().zip(place.keys.start + columns.start..place.keys.end) {
+        for (score, column) in scores
+            .iter_mut()
+            .zip(place.keys.start + columns.start..place.keys.end)
+        {
             *score += bias.at(row, column);
         }
     }
@@ -82,7 +114,10 @@ pub(crate) fn drop_some(
 ) {
     let ScoreShape { queries, keys, .. } = plan.shape;
     let first = (place.head * queries + row) * keys + place.keys.start + columns;
-    for (weight, factor) in weights.iter_mut().zip(dropout.factors_from(place.batch, first)) {
+    for (weight, factor) in weights
+        .iter_mut()
+        .zip(dropout.factors_from(place.batch, first))
+    {
         *weight *= factor;
     }
 }

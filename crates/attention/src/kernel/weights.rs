@@ -1,4 +1,5 @@
-//! The weights themselves, for whoever looks at them: each row's scores where the weights will stand, then softmax there.
+//! The weights themselves, for whoever looks at them: each row's scores where the weights will
+//! stand, then softmax there.
 
 use burn::{
     backend::flex::FlexTensor,
@@ -15,17 +16,45 @@ use super::{
 use crate::score_shape::ScoreShape;
 
 /// `softmax(Q·Kᵀ·scale + mask)`, `[batch, heads, queries, keys]`.
-pub(crate) fn weights(query: &FlexTensor, key: &FlexTensor, bias: Option<&FlexTensor>, plan: &Plan) -> FlexTensor {
-    let ScoreShape { batch, heads, queries, keys } = plan.shape;
+pub(crate) fn weights(
+    query: &FlexTensor,
+    key: &FlexTensor,
+    bias: Option<&FlexTensor>,
+    plan: &Plan,
+) -> FlexTensor {
+    let ScoreShape {
+        batch,
+        heads,
+        queries,
+        keys,
+    } = plan.shape;
     let mut weights = vec![0.0; batch * heads * queries * keys];
-    weights.par_chunks_mut(queries * keys).enumerate().for_each(|(index, weights)| {
-        let (batch, head) = (index / heads, index % heads);
-        let [query, key] = [query, key].map(|tensor| matrix(tensor, batch, head, heads));
-        let bias = bias.map(|bias| matrix(bias, batch, head, heads));
-        let place = Place { batch, head, queries: 0..queries, keys: 0..keys };
-        vectorised(OneHead { plan, place, query, key, bias, weights });
-    });
-    FlexTensor::from_data(TensorData::new(weights, Shape::new([batch, heads, queries, keys])))
+    weights
+        .par_chunks_mut(queries * keys)
+        .enumerate()
+        .for_each(|(index, weights)| {
+            let (batch, head) = (index / heads, index % heads);
+            let [query, key] = [query, key].map(|tensor| matrix(tensor, batch, head, heads));
+            let bias = bias.map(|bias| matrix(bias, batch, head, heads));
+            let place = Place {
+                batch,
+                head,
+                queries: 0..queries,
+                keys: 0..keys,
+            };
+            vectorised(OneHead {
+                plan,
+                place,
+                query,
+                key,
+                bias,
+                weights,
+            });
+        });
+    FlexTensor::from_data(TensorData::new(
+        weights,
+        Shape::new([batch, heads, queries, keys]),
+    ))
 }
 
 /// One head of one sequence.
@@ -43,7 +72,14 @@ impl Kernel for OneHead<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { plan, place, query, key, bias, weights } = self;
+        let Self {
+            plan,
+            place,
+            query,
+            key,
+            bias,
+            weights,
+        } = self;
         tile::scores(weights, plan, &place, query, key);
         for (row, weights) in weights.chunks_exact_mut(key.rows).enumerate() {
             let seen = tile::seen(weights, plan, &place, bias, row);
@@ -52,8 +88,13 @@ impl Kernel for OneHead<'_> {
             let weights = &mut weights[seen];
             let max = max_of(weights);
             if max == f32::NEG_INFINITY {
-                // Nothing to see, unless every score that may be seen is NaN: that must not pass for nothing.
-                let nothing = if weights.iter().any(|score| score.is_nan()) { f32::NAN } else { 0.0 };
+                // Nothing to see, unless every score that may be seen is NaN: that must not pass
+                // for nothing.
+                let nothing = if weights.iter().any(|score| score.is_nan()) {
+                    f32::NAN
+                } else {
+                    0.0
+                };
                 weights.fill(nothing);
                 continue;
             }

@@ -1,4 +1,5 @@
-//! What the tests of attention share: short ways to make tensors, and attention as a naive loop in f64.
+//! What the tests of attention share: short ways to make tensors, and attention as a naive loop in
+//! f64.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::PathBuf;
@@ -11,7 +12,8 @@ use burn::{
 /// Small numbers without pattern, the same for the same `salt`.
 pub fn numbers(count: usize, salt: u64) -> Vec<f64> {
     let mix = |i: u64| {
-        let mut x = (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xD1B5_4A32_D192_ED03);
+        let mut x =
+            (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ salt.wrapping_mul(0xD1B5_4A32_D192_ED03);
         x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (x ^ (x >> 31)) as f64 / u64::MAX as f64 * 4.0 - 2.0
@@ -19,12 +21,22 @@ pub fn numbers(count: usize, salt: u64) -> Vec<f64> {
     (0..count as u64).map(mix).collect()
 }
 
-pub fn tensor<const D: usize>(values: &[f64], dims: [usize; D], dtype: DType, device: &Device) -> Tensor<D> {
+pub fn tensor<const D: usize>(
+    values: &[f64],
+    dims: [usize; D],
+    dtype: DType,
+    device: &Device,
+) -> Tensor<D> {
     Tensor::from_data(TensorData::new(values.to_vec(), dims), (device, dtype))
 }
 
 pub fn random<const D: usize>(dims: [usize; D], salt: u64, device: &Device) -> Tensor<D> {
-    tensor(&numbers(dims.iter().product(), salt), dims, DType::F32, device)
+    tensor(
+        &numbers(dims.iter().product(), salt),
+        dims,
+        DType::F32,
+        device,
+    )
 }
 
 pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
@@ -35,7 +47,9 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
 #[track_caller]
 pub fn assert_close(what: &str, found: &[f64], expected: &[f64], bound: f64) {
     assert_eq!(found.len(), expected.len(), "{what}");
-    let size = expected.iter().fold(1f64, |size, value| size.max(value.abs()));
+    let size = expected
+        .iter()
+        .fold(1f64, |size, value| size.max(value.abs()));
     for (i, (a, b)) in found.iter().zip(expected).enumerate() {
         assert!((a - b).abs() <= bound * size, "{what}[{i}] is {a}, not {b}");
     }
@@ -55,8 +69,16 @@ impl Fixture {
     }
 
     pub fn data(&mut self, name: &str) -> TensorData {
-        let stored = self.0.get_tensor(name).unwrap().unwrap_or_else(|| panic!("no tensor {name}"));
-        TensorData::from_bytes(stored.to_bytes().unwrap(), stored.shape.clone(), stored.dtype)
+        let stored = self
+            .0
+            .get_tensor(name)
+            .unwrap()
+            .unwrap_or_else(|| panic!("no tensor {name}"));
+        TensorData::from_bytes(
+            stored.to_bytes().unwrap(),
+            stored.shape.clone(),
+            stored.dtype,
+        )
     }
 
     pub fn numbers(&mut self, name: &str) -> Vec<f64> {
@@ -66,7 +88,12 @@ impl Fixture {
     pub fn tensor<const D: usize>(&mut self, name: &str, device: &Device) -> Tensor<D> {
         let data = self.data(name);
         let dims: [usize; D] = data.shape().to_vec().try_into().unwrap();
-        tensor(&data.iter::<f64>().collect::<Vec<_>>(), dims, data.dtype(), device)
+        tensor(
+            &data.iter::<f64>().collect::<Vec<_>>(),
+            dims,
+            data.dtype(),
+            device,
+        )
     }
 
     pub fn flags<const D: usize>(&mut self, name: &str) -> Tensor<D, Bool> {
@@ -135,7 +162,15 @@ pub struct NaiveInput<'a> {
 }
 
 pub fn naive(input: &NaiveInput) -> Naive {
-    let Sizes { batch, heads, kv_heads, queries, keys, d_head, d_value } = input.sizes;
+    let Sizes {
+        batch,
+        heads,
+        kv_heads,
+        queries,
+        keys,
+        d_head,
+        d_value,
+    } = input.sizes;
     let zeros = |dims: [usize; 4]| vec![0.0; dims.iter().product()];
     let mut result = Naive {
         weights: zeros(input.sizes.scores()),
@@ -159,17 +194,28 @@ pub fn naive(input: &NaiveInput) -> Naive {
                     })
                     .collect();
                 let score = |k: usize| {
-                    let capped = input.softcap.map_or(raw[k], |cap| cap * (raw[k] / cap).tanh());
+                    let capped = input
+                        .softcap
+                        .map_or(raw[k], |cap| cap * (raw[k] / cap).tanh());
                     capped + input.bias.map_or(0.0, |bias| bias[row * keys + k])
                 };
                 let seen: Vec<usize> = (0..keys).filter(|&k| (input.allowed)(b, h, q, k)).collect();
-                let max = seen.iter().map(|&k| score(k)).fold(f64::NEG_INFINITY, f64::max);
+                let max = seen
+                    .iter()
+                    .map(|&k| score(k))
+                    .fold(f64::NEG_INFINITY, f64::max);
                 let sum: f64 = seen.iter().map(|&k| (score(k) - max).exp()).sum();
                 for &k in &seen {
                     result.weights[row * keys + k] = (score(k) - max).exp() / sum;
                 }
                 let value = |k: usize| &input.value[(kv * keys + k) * d_value..][..d_value];
-                let d_weight = |k: usize| upstream.iter().zip(value(k)).map(|(a, b)| a * b).sum::<f64>();
+                let d_weight = |k: usize| {
+                    upstream
+                        .iter()
+                        .zip(value(k))
+                        .map(|(a, b)| a * b)
+                        .sum::<f64>()
+                };
                 let weight = |k: usize, result: &Naive| result.weights[row * keys + k];
                 let mean: f64 = seen.iter().map(|&k| weight(k, &result) * d_weight(k)).sum();
                 for &k in &seen {
@@ -180,10 +226,13 @@ pub fn naive(input: &NaiveInput) -> Naive {
                     }
                     let d_score = a * (d_weight(k) - mean);
                     result.d_bias[row * keys + k] = d_score;
-                    let slope = input.softcap.map_or(1.0, |cap| 1.0 - (raw[k] / cap).tanh().powi(2));
+                    let slope = input
+                        .softcap
+                        .map_or(1.0, |cap| 1.0 - (raw[k] / cap).tanh().powi(2));
                     for i in 0..d_head {
                         let factor = d_score * slope * input.scale;
-                        result.d_query[row * d_head + i] += factor * input.key[(kv * keys + k) * d_head + i];
+                        result.d_query[row * d_head + i] +=
+                            factor * input.key[(kv * keys + k) * d_head + i];
                         result.d_key[(kv * keys + k) * d_head + i] += factor * query[i];
                     }
                 }

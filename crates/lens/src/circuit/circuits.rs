@@ -33,17 +33,18 @@ impl std::error::Error for CircuitError {}
 /// A model's matrices in f64, in the form in which circuits can be compared:
 ///
 /// - the gain of each norm is part of the matrices that read it;
-/// - with layer norm, which takes the mean off whatever is read, nothing writes a mean and nothing reads one;
+/// - with layer norm, which takes the mean off whatever is read, nothing writes a mean and nothing
+///   reads one;
 /// - `W_U` has no mean over the vocabulary, which softmax does not see.
 ///
-/// Biases are left out: those of values are written whatever a head attends to, those of queries and keys prefer some
-/// tokens to others whatever they meet.
+/// Biases are left out: those of values are written whatever a head attends to, those of queries
+/// and keys prefer some tokens to others whatever they meet.
 ///
-/// What remains unknown is by how much each position's norm divides, so tables over tokens hold up to a positive factor
-/// for each query and key. Scores come before the scale 1/√`d_head`.
+/// What remains unknown is by how much each position's norm divides, so tables over tokens hold up
+/// to a positive factor for each query and key. Scores come before the scale 1/√`d_head`.
 ///
-/// Where queries and keys rotate, QK is that of distance 0: at distance n it is `W_Q·R(n)·W_Kᵀ`, R the rotation. `ALiBi`
-/// takes from scores in proportion to distance, whatever the tokens.
+/// Where queries and keys rotate, QK is that of distance 0: at distance n it is `W_Q·R(n)·W_Kᵀ`, R
+/// the rotation. `ALiBi` takes from scores in proportion to distance, whatever the tokens.
 #[derive(Debug, Clone)]
 pub struct Circuits {
     w_e: Mat<f64>,
@@ -55,7 +56,10 @@ pub struct Circuits {
 
 /// `W_Q, W_K, W_V [d_model, d_head]` and `W_O [d_head, d_model]` of a query head.
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_field_names, reason = "without the w they would be activations")]
+#[expect(
+    clippy::struct_field_names,
+    reason = "without the w they would be activations"
+)]
 struct Head {
     w_q: Mat<f64>,
     w_k: Mat<f64>,
@@ -69,18 +73,30 @@ impl Circuits {
     /// # Errors
     /// If the model is post-norm, or a weight is not finite.
     pub fn of(model: &Decoder) -> Result<Self, CircuitError> {
-        let mut model = model.clone().fold_norms().map_err(CircuitError::Norms)?.centre_unembedding();
+        let mut model = model
+            .clone()
+            .fold_norms()
+            .map_err(CircuitError::Norms)?
+            .centre_unembedding();
         let config = model.config().clone();
         let centred = config.norm == NormKind::LayerNorm;
         if centred {
             model = model.centre_writing().map_err(CircuitError::Norms)?;
         }
-        let reader = |weight: Tensor<2>| matrix(if centred { weight.clone() - weight.mean_dim(0) } else { weight });
+        let reader = |weight: Tensor<2>| {
+            matrix(if centred {
+                weight.clone() - weight.mean_dim(0)
+            } else {
+                weight
+            })
+        };
         let (d_head, group) = (config.d_head(), config.n_heads / config.n_kv_heads());
-        let columns = |matrix: &Mat<f64>, head: usize| matrix.subcols(head * d_head, d_head).to_owned();
+        let columns =
+            |matrix: &Mat<f64>, head: usize| matrix.subcols(head * d_head, d_head).to_owned();
         let mut layers = Vec::new();
         for attention in model.blocks.iter().map(|block| &block.attn) {
-            let [w_q, w_k, w_v] = [&attention.w_q, &attention.w_k, &attention.w_v].map(|w| reader(w.weight.val()));
+            let [w_q, w_k, w_v] =
+                [&attention.w_q, &attention.w_k, &attention.w_v].map(|w| reader(w.weight.val()));
             let w_o = matrix(attention.w_o.weight.val());
             let head = |head| Head {
                 w_q: columns(&w_q, head),
@@ -92,7 +108,11 @@ impl Circuits {
         }
         let w_pos = match (&model.w_pos, config.positions) {
             (Some(w_pos), _) => Some(w_pos.val()),
-            (None, Positions::Sinusoidal) => Some(sinusoids(0..config.n_ctx, config.d_model, &model.w_e.device())),
+            (None, Positions::Sinusoidal) => Some(sinusoids(
+                0..config.n_ctx,
+                config.d_model,
+                &model.w_e.device(),
+            )),
             (None, _) => None,
         };
         let circuits = Self {
@@ -102,7 +122,11 @@ impl Circuits {
             layers,
             window: config.window.unwrap_or(usize::MAX),
         };
-        if circuits.matrices().all(|matrix| matrix.col_iter().all(|column| column.iter().all(|x| x.abs() < LARGEST))) {
+        if circuits.matrices().all(|matrix| {
+            matrix
+                .col_iter()
+                .all(|column| column.iter().all(|x| x.abs() < LARGEST))
+        }) {
             Ok(circuits)
         } else {
             Err(CircuitError::Weight)
@@ -110,14 +134,24 @@ impl Circuits {
     }
 
     fn matrices(&self) -> impl Iterator<Item = MatRef<'_, f64>> {
-        let of_heads = self.layers.iter().flatten().flat_map(|head| [&head.w_q, &head.w_k, &head.w_v, &head.w_o]);
-        [&self.w_e, &self.w_u].into_iter().chain(&self.w_pos).chain(of_heads).map(Mat::as_ref)
+        let of_heads = self
+            .layers
+            .iter()
+            .flatten()
+            .flat_map(|head| [&head.w_q, &head.w_k, &head.w_v, &head.w_o]);
+        [&self.w_e, &self.w_u]
+            .into_iter()
+            .chain(&self.w_pos)
+            .chain(of_heads)
+            .map(Mat::as_ref)
     }
 
     /// Every head, first layer first.
     #[must_use]
     pub fn heads(&self) -> Vec<HeadName> {
-        let of_layer = |(layer, heads): (usize, &Vec<Head>)| (0..heads.len()).map(move |head| HeadName { layer, head });
+        let of_layer = |(layer, heads): (usize, &Vec<Head>)| {
+            (0..heads.len()).map(move |head| HeadName { layer, head })
+        };
         self.layers.iter().enumerate().flat_map(of_layer).collect()
     }
 
@@ -167,18 +201,20 @@ impl Circuits {
         FactoredMatrix::new(w_v.clone(), w_o.clone())
     }
 
-    /// `W_E·W_QK·W_Eᵀ [query token, key token]`: how much more a token looks for another than for all on average. In a
-    /// layer behind the first it is what the head makes of the tokens themselves, not of what others wrote.
+    /// `W_E·W_QK·W_Eᵀ [query token, key token]`: how much more a token looks for another than for
+    /// all on average. In a layer behind the first it is what the head makes of the tokens
+    /// themselves, not of what others wrote.
     ///
     /// # Panics
     /// If there is no such head.
     #[must_use]
     pub fn full_qk(&self, head: HeadName) -> FactoredMatrix {
-        self.qk(head).between(self.w_e.as_ref(), without_mean_row(&self.w_e).transpose())
+        self.qk(head)
+            .between(self.w_e.as_ref(), without_mean_row(&self.w_e).transpose())
     }
 
-    /// `W_E·W_OV·W_U [token looked at, next token]`: what a head that looks at a token adds to the logits, above their
-    /// mean.
+    /// `W_E·W_OV·W_U [token looked at, next token]`: what a head that looks at a token adds to the
+    /// logits, above their mean.
     ///
     /// # Panics
     /// If there is no such head.
@@ -187,20 +223,24 @@ impl Circuits {
         self.ov(head).between(self.w_e.as_ref(), self.w_u.as_ref())
     }
 
-    /// `W_pos·W_QK·W_posᵀ [query position, key position]`: which position looks for which, whatever stands there. `None`
-    /// where positions are not added to the stream.
+    /// `W_pos·W_QK·W_posᵀ [query position, key position]`: which position looks for which, whatever
+    /// stands there. `None` where positions are not added to the stream.
     ///
     /// # Panics
     /// If there is no such head.
     #[must_use]
     pub fn positional_qk(&self, head: HeadName) -> Option<FactoredMatrix> {
         let w_pos = self.w_pos.as_ref()?;
-        Some(self.qk(head).between(w_pos.as_ref(), without_mean_row(w_pos).transpose()))
+        Some(
+            self.qk(head)
+                .between(w_pos.as_ref(), without_mean_row(w_pos).transpose()),
+        )
     }
 
-    /// `W_E·W_QK·(W_E·W_OV)ᵀ [query token, token]`, QK the reader's and OV the writer's: for which token that a writer has
-    /// put into a key a query looks. An induction head and its previous-token head have their largest scores on the
-    /// diagonal: "a key behind a token like me".
+    /// `W_E·W_QK·(W_E·W_OV)ᵀ [query token, token]`, QK the reader's and OV the writer's: for which
+    /// token that a writer has put into a key a query looks. An induction head and its
+    /// previous-token head have their largest scores on the diagonal: "a key behind a token like
+    /// me".
     ///
     /// # Panics
     /// If there is no such head.
@@ -218,8 +258,13 @@ impl Circuits {
 /// A query's scores change nothing by what all keys share.
 fn without_mean_row(matrix: &Mat<f64>) -> Mat<f64> {
     let count = matrix.nrows() as f64;
-    let means: Vec<f64> = matrix.col_iter().map(|column| column.iter().sum::<f64>() / count).collect();
-    Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| matrix[(i, j)] - means[j])
+    let means: Vec<f64> = matrix
+        .col_iter()
+        .map(|column| column.iter().sum::<f64>() / count)
+        .collect();
+    Mat::from_fn(matrix.nrows(), matrix.ncols(), |i, j| {
+        matrix[(i, j)] - means[j]
+    })
 }
 
 fn matrix(tensor: Tensor<2>) -> Mat<f64> {

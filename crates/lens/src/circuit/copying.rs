@@ -5,9 +5,10 @@ use super::{Circuits, FactoredMatrix, Random, random::Draws};
 /// Eigenvalues below this share of the largest that the factors could give are rounding.
 const ROUNDING: f64 = 1e-8;
 
-/// `Σλ / Σ|λ|` over the eigenvalues of a full OV circuit (Elhage et al. 2021, "Summarizing OV/QK matrices"): 1 where
-/// looking at a token makes it, or a mix of tokens it belongs to, more likely, −1 where less. The ceiling is 1, the null
-/// [`random_copying`]. `None` for a circuit that has no eigenvalues but 0: it writes nothing, or only to other parts.
+/// `Σλ / Σ|λ|` over the eigenvalues of a full OV circuit (Elhage et al. 2021, "Summarizing OV/QK
+/// matrices"): 1 where looking at a token makes it, or a mix of tokens it belongs to, more likely,
+/// −1 where less. The ceiling is 1, the null [`random_copying`]. `None` for a circuit that has no
+/// eigenvalues but 0: it writes nothing, or only to other parts.
 ///
 /// ```
 /// use faer::mat;
@@ -28,9 +29,9 @@ pub fn copying_by_eigenvalues(full_ov: &FactoredMatrix) -> Option<f64> {
     (sizes > ROUNDING * full_ov.bound()).then(|| sum / sizes)
 }
 
-/// [`copying_by_eigenvalues`] of `W_E·A·B·W_U` with the model's own embedding and unembedding, A and B random matrices of
-/// the shapes of a head's `W_V` and `W_O`. Its mean is 0, its deviation what counts: few eigenvalues can agree by chance.
-/// It takes two draws to have one.
+/// [`copying_by_eigenvalues`] of `W_E·A·B·W_U` with the model's own embedding and unembedding, A
+/// and B random matrices of the shapes of a head's `W_V` and `W_O`. Its mean is 0, its deviation
+/// what counts: few eigenvalues can agree by chance. It takes two draws to have one.
 #[must_use]
 pub fn random_copying(circuits: &Circuits, draws: usize, seed: u64) -> Random {
     let head = circuits.heads()[0];
@@ -40,7 +41,10 @@ pub fn random_copying(circuits: &Circuits, draws: usize, seed: u64) -> Random {
     let mut random = Draws::new(seed);
     let values: Vec<f64> = (0..draws)
         .filter_map(|_| {
-            let (a, b) = (random.gaussian(d_model, d_head), random.gaussian(d_head, d_model));
+            let (a, b) = (
+                random.gaussian(d_model, d_head),
+                random.gaussian(d_head, d_model),
+            );
             copying_by_eigenvalues(&FactoredMatrix::new(&unembed_embed * a, b))
         })
         .collect();

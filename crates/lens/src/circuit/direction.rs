@@ -16,7 +16,8 @@ pub struct Direction {
     pub ends: [End; 2],
 }
 
-/// One end of a direction: the rows and the columns furthest out, with their places on it; the furthest first.
+/// One end of a direction: the rows and the columns furthest out, with their places on it; the
+/// furthest first.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct End {
     /// Rows.
@@ -25,8 +26,8 @@ pub struct End {
     pub columns: Vec<(usize, f64)>,
 }
 
-/// The `count` directions of the largest singular values, each with up to `tokens` rows and columns at each end. A row
-/// and a column at the same end raise each other's entry.
+/// The `count` directions of the largest singular values, each with up to `tokens` rows and columns
+/// at each end. A row and a column at the same end raise each other's entry.
 ///
 /// ```
 /// use faer::mat;
@@ -51,12 +52,22 @@ pub fn directions(table: &FactoredMatrix, count: usize, tokens: usize) -> Vec<Di
         share: value * value / squares,
         ends: [end(direction, 1.0), end(direction, -1.0)],
     };
-    svd.values.iter().enumerate().take(count).filter(|(_, value)| **value > 0.0).map(of).collect()
+    svd.values
+        .iter()
+        .enumerate()
+        .take(count)
+        .filter(|(_, value)| **value > 0.0)
+        .map(of)
+        .collect()
 }
 
 /// The `count` entries of a column that lie furthest out on one side.
 fn furthest(matrix: &Mat<f64>, column: usize, sign: f64, count: usize) -> Vec<(usize, f64)> {
-    let places = matrix.col(column).iter().map(|place| place * sign).enumerate();
+    let places = matrix
+        .col(column)
+        .iter()
+        .map(|place| place * sign)
+        .enumerate();
     let mut places: Vec<(usize, f64)> = places.filter(|(_, place)| *place > 0.0).collect();
     places.sort_by(|a, b| b.1.total_cmp(&a.1));
     places.truncate(count);

@@ -9,8 +9,8 @@ const MOST_ROWS: usize = 4096;
 
 /// The matrix `left·right`, not multiplied out unless asked.
 ///
-/// A head's circuit has rank `d_head` at most, however many tokens it is read on; all that is computed here costs
-/// `d_head` times a row, not a row times a row.
+/// A head's circuit has rank `d_head` at most, however many tokens it is read on; all that is
+/// computed here costs `d_head` times a row, not a row times a row.
 ///
 /// ```
 /// use faer::mat;
@@ -42,7 +42,8 @@ pub struct Entry {
     pub value: f64,
 }
 
-/// `left·diag(values)·rightᵀ`, the columns of `left` and of `right` orthonormal, the values falling.
+/// `left·diag(values)·rightᵀ`, the columns of `left` and of `right` orthonormal, the values
+/// falling.
 #[derive(Debug, Clone)]
 pub struct Svd {
     /// `[rows, rank]`
@@ -62,7 +63,11 @@ impl FactoredMatrix {
     pub fn new(left: Mat<f64>, right: Mat<f64>) -> Self {
         let (l, r) = ((left.nrows(), left.ncols()), (right.nrows(), right.ncols()));
         assert_eq!(l.1, r.0, "factors of shapes {l:?} and {r:?}");
-        Self { bound: left.norm_l2() * right.norm_l2(), left, right }
+        Self {
+            bound: left.norm_l2() * right.norm_l2(),
+            left,
+            right,
+        }
     }
 
     /// The number of rows.
@@ -80,7 +85,11 @@ impl FactoredMatrix {
     /// `Mᵀ`
     #[must_use]
     pub fn transpose(&self) -> Self {
-        Self { left: self.right.transpose().to_owned(), right: self.left.transpose().to_owned(), bound: self.bound }
+        Self {
+            left: self.right.transpose().to_owned(),
+            right: self.left.transpose().to_owned(),
+            bound: self.bound,
+        }
     }
 
     /// `before·M·after`
@@ -99,9 +108,17 @@ impl FactoredMatrix {
         let core = &self.right * &other.left;
         let bound = self.bound * other.bound;
         if core.nrows() <= core.ncols() {
-            Self { left: self.left.clone(), right: core * &other.right, bound }
+            Self {
+                left: self.left.clone(),
+                right: core * &other.right,
+                bound,
+            }
         } else {
-            Self { left: &self.left * core, right: other.right.clone(), bound }
+            Self {
+                left: &self.left * core,
+                right: other.right.clone(),
+                bound,
+            }
         }
     }
 
@@ -111,8 +128,8 @@ impl FactoredMatrix {
         (self.left.qr().thin_R() * &self.right).norm_l2()
     }
 
-    /// The product of the Frobenius norms of all that was multiplied into it, which its own does not exceed. A matrix far
-    /// smaller is 0 but for rounding.
+    /// The product of the Frobenius norms of all that was multiplied into it, which its own does
+    /// not exceed. A matrix far smaller is 0 but for rounding.
     #[must_use]
     pub fn bound(&self) -> f64 {
         self.bound
@@ -124,10 +141,13 @@ impl FactoredMatrix {
     /// If a factor holds numbers that are not finite.
     #[must_use]
     pub fn eigenvalues(&self) -> Vec<c64> {
-        (&self.right * &self.left).eigenvalues().expect("the iteration converges on finite numbers")
+        (&self.right * &self.left)
+            .eigenvalues()
+            .expect("the iteration converges on finite numbers")
     }
 
-    /// The singular value decomposition: QR of both factors, then the decomposition of the small `R_left·R_rightᵀ`.
+    /// The singular value decomposition: QR of both factors, then the decomposition of the small
+    /// `R_left·R_rightᵀ`.
     ///
     /// # Panics
     /// If a factor holds numbers that are not finite.
@@ -135,7 +155,9 @@ impl FactoredMatrix {
     pub fn svd(&self) -> Svd {
         let (left, right) = (self.left.qr(), self.right.transpose().qr());
         let core = left.thin_R() * right.thin_R().transpose();
-        let svd = core.thin_svd().expect("the iteration converges on finite numbers");
+        let svd = core
+            .thin_svd()
+            .expect("the iteration converges on finite numbers");
         Svd {
             left: left.compute_thin_Q() * svd.U(),
             values: svd.S().column_vector().iter().copied().collect(),
@@ -176,7 +198,8 @@ impl FactoredMatrix {
         let mut largest: Vec<Entry> = Vec::new();
         self.for_each_row(|row, values| {
             for (column, &value) in values.iter().enumerate() {
-                if largest.len() == count && largest.last().is_none_or(|least| value <= least.value) {
+                if largest.len() == count && largest.last().is_none_or(|least| value <= least.value)
+                {
                     continue;
                 }
                 let place = largest.partition_point(|entry| entry.value >= value);
@@ -187,8 +210,9 @@ impl FactoredMatrix {
         largest
     }
 
-    /// The share of rows whose largest entry stands on the diagonal, alone. A matrix that says nothing about its
-    /// diagonal has 1/columns. Of more than 4096 rows, as many are taken, at even distances.
+    /// The share of rows whose largest entry stands on the diagonal, alone. A matrix that says
+    /// nothing about its diagonal has 1/columns. Of more than 4096 rows, as many are taken, at even
+    /// distances.
     ///
     /// ```
     /// use faer::mat;
@@ -202,8 +226,14 @@ impl FactoredMatrix {
     #[must_use]
     pub fn diagonal_is_largest(&self) -> f64 {
         let step = self.rows().div_ceil(MOST_ROWS).max(1);
-        let chosen = Mat::from_fn(self.rows().div_ceil(step), self.left.ncols(), |i, j| self.left[(i * step, j)]);
-        let chosen = Self { left: chosen, right: self.right.clone(), bound: self.bound };
+        let chosen = Mat::from_fn(self.rows().div_ceil(step), self.left.ncols(), |i, j| {
+            self.left[(i * step, j)]
+        });
+        let chosen = Self {
+            left: chosen,
+            right: self.right.clone(),
+            bound: self.bound,
+        };
         let mut count = 0;
         chosen.for_each_row(|i, values| {
             let own = i * step;

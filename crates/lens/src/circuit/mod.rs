@@ -1,9 +1,10 @@
-//! What the weights of a head do, whatever the sequence (Elhage et al. 2021, "A Mathematical Framework for Transformer
-//! Circuits").
+//! What the weights of a head do, whatever the sequence (Elhage et al. 2021, "A Mathematical
+//! Framework for Transformer Circuits").
 //!
-//! A head is two matrices of rank `d_head`: `W_QK = W_Q·W_Kᵀ` says which token looks for which, `W_OV = W_V·W_O` what is
-//! written of what is looked at. Between embedding and unembedding they become tables over tokens ([`Circuits`]). A
-//! later head can read what an earlier one wrote: composition.
+//! A head is two matrices of rank `d_head`: `W_QK = W_Q·W_Kᵀ` says which token looks for which,
+//! `W_OV = W_V·W_O` what is written of what is looked at. Between embedding and unembedding they
+//! become tables over tokens ([`Circuits`]). A later head can read what an earlier one wrote:
+//! composition.
 
 mod circuits;
 mod composition;

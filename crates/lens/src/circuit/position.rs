@@ -12,13 +12,15 @@ pub struct FavouriteDistance {
     pub distance: usize,
     /// The share of queries, from the second on, that do.
     pub share: f64,
-    /// What scores in no order give at this distance: the mean of 1/(keys seen), where it is seen at all.
+    /// What scores in no order give at this distance: the mean of 1/(keys seen), where it is seen
+    /// at all.
     pub null: f64,
 }
 
-/// The distance at which the table `W_pos·W_QK·W_posᵀ` has the largest score of a row, keys after the query apart, most
-/// often. It is the most frequent of many: a share slightly above its null means nothing. The ceiling is 1: then
-/// positions alone make the head look so far back. `None` where positions are not added to the stream.
+/// The distance at which the table `W_pos·W_QK·W_posᵀ` has the largest score of a row, keys after
+/// the query apart, most often. It is the most frequent of many: a share slightly above its null
+/// means nothing. The ceiling is 1: then positions alone make the head look so far back. `None`
+/// where positions are not added to the stream.
 ///
 /// # Panics
 /// If there is no such head.
@@ -33,13 +35,24 @@ pub fn favourite_distance(circuits: &Circuits, head: HeadName) -> Option<Favouri
         if query == 0 {
             return;
         }
-        let Some(key) = seen.clone().max_by(|&a, &b| scores[a].total_cmp(&scores[b])) else { return };
+        let Some(key) = seen
+            .clone()
+            .max_by(|&a, &b| scores[a].total_cmp(&scores[b]))
+        else {
+            return;
+        };
         counts[query - key] += 1;
         for key in seen {
             null[query - key] += 1.0 / (query - first + 1) as f64;
         }
     });
     let queries = table.rows().saturating_sub(1) as f64;
-    let distance = (0..counts.len()).rev().max_by_key(|&distance| counts[distance])?;
-    Some(FavouriteDistance { distance, share: f64::from(counts[distance]) / queries, null: null[distance] / queries })
+    let distance = (0..counts.len())
+        .rev()
+        .max_by_key(|&distance| counts[distance])?;
+    Some(FavouriteDistance {
+        distance,
+        share: f64::from(counts[distance]) / queries,
+        null: null[distance] / queries,
+    })
 }

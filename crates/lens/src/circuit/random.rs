@@ -31,13 +31,20 @@ impl Random {
         let count = draws.len() as f64;
         let mean = draws.iter().sum::<f64>() / count;
         let variance = draws.iter().map(|draw| (draw - mean).powi(2)).sum::<f64>() / (count - 1.0);
-        Self { mean, deviation: variance.sqrt() }
+        Self {
+            mean,
+            deviation: variance.sqrt(),
+        }
     }
 
     /// `value` beside these.
     #[must_use]
     pub fn against(self, value: f64) -> AgainstRandom {
-        AgainstRandom { value, random: self, z: (value - self.mean) / self.deviation }
+        AgainstRandom {
+            value,
+            random: self,
+            z: (value - self.mean) / self.deviation,
+        }
     }
 }
 

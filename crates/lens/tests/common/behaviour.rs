@@ -9,11 +9,18 @@ use crate::common::{LENGTH, sequences};
 /// To continue the second copy: targets 6, 7 and 8.
 pub fn induction() -> Behaviour {
     let sequences = sequences();
-    let inputs: Vec<i32> = sequences.iter().flat_map(|row| &row[..LENGTH - 1]).map(|&token| token as i32).collect();
+    let inputs: Vec<i32> = sequences
+        .iter()
+        .flat_map(|row| &row[..LENGTH - 1])
+        .map(|&token| token as i32)
+        .collect();
     let inputs = TensorData::new(inputs, [sequences.len(), LENGTH - 1]);
     let inputs = Tensor::<2, Int>::from_data(inputs, &Device::flex());
     let targets = sequences.iter().map(|row| row[1..].to_vec()).collect();
-    let scored = sequences.iter().map(|_| (0..LENGTH - 1).map(|input| input >= 5).collect()).collect();
+    let scored = sequences
+        .iter()
+        .map(|_| (0..LENGTH - 1).map(|input| input >= 5).collect())
+        .collect();
     Behaviour::new(inputs, targets, scored)
 }
 

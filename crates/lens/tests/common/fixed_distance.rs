@@ -1,4 +1,5 @@
-//! One layer whose first head looks back by position alone: what a task with a fixed period teaches.
+//! One layer whose first head looks back by position alone: what a task with a fixed period
+//! teaches.
 
 use headlight_residual::Decoder;
 
@@ -8,6 +9,11 @@ use crate::common::{D_HEAD, D_MODEL, LENGTH, POSITION, hand_built, into_head, ma
 pub fn fixed_distance(distance: usize) -> Decoder {
     let mut model = hand_built();
     model.blocks.truncate(1);
-    model.blocks[0].attn.w_k.weight = matrix(D_MODEL, 2 * D_HEAD, into_head(POSITION, LENGTH, 0, distance), 1.0);
+    model.blocks[0].attn.w_k.weight = matrix(
+        D_MODEL,
+        2 * D_HEAD,
+        into_head(POSITION, LENGTH, 0, distance),
+        1.0,
+    );
     model
 }

@@ -38,14 +38,23 @@ impl FusedAdamW for Flex {
             .zip(m.storage_mut::<f32>().par_chunks_mut(CHUNK))
             .zip(v.storage_mut::<f32>().par_chunks_mut(CHUNK))
             .zip(numbers(&gradient).par_chunks(CHUNK));
-        chunks.for_each(|(((parameter, m), v), gradient)| vectorised(Update { parameter, m, v, gradient, step }));
+        chunks.for_each(|(((parameter, m), v), gradient)| {
+            vectorised(Update {
+                parameter,
+                m,
+                v,
+                gradient,
+                step,
+            })
+        });
         (parameter, m, v)
     }
 }
 
 /// The tensor if nobody else holds its numbers and there are no others beside them, else a copy.
 fn own(tensor: FlexTensor) -> FlexTensor {
-    let whole = tensor.is_contiguous() && tensor.storage::<f32>().len() == tensor.layout().num_elements();
+    let whole =
+        tensor.is_contiguous() && tensor.storage::<f32>().len() == tensor.layout().num_elements();
     if whole && tensor.is_unique() {
         return tensor;
     }
@@ -66,7 +75,14 @@ impl Kernel for Update<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let AdamWStep { learning_rate, beta_1, beta_2, epsilon, weight_decay, time } = self.step;
+        let AdamWStep {
+            learning_rate,
+            beta_1,
+            beta_2,
+            epsilon,
+            weight_decay,
+            time,
+        } = self.step;
         let (keep_m, keep_v) = (beta_1 as f32, beta_2 as f32);
         let (new_m, new_v) = ((1.0 - beta_1) as f32, (1.0 - beta_2) as f32);
         let correct_v = (1.0 / (1.0 - beta_2.powi(time))) as f32;

@@ -1,4 +1,5 @@
-//! Softmax and the loss in one pass over the logits; backward in another. No copy of the logits is kept.
+//! Softmax and the loss in one pass over the logits; backward in another. No copy of the logits is
+//! kept.
 
 use burn::{backend::flex::FlexTensor, tensor::DType, tensor::Shape};
 use headlight_vector::{Kernel, exp, exp_and_sum, max_of, vectorised};
@@ -16,10 +17,16 @@ pub(crate) struct Saved {
 }
 
 pub(crate) fn targets_of(targets: &FlexTensor, vocabulary: usize) -> Vec<usize> {
-    let (from, count) = (targets.layout().start_offset(), targets.layout().num_elements());
+    let (from, count) = (
+        targets.layout().start_offset(),
+        targets.layout().num_elements(),
+    );
     let ids: Vec<i64> = match targets.dtype() {
         DType::I64 => targets.storage::<i64>()[from..][..count].to_vec(),
-        DType::I32 => targets.storage::<i32>()[from..][..count].iter().map(|&id| i64::from(id)).collect(),
+        DType::I32 => targets.storage::<i32>()[from..][..count]
+            .iter()
+            .map(|&id| i64::from(id))
+            .collect(),
         other => panic!("targets of dtype {other:?}"),
     };
     let checked = |id: i64| {
@@ -30,7 +37,11 @@ pub(crate) fn targets_of(targets: &FlexTensor, vocabulary: usize) -> Vec<usize> 
 }
 
 /// The summed loss `[1]` and each row's log-sum.
-pub(crate) fn forward(logits: &FlexTensor, targets: &[usize], weights: &FlexTensor) -> (FlexTensor, Vec<f32>) {
+pub(crate) fn forward(
+    logits: &FlexTensor,
+    targets: &[usize],
+    weights: &FlexTensor,
+) -> (FlexTensor, Vec<f32>) {
     let vocabulary = width(logits);
     let (numbers, weights) = (numbers(logits), numbers(weights));
     let mut log_sums = vec![0.0; targets.len()];
@@ -38,7 +49,14 @@ pub(crate) fn forward(logits: &FlexTensor, targets: &[usize], weights: &FlexTens
         .par_chunks(ROWS * vocabulary)
         .zip(log_sums.par_chunks_mut(ROWS))
         .zip(targets.par_chunks(ROWS).zip(weights.par_chunks(ROWS)))
-        .map(|((logits, log_sums), (targets, weights))| vectorised(Losses { logits, log_sums, targets, weights }))
+        .map(|((logits, log_sums), (targets, weights))| {
+            vectorised(Losses {
+                logits,
+                log_sums,
+                targets,
+                weights,
+            })
+        })
         .collect();
     let loss: f64 = blocks.iter().sum();
     (shaped(vec![loss as f32], Shape::new([1])), log_sums)
@@ -49,9 +67,19 @@ pub(crate) fn backward(saved: &Saved, upstream: f32) -> FlexTensor {
     let vocabulary = width(&saved.logits);
     let (logits, weights) = (numbers(&saved.logits), numbers(&saved.weights));
     let mut gradient = vec![0.0; logits.len()];
-    gradient.par_chunks_mut(ROWS * vocabulary).enumerate().for_each(|(block, gradient)| {
-        vectorised(Gradients { gradient, saved, logits, weights, first: block * ROWS, upstream });
-    });
+    gradient
+        .par_chunks_mut(ROWS * vocabulary)
+        .enumerate()
+        .for_each(|(block, gradient)| {
+            vectorised(Gradients {
+                gradient,
+                saved,
+                logits,
+                weights,
+                first: block * ROWS,
+                upstream,
+            });
+        });
     shaped(gradient, saved.logits.layout().shape().clone())
 }
 
@@ -68,7 +96,12 @@ impl Kernel for Losses<'_> {
 
     #[inline(always)]
     fn run(self) -> f64 {
-        let Self { logits, log_sums, targets, weights } = self;
+        let Self {
+            logits,
+            log_sums,
+            targets,
+            weights,
+        } = self;
         let vocabulary = logits.len() / targets.len();
         let mut powers = vec![0.0; vocabulary];
         let mut loss = 0.0;
@@ -100,7 +133,14 @@ impl Kernel for Gradients<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { gradient, saved, logits, weights, first, upstream } = self;
+        let Self {
+            gradient,
+            saved,
+            logits,
+            weights,
+            first,
+            upstream,
+        } = self;
         let vocabulary = width(&saved.logits);
         for (row, gradient) in gradient.chunks_exact_mut(vocabulary).enumerate() {
             let row = first + row;
@@ -108,7 +148,10 @@ impl Kernel for Gradients<'_> {
             if factor == 0.0 {
                 continue;
             }
-            let (logits, log_sum) = (&logits[row * vocabulary..][..vocabulary], saved.log_sums[row]);
+            let (logits, log_sum) = (
+                &logits[row * vocabulary..][..vocabulary],
+                saved.log_sums[row],
+            );
             for (gradient, &logit) in gradient.iter_mut().zip(logits) {
                 *gradient = factor * exp(logit - log_sum);
             }

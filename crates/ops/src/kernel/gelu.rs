@@ -71,19 +71,35 @@ impl Distribution for Tanh {
 fn values<D: Distribution>(x: &FlexTensor) -> FlexTensor {
     let numbers_of_x = numbers(x);
     let mut y = vec![0.0; numbers_of_x.len()];
-    y.par_chunks_mut(CHUNK).zip(numbers_of_x.par_chunks(CHUNK)).for_each(|(y, x)| {
-        vectorised(Values { y, x, of: PhantomData::<D> });
-    });
+    y.par_chunks_mut(CHUNK)
+        .zip(numbers_of_x.par_chunks(CHUNK))
+        .for_each(|(y, x)| {
+            vectorised(Values {
+                y,
+                x,
+                of: PhantomData::<D>,
+            });
+        });
     shaped(y, x.layout().shape().clone())
 }
 
 fn slopes<D: Distribution>(x: &FlexTensor, upstream: &FlexTensor) -> FlexTensor {
     let (numbers_of_x, upstream) = (numbers(x), numbers(upstream));
     let mut gradient = vec![0.0; numbers_of_x.len()];
-    let chunks = numbers_of_x.par_chunks(CHUNK).zip(upstream.par_chunks(CHUNK));
-    gradient.par_chunks_mut(CHUNK).zip(chunks).for_each(|(gradient, (x, upstream))| {
-        vectorised(Slopes { gradient, x, upstream, of: PhantomData::<D> });
-    });
+    let chunks = numbers_of_x
+        .par_chunks(CHUNK)
+        .zip(upstream.par_chunks(CHUNK));
+    gradient
+        .par_chunks_mut(CHUNK)
+        .zip(chunks)
+        .for_each(|(gradient, (x, upstream))| {
+            vectorised(Slopes {
+                gradient,
+                x,
+                upstream,
+                of: PhantomData::<D>,
+            });
+        });
     shaped(gradient, x.layout().shape().clone())
 }
 

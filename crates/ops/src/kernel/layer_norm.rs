@@ -27,7 +27,16 @@ pub(crate) fn forward(
     y.par_chunks_mut(ROWS * width)
         .zip(numbers_of_x.par_chunks(ROWS * width))
         .zip(statistics.par_chunks_mut(ROWS))
-        .for_each(|((y, x), statistics)| vectorised(Normalise { y, x, statistics, gain, bias, epsilon }));
+        .for_each(|((y, x), statistics)| {
+            vectorised(Normalise {
+                y,
+                x,
+                statistics,
+                gain,
+                bias,
+                epsilon,
+            })
+        });
     (shaped(y, x.layout().shape().clone()), statistics)
 }
 
@@ -39,13 +48,28 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 3] 
     let mut d_x = vec![0.0; x.len()];
     let (of_gain, of_bias): (Vec<_>, Vec<_>) = d_x
         .par_chunks_mut(ROWS * width)
-        .zip(x.par_chunks(ROWS * width).zip(upstream.par_chunks(ROWS * width)))
+        .zip(
+            x.par_chunks(ROWS * width)
+                .zip(upstream.par_chunks(ROWS * width)),
+        )
         .zip(saved.statistics.par_chunks(ROWS))
-        .map(|((d_x, (x, upstream)), statistics)| vectorised(Gradients { d_x, x, upstream, gain, statistics }))
+        .map(|((d_x, (x, upstream)), statistics)| {
+            vectorised(Gradients {
+                d_x,
+                x,
+                upstream,
+                gain,
+                statistics,
+            })
+        })
         .unzip();
     let (d_gain, d_bias) = (sum_in_order(&of_gain, width), sum_in_order(&of_bias, width));
     let row = |data| shaped(data, Shape::new([width]));
-    [shaped(d_x, saved.x.layout().shape().clone()), row(d_gain), row(d_bias)]
+    [
+        shaped(d_x, saved.x.layout().shape().clone()),
+        row(d_gain),
+        row(d_bias),
+    ]
 }
 
 /// Some rows, forward.
@@ -63,9 +87,20 @@ impl Kernel for Normalise<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { y, x, statistics, gain, bias, epsilon } = self;
+        let Self {
+            y,
+            x,
+            statistics,
+            gain,
+            bias,
+            epsilon,
+        } = self;
         let width = gain.len();
-        for ((y, x), statistics) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).zip(statistics) {
+        for ((y, x), statistics) in y
+            .chunks_exact_mut(width)
+            .zip(x.chunks_exact(width))
+            .zip(statistics)
+        {
             let mean = sum_of(x) / width as f32;
             for (y, &x) in y.iter_mut().zip(x) {
                 *y = x - mean;
@@ -95,11 +130,20 @@ impl Kernel for Gradients<'_> {
     /// Fills `d_x` and gives the rows' parts of `d gain` and `d bias`.
     #[inline(always)]
     fn run(self) -> (Vec<f32>, Vec<f32>) {
-        let Self { d_x, x, upstream, gain, statistics } = self;
+        let Self {
+            d_x,
+            x,
+            upstream,
+            gain,
+            statistics,
+        } = self;
         let width = gain.len();
-        let (mut d_gain, mut d_bias, mut normal) = (vec![0.0; width], vec![0.0; width], vec![0.0; width]);
+        let (mut d_gain, mut d_bias, mut normal) =
+            (vec![0.0; width], vec![0.0; width], vec![0.0; width]);
         let rows = x.chunks_exact(width).zip(upstream.chunks_exact(width));
-        for ((d_x, (x, upstream)), &(mean, inverse)) in d_x.chunks_exact_mut(width).zip(rows).zip(statistics) {
+        for ((d_x, (x, upstream)), &(mean, inverse)) in
+            d_x.chunks_exact_mut(width).zip(rows).zip(statistics)
+        {
             for (normal, &x) in normal.iter_mut().zip(x) {
                 *normal = (x - mean) * inverse;
             }

@@ -12,7 +12,11 @@ pub(crate) struct Saved {
     pub weight: FlexTensor,
 }
 
-pub(crate) fn forward(x: &FlexTensor, weight: &FlexTensor, bias: Option<&FlexTensor>) -> FlexTensor {
+pub(crate) fn forward(
+    x: &FlexTensor,
+    weight: &FlexTensor,
+    bias: Option<&FlexTensor>,
+) -> FlexTensor {
     let mut shape = x.layout().shape().clone();
     let last = shape.num_dims() - 1;
     shape[last] = width(weight);
@@ -35,7 +39,10 @@ pub(crate) fn backward_weight(saved: &Saved, upstream: &FlexTensor) -> FlexTenso
 pub(crate) fn backward_bias(upstream: &FlexTensor) -> FlexTensor {
     let width = width(upstream);
     let mut sums = vec![0.0; width];
-    vectorised(SumOfRows { sums: &mut sums, rows: numbers(upstream) });
+    vectorised(SumOfRows {
+        sums: &mut sums,
+        rows: numbers(upstream),
+    });
     shaped(sums, Shape::new([width]))
 }
 

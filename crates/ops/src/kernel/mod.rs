@@ -1,5 +1,8 @@
 //! The operations as kernels on Flex, each one pass forward and one pass backward.
-#![allow(clippy::inline_always, reason = "vector width is chosen outside, so loops must be compiled inside the caller")]
+#![allow(
+    clippy::inline_always,
+    reason = "vector width is chosen outside, so loops must be compiled inside the caller"
+)]
 
 mod adamw;
 mod cross_entropy;
@@ -18,14 +21,20 @@ use operation::Fused;
 
 use crate::{AdamWStep, gelu::Form};
 
-/// Rows worked on together. Fixed, so that sums over rows are added in the same order on any number of threads.
+/// Rows worked on together. Fixed, so that sums over rows are added in the same order on any number
+/// of threads.
 const ROWS: usize = 64;
 
 /// Numbers worked on together where each stands alone.
 const CHUNK: usize = 1 << 14;
 
-pub(crate) fn cross_entropy(logits: &Tensor<3>, targets: &Tensor<2, Int>, weights: &Tensor<2>) -> Option<Tensor<1>> {
-    let applies = applies(&logits.device(), &[logits.dtype(), weights.dtype()]) && !logits.dims().contains(&0);
+pub(crate) fn cross_entropy(
+    logits: &Tensor<3>,
+    targets: &Tensor<2, Int>,
+    weights: &Tensor<2>,
+) -> Option<Tensor<1>> {
+    let applies = applies(&logits.device(), &[logits.dtype(), weights.dtype()])
+        && !logits.dims().contains(&0);
     applies.then(|| {
         let weights = weights.clone().detach();
         Tensor::from_dispatch(<Dispatch as Fused>::fused_cross_entropy(
@@ -38,11 +47,22 @@ pub(crate) fn cross_entropy(logits: &Tensor<3>, targets: &Tensor<2, Int>, weight
 
 pub(crate) fn gelu(x: &Tensor<3>, form: Form) -> Option<Tensor<3>> {
     let applies = applies(&x.device(), &[x.dtype()]) && !x.dims().contains(&0);
-    applies.then(|| Tensor::from_dispatch(<Dispatch as Fused>::fused_gelu(x.clone().into_dispatch(), form)))
+    applies.then(|| {
+        Tensor::from_dispatch(<Dispatch as Fused>::fused_gelu(
+            x.clone().into_dispatch(),
+            form,
+        ))
+    })
 }
 
-pub(crate) fn layer_norm(x: &Tensor<3>, gain: &Tensor<1>, bias: &Tensor<1>, epsilon: f64) -> Option<Tensor<3>> {
-    let applies = applies(&x.device(), &[x.dtype(), gain.dtype(), bias.dtype()]) && !x.dims().contains(&0);
+pub(crate) fn layer_norm(
+    x: &Tensor<3>,
+    gain: &Tensor<1>,
+    bias: &Tensor<1>,
+    epsilon: f64,
+) -> Option<Tensor<3>> {
+    let applies =
+        applies(&x.device(), &[x.dtype(), gain.dtype(), bias.dtype()]) && !x.dims().contains(&0);
     applies.then(|| {
         Tensor::from_dispatch(<Dispatch as Fused>::fused_layer_norm(
             x.clone().into_dispatch(),
@@ -53,13 +73,24 @@ pub(crate) fn layer_norm(x: &Tensor<3>, gain: &Tensor<1>, bias: &Tensor<1>, epsi
     })
 }
 
-pub(crate) fn linear(x: &Tensor<3>, weight: &Tensor<2>, bias: Option<&Tensor<1>>) -> Option<Tensor<3>> {
-    let dtypes = [x.dtype(), weight.dtype(), bias.map_or(DType::F32, Tensor::dtype)];
-    let applies = applies(&x.device(), &dtypes) && !x.dims().contains(&0) && !weight.dims().contains(&0);
+pub(crate) fn linear(
+    x: &Tensor<3>,
+    weight: &Tensor<2>,
+    bias: Option<&Tensor<1>>,
+) -> Option<Tensor<3>> {
+    let dtypes = [
+        x.dtype(),
+        weight.dtype(),
+        bias.map_or(DType::F32, Tensor::dtype),
+    ];
+    let applies =
+        applies(&x.device(), &dtypes) && !x.dims().contains(&0) && !weight.dims().contains(&0);
     applies.then(|| {
         let (x, weight) = (x.clone().into_dispatch(), weight.clone().into_dispatch());
         Tensor::from_dispatch(match bias {
-            Some(bias) => <Dispatch as Fused>::fused_linear_with_bias(x, weight, bias.clone().into_dispatch()),
+            Some(bias) => {
+                <Dispatch as Fused>::fused_linear_with_bias(x, weight, bias.clone().into_dispatch())
+            }
             None => <Dispatch as Fused>::fused_linear(x, weight),
         })
     })
@@ -84,7 +115,9 @@ pub(crate) fn swiglu(gate: &Tensor<3>, up: &Tensor<3>) -> Option<Tensor<3>> {
 /// Whether these tensors can be updated by the kernel. Tensors that track gradients cannot.
 pub(crate) fn adamw_applies<const D: usize>(tensors: &[&Tensor<D>; 4]) -> bool {
     let dtypes = tensors.map(Tensor::dtype);
-    tensors.iter().all(|tensor| applies(&tensor.device(), &dtypes) && !tensor.device().is_autodiff())
+    tensors
+        .iter()
+        .all(|tensor| applies(&tensor.device(), &dtypes) && !tensor.device().is_autodiff())
         && !tensors[0].dims().contains(&0)
 }
 
@@ -96,12 +129,20 @@ pub(crate) fn adamw<const D: usize>(
     step: &AdamWStep,
 ) -> (Tensor<D>, Tensor<D>, Tensor<D>) {
     let [parameter, gradient, m, v] = [parameter, gradient, m, v].map(Tensor::into_dispatch);
-    let (parameter, m, v) = <Dispatch as adamw::FusedAdamW>::fused_adamw(parameter, gradient, m, v, *step);
-    (Tensor::from_dispatch(parameter), Tensor::from_dispatch(m), Tensor::from_dispatch(v))
+    let (parameter, m, v) =
+        <Dispatch as adamw::FusedAdamW>::fused_adamw(parameter, gradient, m, v, *step);
+    (
+        Tensor::from_dispatch(parameter),
+        Tensor::from_dispatch(m),
+        Tensor::from_dispatch(v),
+    )
 }
 
 fn applies(device: &Device, dtypes: &[DType]) -> bool {
-    let on_flex = matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_));
+    let on_flex = matches!(
+        device.clone().inner().as_dispatch(),
+        DispatchDevice::Flex(_)
+    );
     on_flex && dtypes.iter().all(|&dtype| dtype == DType::F32)
 }
 
@@ -112,7 +153,11 @@ fn numbers(tensor: &FlexTensor) -> &[f32] {
 }
 
 fn contiguous(tensor: FlexTensor) -> FlexTensor {
-    if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() }
+    if tensor.is_contiguous() {
+        tensor
+    } else {
+        tensor.to_contiguous()
+    }
 }
 
 fn shaped(data: Vec<f32>, shape: Shape) -> FlexTensor {

@@ -14,7 +14,9 @@ use burn::backend::{
     tensor::{FloatTensor, IntTensor},
 };
 
-use super::{contiguous, cross_entropy, gelu, layer_norm, linear, numbers, rms_norm, swiglu, width};
+use super::{
+    contiguous, cross_entropy, gelu, layer_norm, linear, numbers, rms_norm, swiglu, width,
+};
 use crate::gelu::Form;
 
 /// The fused operations; what they compute is said where they are exported.
@@ -38,12 +40,20 @@ pub(crate) trait Fused: Backend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
-    fn fused_rms_norm(x: FloatTensor<Self>, gain: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self>;
+    fn fused_rms_norm(
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+        epsilon: f32,
+    ) -> FloatTensor<Self>;
     fn fused_swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 
 impl Fused for Flex {
-    fn fused_cross_entropy(logits: FlexTensor, targets: FlexTensor, weights: FlexTensor) -> FlexTensor {
+    fn fused_cross_entropy(
+        logits: FlexTensor,
+        targets: FlexTensor,
+        weights: FlexTensor,
+    ) -> FlexTensor {
         let logits = contiguous(logits);
         let targets = cross_entropy::targets_of(&contiguous(targets), width(&logits));
         cross_entropy::forward(&logits, &targets, &contiguous(weights)).0
@@ -53,8 +63,19 @@ impl Fused for Flex {
         gelu::forward(&contiguous(x), form)
     }
 
-    fn fused_layer_norm(x: FlexTensor, gain: FlexTensor, bias: FlexTensor, epsilon: f32) -> FlexTensor {
-        layer_norm::forward(&contiguous(x), &contiguous(gain), &contiguous(bias), epsilon).0
+    fn fused_layer_norm(
+        x: FlexTensor,
+        gain: FlexTensor,
+        bias: FlexTensor,
+        epsilon: f32,
+    ) -> FlexTensor {
+        layer_norm::forward(
+            &contiguous(x),
+            &contiguous(gain),
+            &contiguous(bias),
+            epsilon,
+        )
+        .0
     }
 
     fn fused_linear(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
@@ -87,7 +108,15 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
         match CrossEntropy.prepare::<C>([node]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let (targets, log_sums) = (Arc::new(targets), Arc::new(log_sums));
-                prep.finish(cross_entropy::Saved { logits, targets, weights, log_sums }, loss)
+                prep.finish(
+                    cross_entropy::Saved {
+                        logits,
+                        targets,
+                        weights,
+                        log_sums,
+                    },
+                    loss,
+                )
             }
             OpsKind::UnTracked(prep) => prep.finish(loss),
         }
@@ -113,8 +142,19 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
             (x.into_parts(), gain.into_parts(), bias.into_parts());
         let (x, gain, bias) = (contiguous(x), contiguous(gain), contiguous(bias));
         let (y, statistics) = layer_norm::forward(&x, &gain, &bias, epsilon);
-        match LayerNorm.prepare::<C>([x_node, gain_node, bias_node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(layer_norm::Saved { x, gain, statistics: Arc::new(statistics) }, y),
+        match LayerNorm
+            .prepare::<C>([x_node, gain_node, bias_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish(
+                layer_norm::Saved {
+                    x,
+                    gain,
+                    statistics: Arc::new(statistics),
+                },
+                y,
+            ),
             OpsKind::UnTracked(prep) => prep.finish(y),
         }
     }
@@ -123,7 +163,11 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
         let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
         let (x, weight) = (contiguous(x), contiguous(weight));
         let y = linear::forward(&x, &weight, None);
-        match Linear.prepare::<C>([x_node, weight_node]).compute_bound().stateful() {
+        match Linear
+            .prepare::<C>([x_node, weight_node])
+            .compute_bound()
+            .stateful()
+        {
             OpsKind::Tracked(prep) => prep.finish(linear::Saved { x, weight }, y),
             OpsKind::UnTracked(prep) => prep.finish(y),
         }
@@ -138,18 +182,37 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
             (x.into_parts(), weight.into_parts(), bias.into_parts());
         let (x, weight) = (contiguous(x), contiguous(weight));
         let y = linear::forward(&x, &weight, Some(&contiguous(bias)));
-        match Linear.prepare::<C>([x_node, weight_node, bias_node]).compute_bound().stateful() {
+        match Linear
+            .prepare::<C>([x_node, weight_node, bias_node])
+            .compute_bound()
+            .stateful()
+        {
             OpsKind::Tracked(prep) => prep.finish(linear::Saved { x, weight }, y),
             OpsKind::UnTracked(prep) => prep.finish(y),
         }
     }
 
-    fn fused_rms_norm(x: FloatTensor<Self>, gain: FloatTensor<Self>, epsilon: f32) -> FloatTensor<Self> {
+    fn fused_rms_norm(
+        x: FloatTensor<Self>,
+        gain: FloatTensor<Self>,
+        epsilon: f32,
+    ) -> FloatTensor<Self> {
         let ((x, x_node), (gain, gain_node)) = (x.into_parts(), gain.into_parts());
         let (x, gain) = (contiguous(x), contiguous(gain));
         let (y, inverses) = rms_norm::forward(&x, &gain, epsilon);
-        match RmsNorm.prepare::<C>([x_node, gain_node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish(rms_norm::Saved { x, gain, inverses: Arc::new(inverses) }, y),
+        match RmsNorm
+            .prepare::<C>([x_node, gain_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish(
+                rms_norm::Saved {
+                    x,
+                    gain,
+                    inverses: Arc::new(inverses),
+                },
+                y,
+            ),
             OpsKind::UnTracked(prep) => prep.finish(y),
         }
     }
@@ -158,7 +221,11 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
         let ((gate, gate_node), (up, up_node)) = (gate.into_parts(), up.into_parts());
         let (gate, up) = (contiguous(gate), contiguous(up));
         let y = swiglu::forward(&gate, &up);
-        match SwiGlu.prepare::<C>([gate_node, up_node]).compute_bound().stateful() {
+        match SwiGlu
+            .prepare::<C>([gate_node, up_node])
+            .compute_bound()
+            .stateful()
+        {
             OpsKind::Tracked(prep) => prep.finish(swiglu::Saved { gate, up }, y),
             OpsKind::UnTracked(prep) => prep.finish(y),
         }

@@ -22,24 +22,46 @@ pub(crate) fn forward(x: &FlexTensor, gain: &FlexTensor, epsilon: f32) -> (FlexT
     y.par_chunks_mut(ROWS * width)
         .zip(numbers_of_x.par_chunks(ROWS * width))
         .zip(inverses.par_chunks_mut(ROWS))
-        .for_each(|((y, x), inverses)| vectorised(Normalise { y, x, inverses, gain, epsilon }));
+        .for_each(|((y, x), inverses)| {
+            vectorised(Normalise {
+                y,
+                x,
+                inverses,
+                gain,
+                epsilon,
+            })
+        });
     (shaped(y, x.layout().shape().clone()), inverses)
 }
 
-/// Gradients of x and gain. With `n = x·inverse` and `g = upstream·gain`: `dx = inverse·(g − n·mean(g·n))`,
-/// `d gain = Σ upstream·n`.
+/// Gradients of x and gain. With `n = x·inverse` and `g = upstream·gain`:
+/// `dx = inverse·(g − n·mean(g·n))`, `d gain = Σ upstream·n`.
 pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 2] {
     let width = width(&saved.x);
     let (x, gain, upstream) = (numbers(&saved.x), numbers(&saved.gain), numbers(upstream));
     let mut d_x = vec![0.0; x.len()];
     let sums: Vec<Vec<f32>> = d_x
         .par_chunks_mut(ROWS * width)
-        .zip(x.par_chunks(ROWS * width).zip(upstream.par_chunks(ROWS * width)))
+        .zip(
+            x.par_chunks(ROWS * width)
+                .zip(upstream.par_chunks(ROWS * width)),
+        )
         .zip(saved.inverses.par_chunks(ROWS))
-        .map(|((d_x, (x, upstream)), inverses)| vectorised(Gradients { d_x, x, upstream, gain, inverses }))
+        .map(|((d_x, (x, upstream)), inverses)| {
+            vectorised(Gradients {
+                d_x,
+                x,
+                upstream,
+                gain,
+                inverses,
+            })
+        })
         .collect();
     let d_gain = sum_in_order(&sums, width);
-    [shaped(d_x, saved.x.layout().shape().clone()), shaped(d_gain, Shape::new([width]))]
+    [
+        shaped(d_x, saved.x.layout().shape().clone()),
+        shaped(d_gain, Shape::new([width])),
+    ]
 }
 
 /// Some rows, forward.
@@ -56,9 +78,19 @@ impl Kernel for Normalise<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let Self { y, x, inverses, gain, epsilon } = self;
+        let Self {
+            y,
+            x,
+            inverses,
+            gain,
+            epsilon,
+        } = self;
         let width = gain.len();
-        for ((y, x), inverse) in y.chunks_exact_mut(width).zip(x.chunks_exact(width)).zip(inverses) {
+        for ((y, x), inverse) in y
+            .chunks_exact_mut(width)
+            .zip(x.chunks_exact(width))
+            .zip(inverses)
+        {
             *inverse = 1.0 / (dot(x, x) / width as f32 + epsilon).sqrt();
             for ((y, &x), &gain) in y.iter_mut().zip(x).zip(gain) {
                 *y = x * *inverse * gain;
@@ -82,13 +114,23 @@ impl Kernel for Gradients<'_> {
     /// Fills `d_x` and gives the rows' part of `d gain`.
     #[inline(always)]
     fn run(self) -> Vec<f32> {
-        let Self { d_x, x, upstream, gain, inverses } = self;
+        let Self {
+            d_x,
+            x,
+            upstream,
+            gain,
+            inverses,
+        } = self;
         let width = gain.len();
         let mut d_gain = vec![0.0; width];
         let rows = x.chunks_exact(width).zip(upstream.chunks_exact(width));
-        for ((d_x, (x, upstream)), &inverse) in d_x.chunks_exact_mut(width).zip(rows).zip(inverses) {
-            for (((d_x, d_gain), (&x, &upstream)), &gain) in
-                d_x.iter_mut().zip(&mut d_gain).zip(x.iter().zip(upstream)).zip(gain)
+        for ((d_x, (x, upstream)), &inverse) in d_x.chunks_exact_mut(width).zip(rows).zip(inverses)
+        {
+            for (((d_x, d_gain), (&x, &upstream)), &gain) in d_x
+                .iter_mut()
+                .zip(&mut d_gain)
+                .zip(x.iter().zip(upstream))
+                .zip(gain)
             {
                 *d_gain += upstream * x * inverse;
                 *d_x = upstream * gain;

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, WalkData};
 
-/// A trained model that can be asked. Whatever a question holds, the answer is an answer or an error that names the field.
+/// A trained model that can be asked. Whatever a question holds, the answer is an answer or an
+/// error that names the field.
 pub trait Explorer: Send + Sync + 'static {
     /// What the page shows before anything was asked.
     fn facts(&self) -> ExplorerFacts;

@@ -18,7 +18,9 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::{get, post},
 };
-use headlight_run::{EventRow, Follower, HeadName, HeadRow, InputError, MetricsRow, RunDirectory, SequenceKind};
+use headlight_run::{
+    EventRow, Follower, HeadName, HeadRow, InputError, MetricsRow, RunDirectory, SequenceKind,
+};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
@@ -63,16 +65,32 @@ impl LiveAddress {
             heads: BTreeMap::new(),
             asked: None,
         };
-        let live = LiveRun { watched: Arc::new(Watched { run, seen: Mutex::new(seen) }), address: self.address };
-        let router = router(Arc::clone(&live.watched), live_page(facts)?, self.address.port());
+        let live = LiveRun {
+            watched: Arc::new(Watched {
+                run,
+                seen: Mutex::new(seen),
+            }),
+            address: self.address,
+        };
+        let router = router(
+            Arc::clone(&live.watched),
+            live_page(facts)?,
+            self.address.port(),
+        );
         let wrong = |error: std::io::Error| InputError::new(self.address, error);
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(wrong)?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(wrong)?;
         let listener = {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(self.listener).map_err(wrong)?
         };
         let serve = move || runtime.block_on(async { axum::serve(listener, router).await });
-        thread::Builder::new().name("live".to_owned()).spawn(serve).map_err(wrong)?;
+        thread::Builder::new()
+            .name("live".to_owned())
+            .spawn(serve)
+            .map_err(wrong)?;
         Ok(live)
     }
 }
@@ -91,9 +109,14 @@ impl LiveRun {
         self.address
     }
 
-    /// Gives a page that is looking on the time to hear of the end and to take the report; returns at once without one.
+    /// Gives a page that is looking on the time to hear of the end and to take the report; returns
+    /// at once without one.
     pub fn wait_for_last_look(&self) {
-        let is_watched = self.watched.seen().asked.is_some_and(|asked| asked.elapsed() < PATIENCE);
+        let is_watched = self
+            .watched
+            .seen()
+            .asked
+            .is_some_and(|asked| asked.elapsed() < PATIENCE);
         if is_watched {
             thread::sleep(PATIENCE);
         }
@@ -163,9 +186,14 @@ impl Watched {
         let rows = seen.follower.new_rows()?;
         seen.metrics.extend(rows.metrics);
         seen.events.extend(rows.events);
-        let on_probe = rows.heads.into_iter().filter(|row| row.on == SequenceKind::Probe);
+        let on_probe = rows
+            .heads
+            .into_iter()
+            .filter(|row| row.on == SequenceKind::Probe);
         seen.heads.extend(on_probe.map(|row| (row.head, row)));
-        let known = seen.metrics.partition_point(|row| Some(row.step) <= question.metrics);
+        let known = seen
+            .metrics
+            .partition_point(|row| Some(row.step) <= question.metrics);
         Ok(News {
             metrics: seen.metrics[known..].to_vec(),
             events: seen.events.clone(),
@@ -178,19 +206,30 @@ impl Watched {
     /// The newest patterns that can be read; those being written are not there yet.
     fn patterns_after(&self, known: Option<usize>) -> Option<NewPatterns> {
         let steps = self.run.pattern_steps().ok()?;
-        let mut newer = steps.into_iter().rev().take_while(|&step| Some(step) > known);
-        let (step, file) = newer.find_map(|step| Some((step, self.run.patterns(step, "probe").ok()?)))?;
+        let mut newer = steps
+            .into_iter()
+            .rev()
+            .take_while(|&step| Some(step) > known);
+        let (step, file) =
+            newer.find_map(|step| Some((step, self.run.patterns(step, "probe").ok()?)))?;
         let vocabulary = self.run.vocabulary().ok()?;
         let tokens = file.tokens().first()?.iter().take(MOST_TOKENS);
-        let tokens: Vec<String> =
-            tokens.map(|&token| vocabulary.get(token as usize).cloned()).collect::<Option<_>>()?;
+        let tokens: Vec<String> = tokens
+            .map(|&token| vocabulary.get(token as usize).cloned())
+            .collect::<Option<_>>()?;
         let [layers, _, heads, length] = file.sizes();
         let of_head = |layer: usize, head: usize| {
-            let rows = (0..tokens.len()).flat_map(|query| &file.row(layer, 0, head, query)[..tokens.len()]);
+            let rows = (0..tokens.len())
+                .flat_map(|query| &file.row(layer, 0, head, query)[..tokens.len()]);
             (HeadName { layer, head }, Bytes(rows.copied().collect()))
         };
         let weights = (0..layers).flat_map(|layer| (0..heads).map(move |head| (layer, head)));
-        Some(NewPatterns { step, length, weights: weights.map(|(layer, head)| of_head(layer, head)).collect(), tokens })
+        Some(NewPatterns {
+            step,
+            length,
+            weights: weights.map(|(layer, head)| of_head(layer, head)).collect(),
+            tokens,
+        })
     }
 }
 

@@ -1,4 +1,5 @@
-//! Pages and their answers on this machine's own address, for no one else: the live explorer, and a run under way.
+//! Pages and their answers on this machine's own address, for no one else: the live explorer, and a
+//! run under way.
 
 mod explorer;
 mod guard;
@@ -32,19 +33,31 @@ const MOST_BYTES: usize = 64 * 1024;
 type Shared = State<Arc<dyn Explorer>>;
 type Asked<T> = Result<Json<T>, JsonRejection>;
 
-/// Serves the explorer on 127.0.0.1 until the program is stopped. `port` 0 takes a free one; `ready` hears the address.
+/// Serves the explorer on 127.0.0.1 until the program is stopped. `port` 0 takes a free one;
+/// `ready` hears the address.
 ///
 /// # Errors
 /// If the port is taken, or the page has no HTML form.
-pub fn serve(explorer: Arc<dyn Explorer>, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), InputError> {
+pub fn serve(
+    explorer: Arc<dyn Explorer>,
+    port: u16,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), InputError> {
     let page = explorer_page(&explorer.facts())?;
     let wrong = |error: std::io::Error| InputError::new(format_args!("--port {port}"), error);
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(wrong)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(wrong)?;
     runtime.block_on(async {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(wrong)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+            .await
+            .map_err(wrong)?;
         let address = listener.local_addr().map_err(wrong)?;
         ready(address);
-        axum::serve(listener, router(explorer, page, address.port())).await.map_err(wrong)
+        axum::serve(listener, router(explorer, page, address.port()))
+            .await
+            .map_err(wrong)
     })
 }
 
@@ -92,15 +105,19 @@ async fn walk(State(explorer): Shared, asked: Asked<WalkQuestion>) -> Response {
     answer(asked, |asked| explorer.walk(&asked.question, asked.head))
 }
 
-fn answer<T, A: Serialize>(asked: Asked<T>, answer: impl FnOnce(T) -> Result<A, InputError>) -> Response {
+fn answer<T, A: Serialize>(
+    asked: Asked<T>,
+    answer: impl FnOnce(T) -> Result<A, InputError>,
+) -> Response {
     match asked {
         Ok(Json(question)) => match answer(question) {
             Ok(answer) => Json(answer).into_response(),
             Err(error) => refused(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
         },
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-            refused(StatusCode::PAYLOAD_TOO_LARGE, &format!("a question has at most {MOST_BYTES} bytes"))
-        }
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => refused(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &format!("a question has at most {MOST_BYTES} bytes"),
+        ),
         Err(rejection) => refused(rejection.status(), &rejection.body_text()),
     }
 }

@@ -19,7 +19,8 @@ pub struct Correspondence {
     pub ours: Vec<String>,
     /// How theirs lies.
     pub layout: Layout,
-    /// Its shape in case the model has no such parameter and it is written as zeros, as a bias that is not there.
+    /// Its shape in case the model has no such parameter and it is written as zeros, as a bias that
+    /// is not there.
     pub zeros: Option<Vec<usize>>,
 }
 
@@ -38,7 +39,12 @@ pub enum Layout {
 
 impl Correspondence {
     pub fn new(theirs: impl Into<String>, ours: impl Into<String>, layout: Layout) -> Self {
-        Self { theirs: theirs.into(), ours: vec![ours.into()], layout, zeros: None }
+        Self {
+            theirs: theirs.into(),
+            ours: vec![ours.into()],
+            layout,
+            zeros: None,
+        }
     }
 
     pub fn or_zeros(mut self, shape: &[usize]) -> Self {
@@ -48,10 +54,14 @@ impl Correspondence {
 }
 
 /// The model's parameters under the other tool's names.
-pub fn export(model: &Decoder, entries: &[Correspondence]) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
+pub fn export(
+    model: &Decoder,
+    entries: &[Correspondence],
+) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
     let parameters = parameters(model);
     let export = |entry: &Correspondence| {
-        let ours: Option<Vec<&TensorData>> = entry.ours.iter().map(|name| parameters.get(name)).collect();
+        let ours: Option<Vec<&TensorData>> =
+            entry.ours.iter().map(|name| parameters.get(name)).collect();
         let data = match (ours, &entry.zeros) {
             (Some(ours), _) => entry.layout.export(&beside(&ours)),
             (None, Some(shape)) => TensorData::zeros::<f32, _>(shape.clone()),
@@ -72,17 +82,26 @@ pub fn import(
     let mut values = BTreeMap::new();
     for entry in entries {
         let name = &entry.theirs;
-        let theirs = tensors.remove(name).ok_or_else(|| ExchangeError::Missing(name.clone()))?;
+        let theirs = tensors
+            .remove(name)
+            .ok_or_else(|| ExchangeError::Missing(name.clone()))?;
         let wanted: Vec<&Vec<usize>> = entry
             .ours
             .iter()
-            .map(|name| own.get(name).ok_or_else(|| ExchangeError::LeftOver(entry.theirs.clone())))
+            .map(|name| {
+                own.get(name)
+                    .ok_or_else(|| ExchangeError::LeftOver(entry.theirs.clone()))
+            })
             .collect::<Result<_, _>>()?;
         let widths: Vec<usize> = wanted.iter().map(|shape| last_axis(shape)).collect();
         let expected = entry.layout.shape(wanted[0], widths.iter().sum());
         let found = theirs.shape().to_vec();
         if found != expected {
-            return Err(ExchangeError::Shape { name: name.clone(), found, expected });
+            return Err(ExchangeError::Shape {
+                name: name.clone(),
+                found,
+                expected,
+            });
         }
         let parts = split(entry.layout.import(theirs), &widths);
         values.extend(entry.ours.iter().cloned().zip(parts));
@@ -97,13 +116,22 @@ impl Layout {
     fn export(self, data: &TensorData) -> TensorData {
         let shape = data.shape().to_vec();
         match (self, &shape[..]) {
-            (Self::Transposed, &[rows, columns]) => permuted(data, [rows, columns, 1], [1, 0, 2], vec![columns, rows]),
+            (Self::Transposed, &[rows, columns]) => {
+                permuted(data, [rows, columns, 1], [1, 0, 2], vec![columns, rows])
+            }
             (Self::HeadsOut(heads), &[rows, width]) => {
                 let d_head = width / heads;
-                permuted(data, [rows, heads, d_head], [1, 0, 2], vec![heads, rows, d_head])
+                permuted(
+                    data,
+                    [rows, heads, d_head],
+                    [1, 0, 2],
+                    vec![heads, rows, d_head],
+                )
             }
             (Self::HeadsOut(heads), &[width]) => reshaped(data, vec![heads, width / heads]),
-            (Self::HeadsIn(heads), &[width, columns]) => reshaped(data, vec![heads, width / heads, columns]),
+            (Self::HeadsIn(heads), &[width, columns]) => {
+                reshaped(data, vec![heads, width / heads, columns])
+            }
             _ => data.clone(),
         }
     }
@@ -135,8 +163,15 @@ fn reshaped(data: &TensorData, shape: Vec<usize>) -> TensorData {
 }
 
 /// Three axes in another order.
-fn permuted(data: &TensorData, sizes: [usize; 3], order: [usize; 3], shape: Vec<usize>) -> TensorData {
-    let from = data.as_slice::<f32>().map_or_else(|_| Cow::Owned(values(data)), Cow::Borrowed);
+fn permuted(
+    data: &TensorData,
+    sizes: [usize; 3],
+    order: [usize; 3],
+    shape: Vec<usize>,
+) -> TensorData {
+    let from = data
+        .as_slice::<f32>()
+        .map_or_else(|_| Cow::Owned(values(data)), Cow::Borrowed);
     let strides = [sizes[1] * sizes[2], sizes[2], 1];
     let [a, b, c] = order.map(|axis| (sizes[axis], strides[axis]));
     let mut to = Vec::with_capacity(from.len());
@@ -163,13 +198,18 @@ fn with_width(shape: &[usize], width: usize) -> Vec<usize> {
 
 /// Tensors side by side along the last axis.
 fn beside(parts: &[&TensorData]) -> TensorData {
-    let [first, ..] = parts else { return TensorData::zeros::<f32, _>([0]) };
+    let [first, ..] = parts else {
+        return TensorData::zeros::<f32, _>([0]);
+    };
     if parts.len() == 1 {
         return (*first).clone();
     }
     let shape = first.shape().to_vec();
     let rows: usize = shape[..shape.len() - 1].iter().product();
-    let parts: Vec<(usize, Vec<f32>)> = parts.iter().map(|part| (last_axis(part.shape()), values(part))).collect();
+    let parts: Vec<(usize, Vec<f32>)> = parts
+        .iter()
+        .map(|part| (last_axis(part.shape()), values(part)))
+        .collect();
     let width = parts.iter().map(|(width, _)| width).sum();
     let mut together = Vec::with_capacity(rows * width);
     for row in 0..rows {
@@ -191,7 +231,10 @@ fn split(data: TensorData, widths: &[usize]) -> Vec<TensorData> {
     widths
         .iter()
         .map(|&width| {
-            let part = rows().flat_map(|row| &row[from..from + width]).copied().collect();
+            let part = rows()
+                .flat_map(|row| &row[from..from + width])
+                .copied()
+                .collect();
             from += width;
             TensorData::new::<f32, _>(part, with_width(&shape, width))
         })

@@ -7,8 +7,9 @@ use burn::tensor::{Int, Tensor};
 use super::ExchangeError;
 use crate::{Capture, Decoder, tensor_file::serialize};
 
-/// A safetensors file with `tokens [batch, pos]` (as f32), `logits [batch, pos, vocabulary]` and, for each layer,
-/// `pattern.{l} [batch, head, query, key]`: whoever reads an exported model can compare.
+/// A safetensors file with `tokens [batch, pos]` (as f32), `logits [batch, pos, vocabulary]` and,
+/// for each layer, `pattern.{l} [batch, head, query, key]`: whoever reads an exported model can
+/// compare.
 ///
 /// # Errors
 /// If a tensor has no safetensors form.
@@ -19,10 +20,19 @@ pub fn expected_of(model: &Decoder, tokens: Tensor<2, Int>) -> Result<Vec<u8>, E
     let sites = model.pattern_sites();
     let mut capture = Capture::new(&sites, usize::MAX);
     let logits = model.forward_probed(tokens.clone(), &mut capture);
-    let mut tensors =
-        BTreeMap::from([("tokens".to_owned(), tokens.float().into_data()), ("logits".to_owned(), logits.into_data())]);
+    let mut tensors = BTreeMap::from([
+        ("tokens".to_owned(), tokens.float().into_data()),
+        ("logits".to_owned(), logits.into_data()),
+    ]);
     for (layer, site) in sites.into_iter().enumerate() {
-        tensors.extend(capture.get::<4>(site).map(|pattern| (format!("pattern.{layer}"), pattern.into_data())));
+        tensors.extend(
+            capture
+                .get::<4>(site)
+                .map(|pattern| (format!("pattern.{layer}"), pattern.into_data())),
+        );
     }
-    serialize(&tensors, None).map_err(|reason| ExchangeError::File { file: "expected.safetensors".to_owned(), reason })
+    serialize(&tensors, None).map_err(|reason| ExchangeError::File {
+        file: "expected.safetensors".to_owned(),
+        reason,
+    })
 }

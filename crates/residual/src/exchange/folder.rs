@@ -14,19 +14,25 @@ use crate::tensor_file::{data_of, open};
 
 /// The largest file of tensors that is read: far above any mini-transformer.
 const MOST_TENSOR_BYTES: u64 = 4 << 30;
-/// The largest JSON that is read: the list of 700 tensors has 60 KB. Small values of a hostile one take 100 times their
-/// bytes.
+/// The largest JSON that is read: the list of 700 tensors has 60 KB. Small values of a hostile one
+/// take 100 times their bytes.
 const MOST_JSON_BYTES: u64 = 128 << 10;
 
 fn wrong(file: &Path, reason: impl ToString) -> ExchangeError {
-    ExchangeError::File { file: file.display().to_string(), reason: reason.to_string() }
+    ExchangeError::File {
+        file: file.display().to_string(),
+        reason: reason.to_string(),
+    }
 }
 
 fn read(file: &Path, most: u64) -> Result<Vec<u8>, ExchangeError> {
     let metadata = fs::metadata(file).map_err(|error| wrong(file, error))?;
     let size = metadata.len();
     if size > most {
-        return Err(wrong(file, format_args!("has {size} bytes, more than {most}")));
+        return Err(wrong(
+            file,
+            format_args!("has {size} bytes, more than {most}"),
+        ));
     }
     // A pipe or a device might not end.
     if !metadata.is_file() {
@@ -54,10 +60,17 @@ pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, Excha
     let shard_of = object.get("weight_map").and_then(Value::as_object);
     let shard_of = shard_of.ok_or_else(|| wrong(&index, "has no weight_map"))?;
     let mut tensors = BTreeMap::new();
-    for shard in shard_of.values().filter_map(Value::as_str).collect::<BTreeSet<_>>() {
+    for shard in shard_of
+        .values()
+        .filter_map(Value::as_str)
+        .collect::<BTreeSet<_>>()
+    {
         // A shard lies in the folder itself.
         if Path::new(shard).file_name() != Some(shard.as_ref()) {
-            return Err(wrong(&index, format_args!("{shard} is not the name of a file")));
+            return Err(wrong(
+                &index,
+                format_args!("{shard} is not the name of a file"),
+            ));
         }
         for (name, data) in read_file(&folder.join(shard))? {
             if shard_of.get(&name).and_then(Value::as_str) != Some(shard) {
@@ -78,13 +91,20 @@ fn read_file(file: &Path) -> Result<BTreeMap<String, TensorData>, ExchangeError>
     // Masks and angles that some files keep are no parameters and need not be floats.
     let parameters = tensors.iter().filter(|(name, _)| !is_buffer(name));
     parameters
-        .map(|(name, view)| Ok((name.to_owned(), data_of(name, &view).map_err(|reason| wrong(file, reason))?)))
+        .map(|(name, view)| {
+            Ok((
+                name.to_owned(),
+                data_of(name, &view).map_err(|reason| wrong(file, reason))?,
+            ))
+        })
         .collect()
 }
 
 /// What old versions of `transformers` stored beside the parameters.
 fn is_buffer(name: &str) -> bool {
-    [".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"].iter().any(|end| name.ends_with(end))
+    [".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"]
+        .iter()
+        .any(|end| name.ends_with(end))
 }
 
 /// Keys of a configuration, with the defaults of `transformers`.
@@ -103,22 +123,33 @@ impl Keys<'_> {
     }
 
     pub fn required_size(&self, key: &'static str) -> Result<usize, ExchangeError> {
-        self.size(key)?.ok_or_else(|| refused(key, &Value::Null, "is missing"))
+        self.size(key)?
+            .ok_or_else(|| refused(key, &Value::Null, "is missing"))
     }
 
     pub fn number(&self, key: &'static str, default: f64) -> Result<f64, ExchangeError> {
         let positive = |value: &Value| value.as_f64().filter(|number| *number > 0.0);
-        Ok(self.typed(key, positive, "must be a number above 0")?.unwrap_or(default))
+        Ok(self
+            .typed(key, positive, "must be a number above 0")?
+            .unwrap_or(default))
     }
 
     pub fn flag(&self, key: &'static str, default: bool) -> Result<bool, ExchangeError> {
-        Ok(self.typed(key, Value::as_bool, "must be true or false")?.unwrap_or(default))
+        Ok(self
+            .typed(key, Value::as_bool, "must be true or false")?
+            .unwrap_or(default))
     }
 
-    pub fn text<'b>(&'b self, key: &'static str, default: &'b str) -> Result<&'b str, ExchangeError> {
+    pub fn text<'b>(
+        &'b self,
+        key: &'static str,
+        default: &'b str,
+    ) -> Result<&'b str, ExchangeError> {
         match self.present(key) {
             None => Ok(default),
-            Some(value) => value.as_str().ok_or_else(|| refused(key, value, "must be text")),
+            Some(value) => value
+                .as_str()
+                .ok_or_else(|| refused(key, value, "must be text")),
         }
     }
 
@@ -128,10 +159,16 @@ impl Keys<'_> {
         read: impl Fn(&Value) -> Option<T>,
         reason: &str,
     ) -> Result<Option<T>, ExchangeError> {
-        self.present(key).map(|value| read(value).ok_or_else(|| refused(key, value, reason))).transpose()
+        self.present(key)
+            .map(|value| read(value).ok_or_else(|| refused(key, value, reason)))
+            .transpose()
     }
 }
 
 pub fn refused(key: &'static str, value: &Value, reason: &str) -> ExchangeError {
-    ExchangeError::Config { key, value: value.to_string(), reason: reason.to_owned() }
+    ExchangeError::Config {
+        key,
+        value: value.to_string(),
+        reason: reason.to_owned(),
+    }
 }

@@ -11,7 +11,9 @@ use super::{
     correspondence::{Correspondence, Layout},
     folder::{Keys, refused},
 };
-use crate::{Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions};
+use crate::{
+    Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions,
+};
 
 const ACTIVATIONS: [(&str, Activation); 4] = [
     ("gelu_new", Activation::GeluTanh),
@@ -24,7 +26,11 @@ const ACTIVATIONS: [(&str, Activation); 4] = [
 pub fn config_of(model: &Decoder) -> Result<Value, String> {
     let config = model.config();
     let Some((d_ff, FeedForwardKind::Plain(activation))) = config.feed_forward else {
-        let what = if config.feed_forward.is_none() { "it has no feed-forward" } else { "its feed-forward is gated" };
+        let what = if config.feed_forward.is_none() {
+            "it has no feed-forward"
+        } else {
+            "its feed-forward is gated"
+        };
         return Err(what.to_owned());
     };
     let scaled = match config.attention.scale {
@@ -33,11 +39,26 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
         Some(scale) => return Err(format!("its scores are scaled by {scale}")),
     };
     let obstacles = [
-        (config.norm != NormKind::LayerNorm, "its norm is not layer norm"),
-        (config.norm_placement != NormPlacement::Pre, "its norms stand after the sum"),
-        (config.positions != Positions::Learned, "its positions are not learned"),
-        (config.n_kv_heads() != config.n_heads, "its heads share keys and values"),
-        (config.d_head() * config.n_heads != config.d_model, "its heads do not tile d_model"),
+        (
+            config.norm != NormKind::LayerNorm,
+            "its norm is not layer norm",
+        ),
+        (
+            config.norm_placement != NormPlacement::Pre,
+            "its norms stand after the sum",
+        ),
+        (
+            config.positions != Positions::Learned,
+            "its positions are not learned",
+        ),
+        (
+            config.n_kv_heads() != config.n_heads,
+            "its heads share keys and values",
+        ),
+        (
+            config.d_head() * config.n_heads != config.d_model,
+            "its heads do not tile d_model",
+        ),
         (config.window.is_some(), "it has a window"),
         (config.attention.softcap.is_some(), "its scores are capped"),
         (model.b_u.is_some(), "its unembedding has a bias"),
@@ -45,7 +66,10 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
     if let Some((_, obstacle)) = obstacles.iter().find(|(is_there, _)| *is_there) {
         return Err((*obstacle).to_owned());
     }
-    let name = ACTIVATIONS.iter().find(|(_, known)| *known == activation).map(|(name, _)| name);
+    let name = ACTIVATIONS
+        .iter()
+        .find(|(_, known)| *known == activation)
+        .map(|(name, _)| name);
     Ok(json!({
         "architectures": ["GPT2LMHeadModel"],
         "model_type": "gpt2",
@@ -71,9 +95,16 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
 pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, ExchangeError> {
     let keys = Keys(object);
     let name = keys.text("activation_function", "gelu_new")?;
-    let activation = ACTIVATIONS.iter().find(|(known, _)| *known == name).map(|&(_, activation)| activation);
+    let activation = ACTIVATIONS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|&(_, activation)| activation);
     let activation = activation.ok_or_else(|| {
-        refused("activation_function", &json!(name), "must be gelu_new, gelu_pytorch_tanh, gelu or relu")
+        refused(
+            "activation_function",
+            &json!(name),
+            "must be gelu_new, gelu_pytorch_tanh, gelu or relu",
+        )
     })?;
     for key in ["scale_attn_by_inverse_layer_idx", "add_cross_attention"] {
         if keys.flag(key, false)? {
@@ -88,7 +119,10 @@ pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, Exchang
         n_layers: keys.required_size("n_layer")?,
         n_heads: keys.required_size("n_head")?,
         attention_bias: true,
-        feed_forward: Some((keys.size("n_inner")?.unwrap_or(4 * d_model), FeedForwardKind::Plain(activation))),
+        feed_forward: Some((
+            keys.size("n_inner")?.unwrap_or(4 * d_model),
+            FeedForwardKind::Plain(activation),
+        )),
         norm_epsilon: keys.number("layer_norm_epsilon", 1e-5)?,
         tied_embedding: keys.flag("tie_word_embeddings", true)?,
         attention: AttentionOptions {
@@ -99,9 +133,13 @@ pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, Exchang
     })
 }
 
-/// Its matrices lie as ours, `[in, out]`; those of queries, keys and values stand side by side in one.
+/// Its matrices lie as ours, `[in, out]`; those of queries, keys and values stand side by side in
+/// one.
 pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
-    let (d_model, d_ff) = (config.d_model, config.feed_forward.map_or(0, |(d_ff, _)| d_ff));
+    let (d_model, d_ff) = (
+        config.d_model,
+        config.feed_forward.map_or(0, |(d_ff, _)| d_ff),
+    );
     let same = |theirs: String, ours: &str| Correspondence::new(theirs, ours, Layout::Same);
     let mut entries = vec![
         same("transformer.wte.weight".to_owned(), "w_e"),
@@ -110,29 +148,47 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         same("transformer.ln_f.bias".to_owned(), "ln_final.bias"),
     ];
     if !config.tied_embedding {
-        entries.push(Correspondence::new("lm_head.weight", "w_u", Layout::Transposed));
+        entries.push(Correspondence::new(
+            "lm_head.weight",
+            "w_u",
+            Layout::Transposed,
+        ));
     }
     for layer in 0..config.n_layers {
         let named = |theirs: &str, ours: &str| {
-            same(format!("transformer.h.{layer}.{theirs}"), &format!("blocks.{layer}.{ours}"))
+            same(
+                format!("transformer.h.{layer}.{theirs}"),
+                &format!("blocks.{layer}.{ours}"),
+            )
         };
         for (theirs, ours) in [("ln_1", "ln1"), ("ln_2", "ln2")] {
             entries.push(named(&format!("{theirs}.weight"), &format!("{ours}.gain")));
             entries.push(named(&format!("{theirs}.bias"), &format!("{ours}.bias")));
         }
-        for (kind, zeros) in [("weight", vec![d_model, 3 * d_model]), ("bias", vec![3 * d_model])] {
+        for (kind, zeros) in [
+            ("weight", vec![d_model, 3 * d_model]),
+            ("bias", vec![3 * d_model]),
+        ] {
             entries.push(Correspondence {
                 theirs: format!("transformer.h.{layer}.attn.c_attn.{kind}"),
-                ours: ["w_q", "w_k", "w_v"].map(|matrix| format!("blocks.{layer}.attn.{matrix}.{kind}")).into(),
+                ours: ["w_q", "w_k", "w_v"]
+                    .map(|matrix| format!("blocks.{layer}.attn.{matrix}.{kind}"))
+                    .into(),
                 layout: Layout::Same,
                 zeros: Some(zeros),
             });
         }
-        for (theirs, ours, width) in
-            [("attn.c_proj", "attn.w_o", d_model), ("mlp.c_fc", "mlp.w_in", d_ff), ("mlp.c_proj", "mlp.w_out", d_model)]
-        {
-            entries.push(named(&format!("{theirs}.weight"), &format!("{ours}.weight")));
-            entries.push(named(&format!("{theirs}.bias"), &format!("{ours}.bias")).or_zeros(&[width]));
+        for (theirs, ours, width) in [
+            ("attn.c_proj", "attn.w_o", d_model),
+            ("mlp.c_fc", "mlp.w_in", d_ff),
+            ("mlp.c_proj", "mlp.w_out", d_model),
+        ] {
+            entries.push(named(
+                &format!("{theirs}.weight"),
+                &format!("{ours}.weight"),
+            ));
+            entries
+                .push(named(&format!("{theirs}.bias"), &format!("{ours}.bias")).or_zeros(&[width]));
         }
     }
     entries
@@ -144,7 +200,14 @@ pub fn complete_names(tensors: &mut BTreeMap<String, TensorData>) {
         .into_iter()
         .map(|(name, data)| {
             let complete = name.starts_with("transformer.") || name.starts_with("lm_head.");
-            (if complete { name } else { format!("transformer.{name}") }, data)
+            (
+                if complete {
+                    name
+                } else {
+                    format!("transformer.{name}")
+                },
+                data,
+            )
         })
         .collect();
 }

@@ -14,9 +14,15 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
     let config = model.config();
     let obstacles = [
         (config.norm != NormKind::RmsNorm, "its norm is not RMS norm"),
-        (config.norm_placement != NormPlacement::Pre, "its norms stand after the sum"),
+        (
+            config.norm_placement != NormPlacement::Pre,
+            "its norms stand after the sum",
+        ),
         (config.window.is_some(), "it has a window"),
-        (config.attention.scale.is_some(), "its scores are scaled by a number of its own"),
+        (
+            config.attention.scale.is_some(),
+            "its scores are scaled by a number of its own",
+        ),
         (config.attention.softcap.is_some(), "its scores are capped"),
         (model.b_u.is_some(), "its unembedding has a bias"),
     ];
@@ -69,11 +75,16 @@ pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, Exchang
         n_kv_heads: keys.size("num_key_value_heads")?,
         d_head: keys.size("head_dim")?,
         attention_bias: keys.flag("attention_bias", false)?,
-        feed_forward: Some((keys.required_size("intermediate_size")?, FeedForwardKind::SwiGlu)),
+        feed_forward: Some((
+            keys.required_size("intermediate_size")?,
+            FeedForwardKind::SwiGlu,
+        )),
         feed_forward_bias: keys.flag("mlp_bias", false)?,
         norm: NormKind::RmsNorm,
         norm_epsilon: keys.number("rms_norm_eps", 1e-6)?,
-        positions: Positions::Rotary { base: rotary_base(&keys)? },
+        positions: Positions::Rotary {
+            base: rotary_base(&keys)?,
+        },
         tied_embedding: keys.flag("tie_word_embeddings", false)?,
         ..DecoderConfig::default()
     })
@@ -82,8 +93,14 @@ pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, Exchang
 /// Where the version that wrote the file has put it; angles that are scaled besides are refused.
 fn rotary_base(keys: &Keys<'_>) -> Result<f64, ExchangeError> {
     for key in ["rope_parameters", "rope_scaling"] {
-        let Some(rope) = keys.0.get(key).and_then(Value::as_object) else { continue };
-        let kind = rope.get("rope_type").or_else(|| rope.get("type")).and_then(Value::as_str).unwrap_or("default");
+        let Some(rope) = keys.0.get(key).and_then(Value::as_object) else {
+            continue;
+        };
+        let kind = rope
+            .get("rope_type")
+            .or_else(|| rope.get("type"))
+            .and_then(Value::as_str)
+            .unwrap_or("default");
         if kind != "default" {
             return Err(refused(key, &json!(kind), "must be default"));
         }
@@ -101,12 +118,20 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         Correspondence::new("model.norm.weight", "ln_final.gain", Layout::Same),
     ];
     if !config.tied_embedding {
-        entries.push(Correspondence::new("lm_head.weight", "w_u", Layout::Transposed));
+        entries.push(Correspondence::new(
+            "lm_head.weight",
+            "w_u",
+            Layout::Transposed,
+        ));
     }
     for layer in 0..config.n_layers {
         let mut named = |theirs: &str, ours: &str, layout| {
             let theirs = format!("model.layers.{layer}.{theirs}");
-            entries.push(Correspondence::new(theirs, format!("blocks.{layer}.{ours}"), layout));
+            entries.push(Correspondence::new(
+                theirs,
+                format!("blocks.{layer}.{ours}"),
+                layout,
+            ));
         };
         named("input_layernorm.weight", "ln1.gain", Layout::Same);
         named("post_attention_layernorm.weight", "ln2.gain", Layout::Same);
@@ -119,9 +144,17 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
             ("mlp.up_proj", "mlp.w_in", config.feed_forward_bias),
             ("mlp.down_proj", "mlp.w_out", config.feed_forward_bias),
         ] {
-            named(&format!("{theirs}.weight"), &format!("{ours}.weight"), Layout::Transposed);
+            named(
+                &format!("{theirs}.weight"),
+                &format!("{ours}.weight"),
+                Layout::Transposed,
+            );
             if has_bias {
-                named(&format!("{theirs}.bias"), &format!("{ours}.bias"), Layout::Same);
+                named(
+                    &format!("{theirs}.bias"),
+                    &format!("{ours}.bias"),
+                    Layout::Same,
+                );
             }
         }
     }

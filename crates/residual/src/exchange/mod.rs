@@ -6,7 +6,8 @@
 //! | Hugging Face Llama folder | [`to_huggingface`] | [`from_huggingface`] |
 //! | `TransformerLens` weight names | [`to_transformer_lens`] | |
 //!
-//! Each correspondence is written down once, as a list of names and layouts, and read in both directions.
+//! Each correspondence is written down once, as a list of names and layouts, and read in both
+//! directions.
 
 mod correspondence;
 mod expected;
@@ -29,7 +30,8 @@ use correspondence::Correspondence;
 
 /// The most parameters that are made room for: far above any mini-transformer.
 const MOST_PARAMETERS: usize = 1 << 30;
-/// So many parameters are made room for in any case: what is wrong with a small model is then named by its tensor.
+/// So many parameters are made room for in any case: what is wrong with a small model is then named
+/// by its tensor.
 const ALWAYS_ROOM: usize = 1 << 20;
 
 /// Why a model could not be taken from or to another tool.
@@ -87,7 +89,15 @@ impl From<Mismatch> for ExchangeError {
         match mismatch {
             Mismatch::Missing(name) => Self::Missing(name),
             Mismatch::LeftOver(name) => Self::LeftOver(name),
-            Mismatch::Shape { name, found, expected } => Self::Shape { name, found, expected },
+            Mismatch::Shape {
+                name,
+                found,
+                expected,
+            } => Self::Shape {
+                name,
+                found,
+                expected,
+            },
         }
     }
 }
@@ -105,17 +115,22 @@ impl ExportedFiles {
     fn new(config: &Value, tensors: &BTreeMap<String, TensorData>) -> Result<Self, ExchangeError> {
         // What transformers asks of a file: which library's tensors these are.
         let metadata = [("format".to_owned(), "pt".to_owned())].into();
-        let weights = serialize(tensors, Some(metadata))
-            .map_err(|reason| ExchangeError::File { file: "model.safetensors".to_owned(), reason })?;
-        Ok(Self { config: format!("{config:#}\n"), weights })
+        let weights = serialize(tensors, Some(metadata)).map_err(|reason| ExchangeError::File {
+            file: "model.safetensors".to_owned(),
+            reason,
+        })?;
+        Ok(Self {
+            config: format!("{config:#}\n"),
+            weights,
+        })
     }
 }
 
 /// The model as a Hugging Face folder: a GPT-2 if it is one, or a Llama.
 ///
-/// A GPT-2 has layer norms in pre-norm placement, learned positions, a plain feed-forward and heads that tile
-/// `d_model`; where the model has no biases, the file has zeros. A Llama has RMS norms in pre-norm placement, rotary
-/// positions and a `SwiGLU` feed-forward.
+/// A GPT-2 has layer norms in pre-norm placement, learned positions, a plain feed-forward and heads
+/// that tile `d_model`; where the model has no biases, the file has zeros. A Llama has RMS norms in
+/// pre-norm placement, rotary positions and a `SwiGLU` feed-forward.
 ///
 /// # Errors
 /// Says what keeps the model from being either.
@@ -138,13 +153,14 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
     ExportedFiles::new(&config, &correspondence::export(model, &entries)?)
 }
 
-/// The model in a Hugging Face folder of a GPT-2 or a Llama: `config.json` and `model.safetensors`, or the shards that
-/// `model.safetensors.index.json` lists, in f32, f16 or bf16.
+/// The model in a Hugging Face folder of a GPT-2 or a Llama: `config.json` and `model.safetensors`,
+/// or the shards that `model.safetensors.index.json` lists, in f32, f16 or bf16.
 ///
 /// Matrices of a GPT-2 are stored `[in, out]` (`Conv1D`), those of a Llama `[out, in]` (`Linear`).
 ///
 /// # Errors
-/// Names the file, the key of the configuration or the tensor that is missing, left over or of the wrong shape.
+/// Names the file, the key of the configuration or the tensor that is missing, left over or of the
+/// wrong shape.
 ///
 /// ```no_run
 /// use burn::tensor::Device;
@@ -155,8 +171,12 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
 /// ```
 pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, ExchangeError> {
     let config = folder::read_config(folder)?;
-    let kind = config.get("model_type").and_then(Value::as_str).unwrap_or_default();
-    let (decoder, entries): (DecoderConfig, fn(&DecoderConfig) -> Vec<Correspondence>) = match kind {
+    let kind = config
+        .get("model_type")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let (decoder, entries): (DecoderConfig, fn(&DecoderConfig) -> Vec<Correspondence>) = match kind
+    {
         "gpt2" => (gpt2::read_config(&config)?, gpt2::entries),
         "llama" => (llama::read_config(&config)?, llama::entries),
         other => {
@@ -170,7 +190,9 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
     decoder.validate()?;
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
-        return Err(too_large(format!("describes {parameters} parameters, more than {MOST_PARAMETERS}")));
+        return Err(too_large(format!(
+            "describes {parameters} parameters, more than {MOST_PARAMETERS}"
+        )));
     }
     let mut tensors = folder::read_tensors(folder)?;
     if decoder.tied_embedding {
@@ -192,15 +214,24 @@ fn check_backed(
     tensors: &BTreeMap<String, TensorData>,
 ) -> Result<(), ExchangeError> {
     if decoder.n_layers > tensors.len() {
-        return Err(too_large(format!("describes {} layers, there are {} tensors", decoder.n_layers, tensors.len())));
+        return Err(too_large(format!(
+            "describes {} layers, there are {} tensors",
+            decoder.n_layers,
+            tensors.len()
+        )));
     }
     let stored: usize = tensors.values().map(TensorData::num_elements).sum();
     if parameters > stored.max(ALWAYS_ROOM) {
-        return Err(too_large(format!("describes {parameters} parameters, the tensors hold {stored}")));
+        return Err(too_large(format!(
+            "describes {parameters} parameters, the tensors hold {stored}"
+        )));
     }
     Ok(())
 }
 
 fn too_large(reason: String) -> ExchangeError {
-    ExchangeError::File { file: "config.json".to_owned(), reason }
+    ExchangeError::File {
+        file: "config.json".to_owned(),
+        reason,
+    }
 }

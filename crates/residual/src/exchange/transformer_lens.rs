@@ -6,15 +6,20 @@ use super::{
     ExchangeError, ExportedFiles,
     correspondence::{Correspondence, Layout, export},
 };
-use crate::{Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions, sinusoids};
+use crate::{
+    Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions,
+    sinusoids,
+};
 
-/// The model's weights under `TransformerLens`' names, and its sizes under the names of `HookedTransformerConfig`.
+/// The model's weights under `TransformerLens`' names, and its sizes under the names of
+/// `HookedTransformerConfig`.
 ///
-/// `embed.W_E [d_vocab, d_model]`, `pos_embed.W_pos [n_ctx, d_model]`, `blocks.{l}.attn.W_Q|W_K|W_V [head, d_model,
-/// d_head]`, `W_O [head, d_head, d_model]`, `b_Q|b_K|b_V [head, d_head]`, `b_O`, `blocks.{l}.ln1|ln2.w|b`,
-/// `blocks.{l}.mlp.W_in|W_gate|W_out|b_in|b_out`, `ln_final.w|b`, `unembed.W_U [d_model, d_vocab]`, `unembed.b_U`.
-/// Shared keys and values are `_W_K`, `_W_V`, `_b_K`, `_b_V` there. Biases that the model lacks are zeros, fixed
-/// positions are written out.
+/// `embed.W_E [d_vocab, d_model]`, `pos_embed.W_pos [n_ctx, d_model]`,
+/// `blocks.{l}.attn.W_Q|W_K|W_V [head, d_model, d_head]`, `W_O [head, d_head, d_model]`,
+/// `b_Q|b_K|b_V [head, d_head]`, `b_O`, `blocks.{l}.ln1|ln2.w|b`,
+/// `blocks.{l}.mlp.W_in|W_gate|W_out|b_in|b_out`, `ln_final.w|b`, `unembed.W_U [d_model, d_vocab]`,
+/// `unembed.b_U`. Shared keys and values are `_W_K`, `_W_V`, `_b_K`, `_b_V` there. Biases that the
+/// model lacks are zeros, fixed positions are written out.
 ///
 /// # Errors
 /// If a tensor has no safetensors form.
@@ -79,12 +84,20 @@ fn config_of(config: &DecoderConfig) -> Value {
 }
 
 fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
-    let DecoderConfig { d_model, n_layers, n_heads, vocabulary, .. } = *config;
+    let DecoderConfig {
+        d_model,
+        n_layers,
+        n_heads,
+        vocabulary,
+        ..
+    } = *config;
     let (d_head, n_kv_heads) = (config.d_head(), config.n_kv_heads());
     let same = |theirs: String, ours: String| Correspondence::new(theirs, ours, Layout::Same);
     let norm = |theirs: &str, ours: &str| {
-        let gain = (config.norm != NormKind::None).then(|| same(format!("{theirs}.w"), format!("{ours}.gain")));
-        let bias = (config.norm == NormKind::LayerNorm).then(|| same(format!("{theirs}.b"), format!("{ours}.bias")));
+        let gain = (config.norm != NormKind::None)
+            .then(|| same(format!("{theirs}.w"), format!("{ours}.gain")));
+        let bias = (config.norm == NormKind::LayerNorm)
+            .then(|| same(format!("{theirs}.b"), format!("{ours}.bias")));
         gain.into_iter().chain(bias)
     };
     let mut entries = vec![
@@ -101,23 +114,39 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     for layer in 0..n_layers {
         let block = format!("blocks.{layer}");
         entries.extend(norm(&format!("{block}.ln1"), &format!("{block}.ln1")));
-        for (letter, matrix, prefix, heads) in
-            [("Q", "w_q", "", n_heads), ("K", "w_k", shared, n_kv_heads), ("V", "w_v", shared, n_kv_heads)]
-        {
+        for (letter, matrix, prefix, heads) in [
+            ("Q", "w_q", "", n_heads),
+            ("K", "w_k", shared, n_kv_heads),
+            ("V", "w_v", shared, n_kv_heads),
+        ] {
             let ours = format!("{block}.attn.{matrix}");
             let theirs = |kind: &str| format!("{block}.attn.{prefix}{kind}_{letter}");
-            entries.push(Correspondence::new(theirs("W"), format!("{ours}.weight"), Layout::HeadsOut(heads)));
-            let bias = Correspondence::new(theirs("b"), format!("{ours}.bias"), Layout::HeadsOut(heads));
+            entries.push(Correspondence::new(
+                theirs("W"),
+                format!("{ours}.weight"),
+                Layout::HeadsOut(heads),
+            ));
+            let bias =
+                Correspondence::new(theirs("b"), format!("{ours}.bias"), Layout::HeadsOut(heads));
             entries.push(bias.or_zeros(&[heads, d_head]));
         }
         let w_o = format!("{block}.attn.w_o");
         let theirs = format!("{block}.attn.W_O");
-        entries.push(Correspondence::new(theirs, format!("{w_o}.weight"), Layout::HeadsIn(n_heads)));
+        entries.push(Correspondence::new(
+            theirs,
+            format!("{w_o}.weight"),
+            Layout::HeadsIn(n_heads),
+        ));
         entries.push(same(format!("{block}.attn.b_O"), format!("{w_o}.bias")).or_zeros(&[d_model]));
-        let Some((d_ff, kind)) = config.feed_forward else { continue };
+        let Some((d_ff, kind)) = config.feed_forward else {
+            continue;
+        };
         entries.extend(norm(&format!("{block}.ln2"), &format!("{block}.ln2")));
         let mut matrix = |theirs: &str, ours: &str| {
-            entries.push(same(format!("{block}.mlp.{theirs}"), format!("{block}.mlp.{ours}.weight")));
+            entries.push(same(
+                format!("{block}.mlp.{theirs}"),
+                format!("{block}.mlp.{ours}.weight"),
+            ));
         };
         matrix("W_in", "w_in");
         matrix("W_out", "w_out");
@@ -125,7 +154,10 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
             matrix("W_gate", "w_gate");
         }
         let mut bias = |theirs: &str, ours: &str, width| {
-            let bias = same(format!("{block}.mlp.{theirs}"), format!("{block}.mlp.{ours}.bias"));
+            let bias = same(
+                format!("{block}.mlp.{theirs}"),
+                format!("{block}.mlp.{ours}.bias"),
+            );
             entries.push(bias.or_zeros(&[width]));
         };
         // A gated feed-forward has no biases there unless the model has.

@@ -6,7 +6,8 @@ use burn::{
     tensor::{Device, Int, Tensor, TensorData},
 };
 use headlight_residual::{
-    Activation, Decoder, DecoderConfig, FeedForwardKind, Initialization, NormKind, NormPlacement, Positions,
+    Activation, Decoder, DecoderConfig, FeedForwardKind, Initialization, NormKind, NormPlacement,
+    Positions,
 };
 
 pub const LAYERS: usize = 3;
@@ -31,7 +32,11 @@ pub fn config(feed_forward: Option<(usize, FeedForwardKind)>) -> DecoderConfig {
 }
 
 pub fn gpt2() -> DecoderConfig {
-    DecoderConfig { attention_bias: true, tied_embedding: true, ..config(Some(plain(Activation::GeluTanh))) }
+    DecoderConfig {
+        attention_bias: true,
+        tied_embedding: true,
+        ..config(Some(plain(Activation::GeluTanh)))
+    }
 }
 
 pub fn llama() -> DecoderConfig {
@@ -53,16 +58,60 @@ pub fn architectures() -> Vec<(&'static str, DecoderConfig)> {
         ("gelu", config(Some(plain(Activation::Gelu)))),
         ("gpt2", gpt2()),
         ("llama", llama()),
-        ("no norm", DecoderConfig { norm: NormKind::None, init_std: 0.1, ..relu() }),
+        (
+            "no norm",
+            DecoderConfig {
+                norm: NormKind::None,
+                init_std: 0.1,
+                ..relu()
+            },
+        ),
         (
             "post-norm",
-            DecoderConfig { norm_placement: NormPlacement::Post, positions: Positions::Sinusoidal, ..relu() },
+            DecoderConfig {
+                norm_placement: NormPlacement::Post,
+                positions: Positions::Sinusoidal,
+                ..relu()
+            },
         ),
-        ("post-norm, attention only", DecoderConfig { norm_placement: NormPlacement::Post, ..config(None) }),
-        ("alibi", DecoderConfig { positions: Positions::Alibi, feed_forward_bias: false, ..relu() }),
-        ("no positions", DecoderConfig { positions: Positions::None, n_kv_heads: Some(1), ..config(None) }),
-        ("window", DecoderConfig { window: Some(3), ..llama() }),
-        ("learned window", DecoderConfig { window: Some(2), d_head: Some(5), ..gpt2() }),
+        (
+            "post-norm, attention only",
+            DecoderConfig {
+                norm_placement: NormPlacement::Post,
+                ..config(None)
+            },
+        ),
+        (
+            "alibi",
+            DecoderConfig {
+                positions: Positions::Alibi,
+                feed_forward_bias: false,
+                ..relu()
+            },
+        ),
+        (
+            "no positions",
+            DecoderConfig {
+                positions: Positions::None,
+                n_kv_heads: Some(1),
+                ..config(None)
+            },
+        ),
+        (
+            "window",
+            DecoderConfig {
+                window: Some(3),
+                ..llama()
+            },
+        ),
+        (
+            "learned window",
+            DecoderConfig {
+                window: Some(2),
+                d_head: Some(5),
+                ..gpt2()
+            },
+        ),
     ]
 }
 
@@ -73,7 +122,10 @@ pub fn model(config: &DecoderConfig) -> Decoder {
 }
 
 pub fn models() -> Vec<(&'static str, Decoder)> {
-    architectures().iter().map(|(name, config)| (*name, model(config))).collect()
+    architectures()
+        .iter()
+        .map(|(name, config)| (*name, model(config)))
+        .collect()
 }
 
 /// Adds a little to every vector of parameters.
@@ -88,7 +140,9 @@ impl ModuleMapper for Shake {
         let salt = self.0;
         param.map(|vector| {
             let shape = vector.dims();
-            let shifts: Vec<f32> = (0..shape[0]).map(|i| 0.4 * ((i * 7 + salt * 3) as f32 * 1.7).sin()).collect();
+            let shifts: Vec<f32> = (0..shape[0])
+                .map(|i| 0.4 * ((i * 7 + salt * 3) as f32 * 1.7).sin())
+                .collect();
             let device = vector.device();
             vector + Tensor::from_data(TensorData::new(shifts, shape), &device)
         })

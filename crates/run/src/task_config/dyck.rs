@@ -24,8 +24,18 @@ impl Default for DyckConfig {
 
 impl CheckTask for DyckConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
-        require((2..=4).contains(&self.kinds), "task.kinds", self.kinds, "must be between 2 and 4")?;
-        require(self.depth >= 1, "task.depth", self.depth, "must be at least 1")?;
+        require(
+            (2..=4).contains(&self.kinds),
+            "task.kinds",
+            self.kinds,
+            "must be between 2 and 4",
+        )?;
+        require(
+            self.depth >= 1,
+            "task.depth",
+            self.depth,
+            "must be at least 1",
+        )?;
         require(
             !model.n_ctx.is_multiple_of(2),
             "model.n_ctx",
@@ -33,7 +43,10 @@ impl CheckTask for DyckConfig {
             "must be odd for dyck: with the last target, brackets come in pairs",
         )?;
         let pairs = model.n_ctx.div_ceil(2);
-        let most = format_args!("is more than the {pairs} pairs of brackets that model.n_ctx = {} holds", model.n_ctx);
+        let most = format_args!(
+            "is more than the {pairs} pairs of brackets that model.n_ctx = {} holds",
+            model.n_ctx
+        );
         require(self.depth <= pairs, "task.depth", self.depth, most)
     }
 }

@@ -13,6 +13,11 @@ pub struct GrammarConfig {}
 
 impl CheckTask for GrammarConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
-        require(model.n_ctx >= 8, "model.n_ctx", model.n_ctx, "must be at least 8 for grammar: a sentence must fit")
+        require(
+            model.n_ctx >= 8,
+            "model.n_ctx",
+            model.n_ctx,
+            "must be at least 8 for grammar: a sentence must fit",
+        )
     }
 }

@@ -15,20 +15,30 @@ use crate::{
 pub struct IclMarkovConfig {
     /// The number of states, one token each.
     pub states: usize,
-    /// The Dirichlet concentration of the rows of each sequence's own transition matrix; 1 is uniform.
+    /// The Dirichlet concentration of the rows of each sequence's own transition matrix; 1 is
+    /// uniform.
     pub concentration: f64,
 }
 
 impl Default for IclMarkovConfig {
     fn default() -> Self {
-        Self { states: 3, concentration: 1.0 }
+        Self {
+            states: 3,
+            concentration: 1.0,
+        }
     }
 }
 
 impl CheckTask for IclMarkovConfig {
     fn check(&self, _: &ModelConfig) -> Result<(), InputError> {
-        // Each sequence draws a matrix of states² numbers and solves for its stationary distribution.
-        require((2..=64).contains(&self.states), "task.states", self.states, "must be between 2 and 64")?;
+        // Each sequence draws a matrix of states² numbers and solves for its stationary
+        // distribution.
+        require(
+            (2..=64).contains(&self.states),
+            "task.states",
+            self.states,
+            "must be between 2 and 64",
+        )?;
         require_positive("task.concentration", self.concentration)
     }
 }

@@ -21,15 +21,28 @@ pub struct LaggedMarkovConfig {
 
 impl Default for LaggedMarkovConfig {
     fn default() -> Self {
-        Self { states: 16, concentration: 0.2 }
+        Self {
+            states: 16,
+            concentration: 0.2,
+        }
     }
 }
 
 impl CheckTask for LaggedMarkovConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
         // The matrix takes states² numbers, and where it settles states³ steps.
-        require((2..=1024).contains(&self.states), "task.states", self.states, "must be between 2 and 1024")?;
+        require(
+            (2..=1024).contains(&self.states),
+            "task.states",
+            self.states,
+            "must be between 2 and 1024",
+        )?;
         require_positive("task.concentration", self.concentration)?;
-        require(model.n_ctx >= 2, "model.n_ctx", model.n_ctx, "must be at least 2 for lagged_markov")
+        require(
+            model.n_ctx >= 2,
+            "model.n_ctx",
+            model.n_ctx,
+            "must be at least 2 for lagged_markov",
+        )
     }
 }

@@ -18,7 +18,10 @@ pub struct ModularAdditionConfig {
 
 impl Default for ModularAdditionConfig {
     fn default() -> Self {
-        Self { modulus: 113, train_share: 0.3 }
+        Self {
+            modulus: 113,
+            train_share: 0.3,
+        }
     }
 }
 
@@ -33,13 +36,26 @@ impl ModularAdditionConfig {
 impl CheckTask for ModularAdditionConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
         // All p² pairs are held in memory.
-        require((2..=1024).contains(&self.modulus), "task.modulus", self.modulus, "must be between 2 and 1024")?;
+        require(
+            (2..=1024).contains(&self.modulus),
+            "task.modulus",
+            self.modulus,
+            "must be between 2 and 1024",
+        )?;
         require(
             (1..self.modulus * self.modulus).contains(&self.training_pairs()),
             "task.train_share",
             self.train_share,
-            format_args!("must leave some of the {0}² pairs on both sides", self.modulus),
+            format_args!(
+                "must leave some of the {0}² pairs on both sides",
+                self.modulus
+            ),
         )?;
-        require(model.n_ctx == 3, "model.n_ctx", model.n_ctx, "must be 3 for modular_addition: a b =")
+        require(
+            model.n_ctx == 3,
+            "model.n_ctx",
+            model.n_ctx,
+            "must be 3 for modular_addition: a b =",
+        )
     }
 }

@@ -18,27 +18,42 @@ pub struct RearrangeConfig {
 
 impl Default for RearrangeConfig {
     fn default() -> Self {
-        Self { symbols: 20, length: 10 }
+        Self {
+            symbols: 20,
+            length: 10,
+        }
     }
 }
 
 impl CheckTask for RearrangeConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
         // One token more stands between the symbols and the answer.
-        require((2..=65_535).contains(&self.symbols), "task.symbols", self.symbols, "must be between 2 and 65535")?;
+        require(
+            (2..=65_535).contains(&self.symbols),
+            "task.symbols",
+            self.symbols,
+            "must be between 2 and 65535",
+        )?;
         // With fewer there may be no sequence to hold out.
         let sequences = (self.symbols as f64).powf(self.length as f64);
         require(
             sequences >= 1000.0,
             "task.length",
             self.length,
-            format_args!("of {} symbols there are {sequences} such sequences, fewer than 1000", self.symbols),
+            format_args!(
+                "of {} symbols there are {sequences} such sequences, fewer than 1000",
+                self.symbols
+            ),
         )?;
         require(
             model.n_ctx.is_multiple_of(2) && self.length == model.n_ctx / 2,
             "task.length",
             self.length,
-            format_args!("takes model.n_ctx = {}, it is {}", self.length.saturating_mul(2), model.n_ctx),
+            format_args!(
+                "takes model.n_ctx = {}, it is {}",
+                self.length.saturating_mul(2),
+                model.n_ctx
+            ),
         )
     }
 }

@@ -23,7 +23,11 @@ pub struct RecallConfig {
 
 impl Default for RecallConfig {
     fn default() -> Self {
-        Self { keys: 32, values: 32, pairs: 8 }
+        Self {
+            keys: 32,
+            values: 32,
+            pairs: 8,
+        }
     }
 }
 

@@ -23,7 +23,11 @@ pub struct RepeatConfig {
 
 impl Default for RepeatConfig {
     fn default() -> Self {
-        Self { vocabulary: 64, prefix: [0, 8], block: [8, 24] }
+        Self {
+            vocabulary: 64,
+            prefix: [0, 8],
+            block: [8, 24],
+        }
     }
 }
 
@@ -31,10 +35,20 @@ impl CheckTask for RepeatConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
         require_vocabulary("task.vocabulary", self.vocabulary)?;
         for (key, [least, most]) in [("task.prefix", self.prefix), ("task.block", self.block)] {
-            require(least <= most, key, format_args!("[{least}, {most}]"), "the first must not exceed the second")?;
+            require(
+                least <= most,
+                key,
+                format_args!("[{least}, {most}]"),
+                "the first must not exceed the second",
+            )?;
         }
         let block = format_args!("[{}, {}]", self.block[0], self.block[1]);
-        require(self.block[0] >= 1, "task.block", block, "a block has at least 1 token")?;
+        require(
+            self.block[0] >= 1,
+            "task.block",
+            block,
+            "a block has at least 1 token",
+        )?;
         let longest = self.prefix[1].saturating_add(self.block[1]);
         require(
             longest < model.n_ctx,

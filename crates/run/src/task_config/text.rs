@@ -29,9 +29,11 @@ pub enum TextTokens {
     Characters,
     /// The bytes of UTF-8: 256 tokens, whatever the text.
     Bytes,
-    /// Runs of letters, digits and apostrophes; every other character that is no white space is a token of its own.
+    /// Runs of letters, digits and apostrophes; every other character that is no white space is a
+    /// token of its own.
     Words,
-    /// The pieces of a Hugging Face `tokenizer.json`, by its path; a relative one starts at the working directory.
+    /// The pieces of a Hugging Face `tokenizer.json`, by its path; a relative one starts at the
+    /// working directory.
     Tokenizer(PathBuf),
 }
 
@@ -43,7 +45,9 @@ impl FromStr for TextTokens {
             "characters" => Ok(Self::Characters),
             "bytes" => Ok(Self::Bytes),
             "words" => Ok(Self::Words),
-            path if path.to_ascii_lowercase().ends_with(".json") => Ok(Self::Tokenizer(path.into())),
+            path if path.to_ascii_lowercase().ends_with(".json") => {
+                Ok(Self::Tokenizer(path.into()))
+            }
             _ => Err("must be characters, bytes, words or the path of a tokenizer.json".to_owned()),
         }
     }
@@ -76,6 +80,11 @@ impl From<TextTokens> for String {
 
 impl CheckTask for TextConfig {
     fn check(&self, _model: &ModelConfig) -> Result<(), InputError> {
-        require(!self.path.as_os_str().is_empty(), "task.path", "\"\"", "must name a text file or a folder of them")
+        require(
+            !self.path.as_os_str().is_empty(),
+            "task.path",
+            "\"\"",
+            "must name a text file or a folder of them",
+        )
     }
 }

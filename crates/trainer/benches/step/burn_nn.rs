@@ -1,11 +1,14 @@
-//! The same decoder of Burn's `nn` modules, trained as Burn's book does it: one graph, Burn's AdamW and clipping.
+//! The same decoder of Burn's `nn` modules, trained as Burn's book does it: one graph, Burn's AdamW
+//! and clipping.
 
 use burn::{
     grad_clipping::GradientClippingConfig,
     module::Module,
     nn::{
         Embedding, EmbeddingConfig, Gelu, LayerNorm, LayerNormConfig, Linear, LinearConfig,
-        attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig, generate_autoregressive_mask},
+        attention::{
+            MhaInput, MultiHeadAttention, MultiHeadAttentionConfig, generate_autoregressive_mask,
+        },
         loss::{CrossEntropyLoss, CrossEntropyLossConfig},
     },
     optim::{AdamWConfig, GradientsParams},
@@ -36,10 +39,16 @@ impl Decoder {
         let width = sizes.width;
         let block = |_| Block {
             ln1: LayerNormConfig::new(width).init(device),
-            attention: MultiHeadAttentionConfig::new(width, sizes.heads).with_dropout(0.0).init(device),
+            attention: MultiHeadAttentionConfig::new(width, sizes.heads)
+                .with_dropout(0.0)
+                .init(device),
             feed_forward: sizes.feed_forward.then(|| {
                 let linear = |from, to| LinearConfig::new(from, to).init(device);
-                (LayerNormConfig::new(width).init(device), linear(width, 4 * width), linear(4 * width, width))
+                (
+                    LayerNormConfig::new(width).init(device),
+                    linear(width, 4 * width),
+                    linear(4 * width, width),
+                )
             }),
         };
         Self {
@@ -47,7 +56,9 @@ impl Decoder {
             positions: EmbeddingConfig::new(sizes.length, width).init(device),
             blocks: (0..sizes.layers).map(block).collect(),
             ln: LayerNormConfig::new(width).init(device),
-            head: LinearConfig::new(width, VOCABULARY).with_bias(false).init(device),
+            head: LinearConfig::new(width, VOCABULARY)
+                .with_bias(false)
+                .init(device),
             loss: CrossEntropyLossConfig::new().init(device),
         }
     }
@@ -56,17 +67,29 @@ impl Decoder {
         let [batch, length] = [tokens.dims()[0], tokens.dims()[1] - 1];
         let device = tokens.device();
         let positions = Tensor::arange(0..length as i64, &device).unsqueeze::<2>();
-        let mut x = self.tokens.forward(tokens.clone().narrow(1, 0, length)) + self.positions.forward(positions);
+        let mut x = self.tokens.forward(tokens.clone().narrow(1, 0, length))
+            + self.positions.forward(positions);
         let mask = generate_autoregressive_mask(batch, length, &device);
-        for Block { ln1, attention, feed_forward } in &self.blocks {
+        for Block {
+            ln1,
+            attention,
+            feed_forward,
+        } in &self.blocks
+        {
             let input = MhaInput::self_attn(ln1.forward(x.clone())).mask_attn(mask.clone());
             x = x + attention.forward(input).context;
             if let Some((ln2, w_in, w_out)) = feed_forward {
                 x = x.clone() + w_out.forward(Gelu::new().forward(w_in.forward(ln2.forward(x))));
             }
         }
-        let logits = self.head.forward(self.ln.forward(x)).reshape([batch * length, VOCABULARY]);
-        self.loss.forward(logits, tokens.narrow(1, 1, length).reshape([batch * length]))
+        let logits = self
+            .head
+            .forward(self.ln.forward(x))
+            .reshape([batch * length, VOCABULARY]);
+        self.loss.forward(
+            logits,
+            tokens.narrow(1, 1, length).reshape([batch * length]),
+        )
     }
 }
 

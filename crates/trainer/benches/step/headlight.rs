@@ -11,7 +11,14 @@ use crate::{Sizes, VOCABULARY};
 
 /// One step each time it is called.
 pub fn stepper(sizes: Sizes) -> impl FnMut(usize) {
-    let Sizes { layers, heads, width, length, batch, .. } = sizes;
+    let Sizes {
+        layers,
+        heads,
+        width,
+        length,
+        batch,
+        ..
+    } = sizes;
     let feed_forward = if sizes.feed_forward { "gelu" } else { "none" };
     let text = format!(
         r#"
@@ -28,6 +35,8 @@ pub fn stepper(sizes: Sizes) -> impl FnMut(usize) {
     move |step| {
         let sequences = tasks::batch(&*task, 0, Use::Training, step, batch);
         // Moved, not cloned: what is held twice cannot be updated in place.
-        decoder = decoder.take().map(|model| updater.update(model, &sequences, 1e-3).0);
+        decoder = decoder
+            .take()
+            .map(|model| updater.update(model, &sequences, 1e-3).0);
     }
 }

@@ -1,7 +1,8 @@
 //! The time of a training step: batch, forward, backward, clipping, AdamW. Run by `scripts/bench`.
 //!
-//! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB, and the GFLOP of the
-//! step's matrix products. `step toy 50 burn` does the same with the modules of Burn's `nn`.
+//! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB,
+//! and the GFLOP of the step's matrix products. `step toy 50 burn` does the same with the modules
+//! of Burn's `nn`.
 
 mod burn_nn;
 mod headlight;
@@ -33,16 +34,31 @@ fn sizes_of(name: &str) -> Option<Sizes> {
         "L" => ([6, 6, 384, 256], true, 4),
         _ => return None,
     };
-    Some(Sizes { layers, heads, width, length, feed_forward, batch })
+    Some(Sizes {
+        layers,
+        heads,
+        width,
+        length,
+        feed_forward,
+        batch,
+    })
 }
 
 impl Sizes {
-    /// Of the matrix products in forward and backward: a product of `[n, a]` and `[a, b]` has `2·n·a·b`, its two
-    /// gradients as many each. Causal attention is counted by the pairs it needs.
+    /// Of the matrix products in forward and backward: a product of `[n, a]` and `[a, b]` has
+    /// `2·n·a·b`, its two gradients as many each. Causal attention is counted by the pairs it
+    /// needs.
     fn gigaflops(self) -> f64 {
-        let Self { layers, width, length, batch, .. } = self;
+        let Self {
+            layers,
+            width,
+            length,
+            batch,
+            ..
+        } = self;
         let tokens = (batch * length) as f64;
-        let matrices = if self.feed_forward { 12 } else { 4 } * layers * width * width + width * VOCABULARY;
+        let matrices =
+            if self.feed_forward { 12 } else { 4 } * layers * width * width + width * VOCABULARY;
         let pairs = tokens * (length as f64 + 1.0) / 2.0;
         let attention = 2.0 * pairs * (layers * width) as f64;
         3.0 * 2.0 * (matrices as f64 * tokens + attention) / 1e9
@@ -50,11 +66,15 @@ impl Sizes {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (Some(sizes), Some(Ok(steps))) =
-        (arguments.first().and_then(|name| sizes_of(name)), arguments.get(1).map(|steps| steps.parse::<usize>()))
-    else {
+    let (Some(sizes), Some(Ok(steps))) = (
+        arguments.first().and_then(|name| sizes_of(name)),
+        arguments.get(1).map(|steps| steps.parse::<usize>()),
+    ) else {
         println!("usage: step toy|S|M|L STEPS [burn]");
         return;
     };
@@ -71,7 +91,12 @@ fn main() {
         .skip(3)
         .collect();
     times.sort_by(f64::total_cmp);
-    println!("{:.3} {} {:.3}", times[times.len() / 2], peak_megabytes().unwrap_or(0), sizes.gigaflops());
+    println!(
+        "{:.3} {} {:.3}",
+        times[times.len() / 2],
+        peak_megabytes().unwrap_or(0),
+        sizes.gigaflops()
+    );
 }
 
 /// The largest memory this process has had so far, on Linux.

@@ -10,8 +10,9 @@ use headlight_run::{HeadName, InputError};
 use headlight_trainer::{
     command_line::{self, Failure, print},
     inspect::{
-        ExportFormat, HeadPattern, Inspection, PictureFiles, PredictArguments, curves_picture, detect_text,
-        head_curves_picture, head_curves_text, offsets_text, swaps_text, write_learn_page,
+        ExportFormat, HeadPattern, Inspection, PictureFiles, PredictArguments, curves_picture,
+        detect_text, head_curves_picture, head_curves_text, offsets_text, swaps_text,
+        write_learn_page,
     },
 };
 use serde::Serialize;
@@ -48,7 +49,8 @@ enum What {
         /// The head, written L0H1 [default: every head]
         #[arg(long)]
         head: Option<HeadName>,
-        /// Token names with spaces between them, for a text some text [default: a sequence of the probe]
+        /// Token names with spaces between them, for a text some text [default: a sequence of the
+        /// probe]
         #[arg(long)]
         prompt: Option<String>,
         #[command(flatten)]
@@ -65,25 +67,30 @@ enum What {
     },
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
-    /// Where in the model the difference between two prompts lives: activations of one put into the other
+    /// Where in the model the difference between two prompts lives: activations of one put into the
+    /// other
     Patch {
-        /// Token names with spaces between them, for a text some text [default: made from the probe]
+        /// Token names with spaces between them, for a text some text [default: made from the
+        /// probe]
         #[arg(long)]
         prompt: Option<String>,
-        /// As many tokens with another answer [default: what followed the last token before is replaced]
+        /// As many tokens with another answer [default: what followed the last token before is
+        /// replaced]
         #[arg(long, requires = "prompt")]
         corrupted: Option<String>,
         /// The position whose next token is the answer, counted from 0 [default: the last]
         #[arg(long, requires = "prompt")]
         position: Option<usize>,
     },
-    /// What comes next after a prompt, with heads switched off and activations of another prompt put in
+    /// What comes next after a prompt, with heads switched off and activations of another prompt
+    /// put in
     Predict(PredictArguments),
     /// Whether predictions follow when the context says that another token came next
     Swap,
     /// What the stream says at each depth, and which parts say it
     Lens {
-        /// Token names with spaces between them, for a text some text [default: sequences of the run's task]
+        /// Token names with spaces between them, for a text some text [default: sequences of the
+        /// run's task]
         #[arg(long)]
         prompt: Option<String>,
     },
@@ -99,7 +106,8 @@ enum What {
         #[arg(long)]
         prompt: Option<String>,
     },
-    /// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
+    /// Where heads look around an earlier equal token, by distance, and weighted by what the keys
+    /// carry
     Offsets,
     /// When what formed: levels of the loss, half-way steps, the loss by position
     Phases,
@@ -107,7 +115,8 @@ enum What {
     Relations,
     /// What the model writes, token by token
     Generate {
-        /// Token names with spaces between them [default: the first half of a sequence of the run's task]
+        /// Token names with spaces between them [default: the first half of a sequence of the run's
+        /// task]
         #[arg(long)]
         prompt: Option<String>,
         /// The most tokens to write
@@ -202,8 +211,17 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         write_learn_page(out, &arguments.device).map_err(Failure::Input)?;
         return print(&format!("Written to {}.", out.display()));
     }
-    let no_run = || InputError::new("inspect", "no run is named; for example: inspect runs/induction heads");
-    let run = arguments.run.as_ref().ok_or_else(no_run).map_err(Failure::Input)?;
+    let no_run = || {
+        InputError::new(
+            "inspect",
+            "no run is named; for example: inspect runs/induction heads",
+        )
+    };
+    let run = arguments
+        .run
+        .as_ref()
+        .ok_or_else(no_run)
+        .map_err(Failure::Input)?;
     let inspection = Inspection::open(run, &arguments.device).map_err(Failure::Input)?;
     if let What::Serve { port } = what {
         return inspection.serve(*port, announce).map_err(Failure::Input);
@@ -216,74 +234,185 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
     match (what, json) {
         (What::Heads, false) => inspection.heads_text(),
         (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
-        (What::Pattern { head, prompt, files }, json) => {
+        (
+            What::Pattern {
+                head,
+                prompt,
+                files,
+            },
+            json,
+        ) => {
             let patterns = inspection.patterns(*head, prompt.as_deref());
             patterns.and_then(|patterns| {
-                let written = files.any().then(|| files.write(&HeadPattern::picture(&patterns)?)).transpose()?;
+                let written = files
+                    .any()
+                    .then(|| files.write(&HeadPattern::picture(&patterns)?))
+                    .transpose()?;
                 match (json, written, head) {
                     (true, _, Some(_)) => to_json(&patterns[0]),
                     (true, _, None) => to_json(&patterns),
                     (false, Some(written), _) => Ok(written),
-                    (false, None, _) => {
-                        Ok(patterns.iter().map(|pattern| pattern.draw(ink())).collect::<Vec<_>>().join("\n"))
-                    }
+                    (false, None, _) => Ok(patterns
+                        .iter()
+                        .map(|pattern| pattern.draw(ink()))
+                        .collect::<Vec<_>>()
+                        .join("\n")),
                 }
             })
         }
         (What::Ablate { heads, by }, json) => {
             let ablations = inspection.ablations(heads, (*by).into());
-            ablations.and_then(|ablations| if json { to_json(&ablations) } else { Ok(ablations.text()) })
+            ablations.and_then(|ablations| {
+                if json {
+                    to_json(&ablations)
+                } else {
+                    Ok(ablations.text())
+                }
+            })
         }
-        (What::Paths, json) => {
-            inspection.paths().and_then(|paths| if json { to_json(&paths) } else { Ok(paths.text()) })
-        }
-        (What::Lens { prompt }, json) => {
-            inspection.lens(prompt.as_deref()).and_then(|lens| if json { to_json(&lens) } else { Ok(lens.text()) })
-        }
-        (What::Circuits { head }, json) => {
-            inspection.circuits(*head).and_then(|tables| if json { to_json(&tables) } else { Ok(tables.text()) })
-        }
+        (What::Paths, json) => inspection.paths().and_then(|paths| {
+            if json {
+                to_json(&paths)
+            } else {
+                Ok(paths.text())
+            }
+        }),
+        (What::Lens { prompt }, json) => inspection.lens(prompt.as_deref()).and_then(|lens| {
+            if json {
+                to_json(&lens)
+            } else {
+                Ok(lens.text())
+            }
+        }),
+        (What::Circuits { head }, json) => inspection.circuits(*head).and_then(|tables| {
+            if json {
+                to_json(&tables)
+            } else {
+                Ok(tables.text())
+            }
+        }),
         (What::Detect { prompt }, json) => {
             let heads = inspection.detect(prompt.as_deref());
-            heads.and_then(|heads| if json { to_json(&heads) } else { Ok(detect_text(&heads)) })
+            heads.and_then(|heads| {
+                if json {
+                    to_json(&heads)
+                } else {
+                    Ok(detect_text(&heads))
+                }
+            })
         }
-        (What::Patch { prompt, corrupted, position }, json) => {
+        (
+            What::Patch {
+                prompt,
+                corrupted,
+                position,
+            },
+            json,
+        ) => {
             let patch = inspection.patch(prompt.as_deref(), corrupted.as_deref(), *position);
-            patch.and_then(|patch| if json { to_json(&patch) } else { Ok(patch.text()) })
+            patch.and_then(|patch| {
+                if json {
+                    to_json(&patch)
+                } else {
+                    Ok(patch.text())
+                }
+            })
         }
         (What::Predict(arguments), json) => {
             let predictions = inspection.predict(arguments);
-            predictions.and_then(|predictions| if json { to_json(&predictions) } else { Ok(predictions.text()) })
+            predictions.and_then(|predictions| {
+                if json {
+                    to_json(&predictions)
+                } else {
+                    Ok(predictions.text())
+                }
+            })
         }
-        (What::Swap, json) => {
-            inspection.swaps().and_then(|swaps| if json { to_json(&swaps) } else { Ok(swaps_text(&swaps)) })
-        }
-        (What::Offsets, json) => {
-            inspection.offsets().and_then(|heads| if json { to_json(&heads) } else { Ok(offsets_text(&heads)) })
-        }
-        (What::Relations, json) => {
-            inspection.relations().and_then(|heads| if json { to_json(&heads) } else { Ok(heads.text()) })
-        }
-        (What::Phases, json) => {
-            inspection.phases().and_then(|phases| if json { to_json(&phases) } else { Ok(phases.text()) })
-        }
-        (What::Generate { prompt, tokens, temperature, top_k, top_p, seed, stop }, json) => {
-            let sampling = Sampling { temperature: *temperature, top_k: *top_k, top_p: *top_p };
-            let generation = Generation { tokens: *tokens, sampling, seed: *seed, ..Generation::default() };
+        (What::Swap, json) => inspection.swaps().and_then(|swaps| {
+            if json {
+                to_json(&swaps)
+            } else {
+                Ok(swaps_text(&swaps))
+            }
+        }),
+        (What::Offsets, json) => inspection.offsets().and_then(|heads| {
+            if json {
+                to_json(&heads)
+            } else {
+                Ok(offsets_text(&heads))
+            }
+        }),
+        (What::Relations, json) => inspection.relations().and_then(|heads| {
+            if json {
+                to_json(&heads)
+            } else {
+                Ok(heads.text())
+            }
+        }),
+        (What::Phases, json) => inspection.phases().and_then(|phases| {
+            if json {
+                to_json(&phases)
+            } else {
+                Ok(phases.text())
+            }
+        }),
+        (
+            What::Generate {
+                prompt,
+                tokens,
+                temperature,
+                top_k,
+                top_p,
+                seed,
+                stop,
+            },
+            json,
+        ) => {
+            let sampling = Sampling {
+                temperature: *temperature,
+                top_k: *top_k,
+                top_p: *top_p,
+            };
+            let generation = Generation {
+                tokens: *tokens,
+                sampling,
+                seed: *seed,
+                ..Generation::default()
+            };
             let written = inspection.generate(prompt.as_deref(), stop, generation, |token| {
                 if !json {
                     print_piece(token);
                 }
             });
-            written.and_then(|written| if json { to_json(&written) } else { Ok(format!("\n\n{}", written.ending)) })
+            written.and_then(|written| {
+                if json {
+                    to_json(&written)
+                } else {
+                    Ok(format!("\n\n{}", written.ending))
+                }
+            })
         }
         (What::Export { to, format }, json) => {
-            let names = |paths: Vec<PathBuf>| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+            let names = |paths: Vec<PathBuf>| {
+                paths
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect::<Vec<_>>()
+            };
             let written = inspection.export(to, *format).map(names);
-            written.and_then(|names| if json { to_json(&names) } else { Ok(names.join("\n")) })
+            written.and_then(|names| {
+                if json {
+                    to_json(&names)
+                } else {
+                    Ok(names.join("\n"))
+                }
+            })
         }
         (What::Curves { files }, json) => inspection.curves().and_then(|curves| {
-            let written = files.any().then(|| files.write(&curves_picture(&curves))).transpose()?;
+            let written = files
+                .any()
+                .then(|| files.write(&curves_picture(&curves)))
+                .transpose()?;
             match written {
                 _ if json => inspection.metrics().and_then(|rows| to_json(&rows)),
                 Some(written) => Ok(written),
@@ -291,7 +420,10 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
             }
         }),
         (What::Scores { files }, json) => inspection.head_curves().and_then(|heads| {
-            let written = files.any().then(|| files.write(&head_curves_picture(&heads))).transpose()?;
+            let written = files
+                .any()
+                .then(|| files.write(&head_curves_picture(&heads)))
+                .transpose()?;
             match written {
                 _ if json => inspection.head_rows().and_then(|rows| to_json(&rows)),
                 Some(written) => Ok(written),
@@ -299,10 +431,18 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Inpu
             }
         }),
         (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
-        (What::Report, false) => inspection.write_report().map(|path| format!("Written to {}.", path.display())),
+        (What::Report, false) => inspection
+            .write_report()
+            .map(|path| format!("Written to {}.", path.display())),
         (What::Evaluate { on }, json) => {
             let elsewhere = inspection.evaluate(on.as_deref());
-            elsewhere.and_then(|elsewhere| if json { to_json(&elsewhere) } else { Ok(elsewhere.text()) })
+            elsewhere.and_then(|elsewhere| {
+                if json {
+                    to_json(&elsewhere)
+                } else {
+                    Ok(elsewhere.text())
+                }
+            })
         }
         (What::Learn { .. } | What::Serve { .. }, _) => unreachable!("print no result"),
     }

@@ -22,8 +22,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Train a mini-transformer and watch its attention heads form.
 ///
-/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal (but not under mpirun) at once.
-/// Exit codes: 0 done, 1 failed while running, 2 the input was wrong, 130 stopped by a signal.
+/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal (but not
+/// under mpirun) at once. Exit codes: 0 done, 1 failed while running, 2 the input was wrong, 130
+/// stopped by a signal.
 #[derive(Parser)]
 #[command(version)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
@@ -40,7 +41,8 @@ struct Arguments {
     /// flex, ndarray, wgpu, vulkan or cuda
     #[arg(long, default_value = "flex")]
     device: String,
-    /// One run for each seed, side by side (under mpirun spread over the ranks), each in a folder of its own: --seeds 0..4
+    /// One run for each seed, side by side (under mpirun spread over the ranks), each in a folder
+    /// of its own: --seeds 0..4
     #[arg(long, value_name = "FROM..TO")]
     seeds: Option<Seeds>,
     /// Show the run on the whole terminal while it trains: the loss, the heads, their patterns
@@ -71,13 +73,18 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Some(path) = &arguments.config else { return describe_configurations(arguments) };
+    let Some(path) = &arguments.config else {
+        return describe_configurations(arguments);
+    };
     let config = Config::load(path, &arguments.set).map_err(Failure::Input)?;
     let out = match (&arguments.out, path.file_stem()) {
         (Some(out), _) => out.clone(),
         (None, Some(name)) => PathBuf::from("runs").join(name),
         (None, None) => {
-            return Err(Failure::Input(InputError::new(path.display(), "has no name; give --out")));
+            return Err(Failure::Input(InputError::new(
+                path.display(),
+                "has no name; give --out",
+            )));
         }
     };
     if let Some(seeds) = &arguments.seeds {
@@ -86,19 +93,27 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = ranks::started();
     ranks::check_parts(&config, started).map_err(Failure::Input)?;
     // Everything is checked and built before anything is written.
-    let mut training = Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
+    let mut training =
+        Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
     let ranks = ranks::meet().map_err(Failure::Input)?;
     if ranks.rank() > 0 {
         listen(&*ranks)?;
         return training.follow(ranks).map_err(Failure::Running);
     }
-    let address = arguments.live.then(|| LiveAddress::take(arguments.port)).transpose().map_err(Failure::Input)?;
+    let address = arguments
+        .live
+        .then(|| LiveAddress::take(arguments.port))
+        .transpose()
+        .map_err(Failure::Input)?;
     let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
     for line in training.decisions() {
         eprintln!("{line}");
     }
     if started > 1 {
-        eprintln!("ranks       {started}, each on {} rows of a batch", config.train.batch_size / started);
+        eprintln!(
+            "ranks       {started}, each on {} rows of a batch",
+            config.train.batch_size / started
+        );
     }
     let live = address.map(|address| address.show(&training.live_facts(&out), &out));
     let live = live.transpose().map_err(Failure::Running)?;
@@ -132,7 +147,12 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// One run for each seed.
-fn run_seeds(config: &Config, seeds: &Seeds, out: &Path, arguments: &Arguments) -> Result<(), Failure> {
+fn run_seeds(
+    config: &Config,
+    seeds: &Seeds,
+    out: &Path,
+    arguments: &Arguments,
+) -> Result<(), Failure> {
     if !arguments.resume {
         let free = |seed| RunDirectory::check_free(&run_path(out, seed), arguments.overwrite);
         seeds.iter().try_for_each(free).map_err(Failure::Input)?;
@@ -142,7 +162,11 @@ fn run_seeds(config: &Config, seeds: &Seeds, out: &Path, arguments: &Arguments) 
     listen(&*ranks)?;
     let open = |path: &Path, config: &Config| open_run(path, config, arguments);
     match train_seeds(config, seeds, out, &arguments.device, ranks, open)? {
-        Some(summary) => print(&format!("{}\n\nWritten to {}.", seeds_text(&summary), out.display())),
+        Some(summary) => print(&format!(
+            "{}\n\nWritten to {}.",
+            seeds_text(&summary),
+            out.display()
+        )),
         None => Ok(()),
     }
 }
@@ -158,7 +182,11 @@ fn listen(ranks: &dyn Ranks) -> Result<(), Failure> {
 }
 
 /// The run at `path`, made or gone on with.
-fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDirectory, InputError> {
+fn open_run(
+    path: &Path,
+    config: &Config,
+    arguments: &Arguments,
+) -> Result<RunDirectory, InputError> {
     if arguments.resume && path.exists() {
         return RunDirectory::resume(path, config);
     }
@@ -167,5 +195,9 @@ fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDi
 
 /// What a configuration can say.
 fn describe_configurations(arguments: &Arguments) -> Result<(), Failure> {
-    if arguments.schema { print(&format!("{:#}", schema())) } else { print(reference().trim_end()) }
+    if arguments.schema {
+        print(&format!("{:#}", schema()))
+    } else {
+        print(reference().trim_end())
+    }
 }

@@ -1,8 +1,8 @@
 //! `inspect RUN ablate` and `inspect RUN paths`: what the heads are used as.
 
 use headlight_lens::{
-    Ablation, Behaviour, Estimate, Input, Performance, Role, ablate, ablate_frozen, all_heads, heads_after,
-    heads_by_role, matched_sets, minimal_set, path_tests,
+    Ablation, Behaviour, Estimate, Input, Performance, Role, ablate, ablate_frozen, all_heads,
+    heads_after, heads_by_role, matched_sets, minimal_set, path_tests,
 };
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
@@ -32,7 +32,8 @@ pub struct Without {
     pub performance: Performance,
     /// What is left while all later heads attend as in the untouched model.
     pub frozen: Performance,
-    /// As many other heads, drawn at random, and what is left without them. Empty where too few others exist.
+    /// As many other heads, drawn at random, and what is left without them. Empty where too few
+    /// others exist.
     pub controls: Vec<(Vec<HeadName>, Performance)>,
 }
 
@@ -74,66 +75,119 @@ pub struct Paths {
 }
 
 impl Inspection {
-    /// Ablates every head alone, the heads of each role together, the heads in `chosen` together, and searches for a
-    /// small set that the behaviour needs.
+    /// Ablates every head alone, the heads of each role together, the heads in `chosen` together,
+    /// and searches for a small set that the behaviour needs.
     ///
     /// # Errors
     /// If the run has no weights, or a chosen head does not exist.
-    pub fn ablations(&self, chosen: &[HeadName], ablation: Ablation) -> Result<Ablations, InputError> {
+    pub fn ablations(
+        &self,
+        chosen: &[HeadName],
+        ablation: Ablation,
+    ) -> Result<Ablations, InputError> {
         let (model, behaviour) = self.behaviour()?;
         let heads = all_heads(&model);
         if let Some(head) = chosen.iter().find(|head| !heads.contains(head)) {
-            return Err(InputError::new(format_args!("--heads {head}"), "there is no such head"));
+            return Err(InputError::new(
+                format_args!("--heads {head}"),
+                "there is no such head",
+            ));
         }
         let without = |name: String, heads: Vec<HeadName>, controls: usize| {
-            let controls = matched_sets(&model, &heads, controls, self.config.seed).into_iter().map(|set| {
-                let performance = ablate(&model, &behaviour, &set, ablation);
-                (set, performance)
-            });
+            let controls = matched_sets(&model, &heads, controls, self.config.seed)
+                .into_iter()
+                .map(|set| {
+                    let performance = ablate(&model, &behaviour, &set, ablation);
+                    (set, performance)
+                });
             Without {
                 controls: controls.collect(),
                 performance: ablate(&model, &behaviour, &heads, ablation),
-                frozen: ablate_frozen(&model, &behaviour, &heads, ablation, &heads_after(&model, &heads)),
+                frozen: ablate_frozen(
+                    &model,
+                    &behaviour,
+                    &heads,
+                    ablation,
+                    &heads_after(&model, &heads),
+                ),
                 name,
                 heads,
             }
         };
         let looks_like = self.roles(&model);
-        let alone = heads.iter().zip(&looks_like).map(|(&head, role)| without(role.name().to_owned(), vec![head], 0));
+        let alone = heads
+            .iter()
+            .zip(&looks_like)
+            .map(|(&head, role)| without(role.name().to_owned(), vec![head], 0));
         let alone = alone.collect();
-        let of_role = |(role, heads): (Role, Vec<HeadName>)| without(format!("all {}", role.name()), heads, CONTROLS);
-        let mut sets: Vec<Without> = heads_by_role(&heads, &looks_like).into_iter().map(of_role).collect();
+        let of_role = |(role, heads): (Role, Vec<HeadName>)| {
+            without(format!("all {}", role.name()), heads, CONTROLS)
+        };
+        let mut sets: Vec<Without> = heads_by_role(&heads, &looks_like)
+            .into_iter()
+            .map(of_role)
+            .collect();
         if !chosen.is_empty() {
             sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS));
         }
         let untouched = ablate(&model, &behaviour, &[], ablation);
-        let minimal = minimal_set(&model, &behaviour, ablation, untouched.accuracy * (1.0 - GONE));
+        let minimal = minimal_set(
+            &model,
+            &behaviour,
+            ablation,
+            untouched.accuracy * (1.0 - GONE),
+        );
         let ablation = match ablation {
             Ablation::Zero => "zero",
             Ablation::Mean => "the head's mean over sequences and positions",
             Ablation::Resample => "what the head blended in another sequence",
         };
-        Ok(Ablations { ablation, untouched, alone, sets, minimal })
+        Ok(Ablations {
+            ablation,
+            untouched,
+            alone,
+            sets,
+            minimal,
+        })
     }
 
-    /// Hides what each layer and each head wrote from the queries, the keys or the values of each later layer.
+    /// Hides what each layer and each head wrote from the queries, the keys or the values of each
+    /// later layer.
     ///
     /// # Errors
-    /// If the run has no weights, or the model has no paths: it has one layer, or its norms replace the stream.
+    /// If the run has no weights, or the model has no paths: it has one layer, or its norms replace
+    /// the stream.
     pub fn paths(&self) -> Result<Paths, InputError> {
         let (model, behaviour) = self.behaviour()?;
         let mut paths = Vec::new();
         for layer in 1..model.blocks.len() {
-            let earlier: Vec<HeadName> = all_heads(&model).into_iter().filter(|head| head.layer < layer).collect();
+            let earlier: Vec<HeadName> = all_heads(&model)
+                .into_iter()
+                .filter(|head| head.layer < layer)
+                .collect();
             let whole = (0..layer).map(|writer| {
-                let heads = earlier.iter().copied().filter(|head| head.layer == writer).collect();
+                let heads = earlier
+                    .iter()
+                    .copied()
+                    .filter(|head| head.layer == writer)
+                    .collect();
                 (format!("layer {writer}"), heads)
             });
             let single = earlier.iter().map(|&head| (head.to_string(), vec![head]));
-            for (writer, heads) in whole.chain(single).collect::<Vec<(String, Vec<HeadName>)>>() {
-                let Some(through) = path_tests(&model, &behaviour, &heads, layer) else { continue };
+            for (writer, heads) in whole
+                .chain(single)
+                .collect::<Vec<(String, Vec<HeadName>)>>()
+            {
+                let Some(through) = path_tests(&model, &behaviour, &heads, layer) else {
+                    continue;
+                };
                 for (input, performance) in Input::ALL.into_iter().zip(through) {
-                    paths.push(Path { writer: writer.clone(), layer, input, performance });
+                    paths.push(Path {
+                        writer: writer.clone(),
+                        layer,
+                        input,
+                        performance,
+                    });
                 }
             }
         }
@@ -141,7 +195,10 @@ impl Inspection {
             let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
             return Err(InputError::new(self.run.path().display(), message));
         }
-        Ok(Paths { untouched: ablate(&model, &behaviour, &[], Ablation::default()), paths })
+        Ok(Paths {
+            untouched: ablate(&model, &behaviour, &[], Ablation::default()),
+            paths,
+        })
     }
 
     /// The run's model and its task.
@@ -155,7 +212,11 @@ impl Inspection {
 
     /// What each head looks like on the probe.
     pub(super) fn roles(&self, model: &Decoder) -> Vec<Role> {
-        let probe = Watched::probe(model.config().vocabulary, self.config.model.n_ctx, self.config.seed);
+        let probe = Watched::probe(
+            model.config().vocabulary,
+            self.config.model.n_ctx,
+            self.config.seed,
+        );
         probe.observe(model, &self.device).roles()
     }
 }
@@ -167,21 +228,33 @@ impl Ablations {
         let line = |set: &Without| {
             let controls = match set.controls.as_slice() {
                 [] => "too few other heads".to_owned(),
-                controls => {
-                    controls.iter().map(|(_, left)| format!("{:.3}", left.accuracy)).collect::<Vec<_>>().join(" ")
-                }
+                controls => controls
+                    .iter()
+                    .map(|(_, left)| format!("{:.3}", left.accuracy))
+                    .collect::<Vec<_>>()
+                    .join(" "),
             };
             let held = vec![accuracy(&set.frozen), controls];
-            [vec![names(&set.heads), set.name.clone()], cells(&set.performance), held].concat()
+            [
+                vec![names(&set.heads), set.name.clone()],
+                cells(&set.performance),
+                held,
+            ]
+            .concat()
         };
         let alone = self.alone.iter().map(|head| {
             let mut row = line(head);
             row.truncate(6);
             row
         });
-        let untouched = vec!["none".to_owned(), String::new()].into_iter().chain(cells(&self.untouched));
+        let untouched = vec!["none".to_owned(), String::new()]
+            .into_iter()
+            .chain(cells(&self.untouched));
         let untouched = untouched.chain([accuracy(&self.untouched)]).collect();
-        let minimal = self.minimal.iter().map(|(head, left)| [vec![head.to_string()], cells(left)].concat());
+        let minimal = self
+            .minimal
+            .iter()
+            .map(|(head, left)| [vec![head.to_string()], cells(left)].concat());
         format!(
             "In place of the ablated heads: {}.\n\n{}\n\nTogether, beside as many other heads drawn at random:\n\n{}\n\n\
              Taken away one after the other, each time the head without which accuracy is lowest:\n\n{}\n\n\
@@ -191,11 +264,26 @@ impl Ablations {
              (OV); what comes back was lost because later heads look elsewhere without them (QK).",
             self.ablation,
             plain_table(
-                &["without", "looks like", "accuracy", "loss", "elsewhere", "patterns held"],
+                &[
+                    "without",
+                    "looks like",
+                    "accuracy",
+                    "loss",
+                    "elsewhere",
+                    "patterns held"
+                ],
                 std::iter::once(untouched).chain(alone)
             ),
             plain_table(
-                &["without", "", "accuracy", "loss", "elsewhere", "patterns held", "accuracy without others"],
+                &[
+                    "without",
+                    "",
+                    "accuracy",
+                    "loss",
+                    "elsewhere",
+                    "patterns held",
+                    "accuracy without others"
+                ],
                 self.sets.iter().map(line)
             ),
             plain_table(&["without also", "accuracy", "loss", "elsewhere"], minimal),
@@ -209,19 +297,32 @@ impl Paths {
     pub fn text(&self) -> String {
         let rows = self.paths.chunks(Input::ALL.len()).map(|inputs| {
             let accuracies = inputs.iter().map(|path| accuracy(&path.performance));
-            [inputs[0].writer.clone(), format!("layer {}", inputs[0].layer)].into_iter().chain(accuracies).collect()
+            [
+                inputs[0].writer.clone(),
+                format!("layer {}", inputs[0].layer),
+            ]
+            .into_iter()
+            .chain(accuracies)
+            .collect()
         });
         format!(
             "Accuracy is {} with every path open. What a writer wrote is replaced by its mean in one input of a later\n\
              layer only; everything else sees it.\n\n{}",
             accuracy(&self.untouched),
-            plain_table(&["hidden from", "reader", "queries", "keys", "values"], rows)
+            plain_table(
+                &["hidden from", "reader", "queries", "keys", "values"],
+                rows
+            )
         )
     }
 }
 
 pub(super) fn names(heads: &[HeadName]) -> String {
-    heads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    heads
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// A share and half of its interval; never −0.
@@ -231,11 +332,21 @@ pub(super) fn with_interval(share: &Estimate) -> String {
 }
 
 fn accuracy(performance: &Performance) -> String {
-    format!("{:.3}±{:.3}", performance.accuracy, (performance.high - performance.low) / 2.0)
+    format!(
+        "{:.3}±{:.3}",
+        performance.accuracy,
+        (performance.high - performance.low) / 2.0
+    )
 }
 
 /// Accuracy, loss, loss elsewhere.
 pub(super) fn cells(performance: &Performance) -> Vec<String> {
-    let elsewhere = performance.loss_elsewhere.map_or_else(|| "–".to_owned(), |loss| format!("{loss:.3}"));
-    vec![accuracy(performance), format!("{:.3}", performance.loss), elsewhere]
+    let elsewhere = performance
+        .loss_elsewhere
+        .map_or_else(|| "–".to_owned(), |loss| format!("{loss:.3}"));
+    vec![
+        accuracy(performance),
+        format!("{:.3}", performance.loss),
+        elsewhere,
+    ]
 }

@@ -1,8 +1,8 @@
 //! `inspect RUN circuits`: what the heads' weights do, before any sequence is seen.
 
 use headlight_lens::{
-    AgainstRandom, Circuits, Composition, Direction, End, FactoredMatrix, FavouriteDistance, Input, Random,
-    compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
+    AgainstRandom, Circuits, Composition, Direction, End, FactoredMatrix, FavouriteDistance, Input,
+    Random, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
 };
 use headlight_report::plain_table;
 use headlight_residual::Positions;
@@ -48,7 +48,8 @@ pub struct HeadCircuits {
     pub copying: Option<AgainstRandom>,
     /// The share of tokens that the head, looking at them, makes likelier than every other.
     pub own_token: f64,
-    /// How far back positions look for each other; none where positions are not added to the stream.
+    /// How far back positions look for each other; none where positions are not added to the
+    /// stream.
     pub position: Option<FavouriteDistance>,
 }
 
@@ -58,7 +59,8 @@ pub struct ComposedHeads {
     /// The score.
     #[serde(flatten)]
     pub composition: Composition,
-    /// Through keys: the share of tokens that look for themselves above all in what the writer put into keys.
+    /// Through keys: the share of tokens that look for themselves above all in what the writer put
+    /// into keys.
     pub own_token: Option<f64>,
 }
 
@@ -100,10 +102,14 @@ impl Inspection {
     /// If the run has no weights, its model no circuits, or there is no such head.
     pub fn circuits(&self, chosen: Option<HeadName>) -> Result<CircuitTables, InputError> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let circuits = Circuits::of(&model).map_err(|error| InputError::new(self.run.path().display(), error))?;
+        let circuits = Circuits::of(&model)
+            .map_err(|error| InputError::new(self.run.path().display(), error))?;
         let heads = circuits.heads();
         if let Some(head) = chosen.filter(|head| !heads.contains(head)) {
-            return Err(InputError::new(format_args!("--head {head}"), "there is no such head"));
+            return Err(InputError::new(
+                format_args!("--head {head}"),
+                "there is no such head",
+            ));
         }
         let random = random_copying(&circuits, DRAWS, self.config.seed);
         let of_head = |&head: &HeadName| {
@@ -115,12 +121,19 @@ impl Inspection {
                 position: favourite_distance(&circuits, head),
             }
         };
-        let involved = |pair: &Composition| chosen.is_none_or(|head| pair.writer == head || pair.reader == head);
-        let composed = compositions(&circuits, DRAWS, self.config.seed).into_iter().filter(involved);
+        let involved = |pair: &Composition| {
+            chosen.is_none_or(|head| pair.writer == head || pair.reader == head)
+        };
+        let composed = compositions(&circuits, DRAWS, self.config.seed)
+            .into_iter()
+            .filter(involved);
         let of_pair = |composition: Composition| {
             let through_keys = composition.input == Input::Key;
             let table = || circuits.key_composed_qk(composition.writer, composition.reader);
-            ComposedHeads { own_token: through_keys.then(|| table().diagonal_is_largest()), composition }
+            ComposedHeads {
+                own_token: through_keys.then(|| table().diagonal_is_largest()),
+                composition,
+            }
         };
         let chosen = chosen.map(|head| ChosenHead {
             head,
@@ -148,25 +161,46 @@ impl Inspection {
 impl TokenTable {
     fn of(table: &FactoredMatrix, vocabulary: &[String]) -> Self {
         let name = |token: usize| vocabulary[token].clone();
-        let names = |tokens: &[(usize, f64)]| tokens.iter().map(|(token, _)| name(*token)).collect();
+        let names =
+            |tokens: &[(usize, f64)]| tokens.iter().map(|(token, _)| name(*token)).collect();
         let end = |end: &End| [names(&end.rows), names(&end.columns)];
-        let named = |Direction { value, share, ends }| NamedDirection { value, share, ends: ends.each_ref().map(end) };
+        let named = |Direction { value, share, ends }| NamedDirection {
+            value,
+            share,
+            ends: ends.each_ref().map(end),
+        };
         let pairs = table.largest(SHOWN_PAIRS).into_iter();
         Self {
-            pairs: pairs.map(|entry| (name(entry.row), name(entry.column), entry.value)).collect(),
-            directions: directions(table, SHOWN_DIRECTIONS, SHOWN_TOKENS).into_iter().map(named).collect(),
+            pairs: pairs
+                .map(|entry| (name(entry.row), name(entry.column), entry.value))
+                .collect(),
+            directions: directions(table, SHOWN_DIRECTIONS, SHOWN_TOKENS)
+                .into_iter()
+                .map(named)
+                .collect(),
         }
     }
 
     fn text(&self, from: &str, to: &str) -> String {
-        let pairs = self.pairs.iter().map(|(row, column, value)| vec![row.clone(), column.clone(), three(*value)]);
+        let pairs = self
+            .pairs
+            .iter()
+            .map(|(row, column, value)| vec![row.clone(), column.clone(), three(*value)]);
         let of_direction = |direction: &NamedDirection| {
             let size = [three(direction.value), two(direction.share)];
             let sizes = [size, Default::default()];
             let line = |([rows, columns], size): (&[Vec<String>; 2], [String; 2])| {
-                [rows.join(" "), columns.join(" ")].into_iter().chain(size).collect::<Vec<_>>()
+                [rows.join(" "), columns.join(" ")]
+                    .into_iter()
+                    .chain(size)
+                    .collect::<Vec<_>>()
             };
-            direction.ends.iter().zip(sizes).map(line).collect::<Vec<_>>()
+            direction
+                .ends
+                .iter()
+                .zip(sizes)
+                .map(line)
+                .collect::<Vec<_>>()
         };
         format!(
             "{}\n\n{}",
@@ -213,22 +247,51 @@ impl CircuitTables {
 
     fn heads_table(&self) -> String {
         let row = |head: &HeadCircuits| {
-            let (copying, z) = head.copying.map_or_else(none, |score| (two(score.value), one(score.z)));
+            let (copying, z) = head
+                .copying
+                .map_or_else(none, |score| (two(score.value), one(score.z)));
             let (distance, share) = head.position.map_or_else(none, |favourite| {
-                (favourite.distance.to_string(), format!("{} ({})", two(favourite.share), two(favourite.null)))
+                (
+                    favourite.distance.to_string(),
+                    format!("{} ({})", two(favourite.share), two(favourite.null)),
+                )
             });
-            vec![head.head.to_string(), copying, z, two(head.own_token), distance, share]
+            vec![
+                head.head.to_string(),
+                copying,
+                z,
+                two(head.own_token),
+                distance,
+                share,
+            ]
         };
         let Random { mean, deviation } = self.random_copying;
         let copying = format!("{}±{}", two(mean), two(deviation));
-        let random = ["random", &copying, "", &two(self.own_token_null), "", ""].map(str::to_owned).to_vec();
-        let header = ["head", "copying", "z", "own token", "looks back", "share of rows"];
+        let random = ["random", &copying, "", &two(self.own_token_null), "", ""]
+            .map(str::to_owned)
+            .to_vec();
+        let header = [
+            "head",
+            "copying",
+            "z",
+            "own token",
+            "looks back",
+            "share of rows",
+        ];
         plain_table(&header, self.heads.iter().map(row).chain([random]))
     }
 
     fn compositions_table(&self) -> String {
-        let row = |ComposedHeads { composition, own_token }: &ComposedHeads| {
-            let Composition { writer, reader, input, score } = composition;
+        let row = |ComposedHeads {
+                       composition,
+                       own_token,
+                   }: &ComposedHeads| {
+            let Composition {
+                writer,
+                reader,
+                input,
+                score,
+            } = composition;
             let input = match input {
                 Input::Query => "queries",
                 Input::Key => "keys",
@@ -237,14 +300,33 @@ impl CircuitTables {
             let random = format!("{:.3}±{:.3}", score.random.mean, score.random.deviation);
             let (value, z) = (format!("{:.3}", score.value), one(score.z));
             let own_token = own_token.map_or_else(String::new, two);
-            vec![writer.to_string(), reader.to_string(), input.to_owned(), value, random, z, own_token]
+            vec![
+                writer.to_string(),
+                reader.to_string(),
+                input.to_owned(),
+                value,
+                random,
+                z,
+                own_token,
+            ]
         };
-        let header = ["written by", "read by", "in its", "composition", "turned", "z", "own token"];
+        let header = [
+            "written by",
+            "read by",
+            "in its",
+            "composition",
+            "turned",
+            "z",
+            "own token",
+        ];
         match self.compositions.len() {
             0 => "No head reads what another wrote.".to_owned(),
             count if count > SHOWN_COMPOSITIONS => format!(
                 "{}\n … {} more in JSON",
-                plain_table(&header, self.compositions.iter().take(SHOWN_COMPOSITIONS).map(row)),
+                plain_table(
+                    &header,
+                    self.compositions.iter().take(SHOWN_COMPOSITIONS).map(row)
+                ),
                 count - SHOWN_COMPOSITIONS
             ),
             _ => plain_table(&header, self.compositions.iter().map(row)),

@@ -1,13 +1,16 @@
 //! `inspect RUN curves` and `inspect RUN scores`: what changed over training.
 
 use headlight_lens::Measure;
-use headlight_report::{Curve, CurvePoint, HeadCurves, Ink, csv, curves_svg, curves_text, head_scores_svg};
+use headlight_report::{
+    Curve, CurvePoint, HeadCurves, Ink, csv, curves_svg, curves_text, head_scores_svg,
+};
 use headlight_run::{HeadName, HeadRow, InputError, MetricsRow, SequenceKind};
 
 use super::{Inspection, picture_files::Picture};
 
 impl Inspection {
-    /// Accuracy over training: on validation sequences and, where the training set is finite, on that.
+    /// Accuracy over training: on validation sequences and, where the training set is finite, on
+    /// that.
     ///
     /// # Errors
     /// If the run has no metrics.
@@ -16,8 +19,18 @@ impl Inspection {
         // A run that was stopped has no summary, and its chance is not known.
         let null = self.summary().ok().map(|summary| summary.chance);
         let curve = |name: &str, value: &dyn Fn(&MetricsRow) -> Option<f64>| {
-            let point = |row: &MetricsRow| Some(CurvePoint { step: row.step, value: value(row)?, interval: None });
-            Curve { name: name.to_owned(), points: rows.iter().filter_map(point).collect(), null }
+            let point = |row: &MetricsRow| {
+                Some(CurvePoint {
+                    step: row.step,
+                    value: value(row)?,
+                    interval: None,
+                })
+            };
+            Curve {
+                name: name.to_owned(),
+                points: rows.iter().filter_map(point).collect(),
+                null,
+            }
         };
         let mut curves = vec![
             curve("accuracy on the training set", &|row| row.training_accuracy),
@@ -47,12 +60,22 @@ impl Inspection {
                 interval: Some([score.low, score.high]),
             };
             let null = scores.last().map(|(_, score)| score.null);
-            Curve { name: measure.to_owned(), points: scores.iter().map(point).collect(), null }
+            Curve {
+                name: measure.to_owned(),
+                points: scores.iter().map(point).collect(),
+                null,
+            }
         };
         let curves = |head: HeadName| HeadCurves {
             head,
-            role: of(head).next_back().and_then(|row| row.role.clone()).unwrap_or_default(),
-            curves: Measure::ALL.iter().map(|measure| curve(head, measure.name())).collect(),
+            role: of(head)
+                .next_back()
+                .and_then(|row| row.role.clone())
+                .unwrap_or_default(),
+            curves: Measure::ALL
+                .iter()
+                .map(|measure| curve(head, measure.name()))
+                .collect(),
         };
         Ok(heads.into_iter().map(curves).collect())
     }
@@ -61,7 +84,10 @@ impl Inspection {
 /// Curves as a picture.
 #[must_use]
 pub fn curves_picture(curves: &[Curve]) -> Picture {
-    Picture { svg: curves_svg(curves), csv: csv(&HEADER[1..], curves.iter().flat_map(rows)) }
+    Picture {
+        svg: curves_svg(curves),
+        csv: csv(&HEADER[1..], curves.iter().flat_map(rows)),
+    }
 }
 
 /// Every head's scores as a picture: a row per layer, a column per head.
@@ -69,9 +95,15 @@ pub fn curves_picture(curves: &[Curve]) -> Picture {
 pub fn head_curves_picture(heads: &[HeadCurves]) -> Picture {
     let rows = heads.iter().flat_map(|head| {
         let name = head.head.to_string();
-        head.curves.iter().flat_map(rows).map(move |row| std::iter::once(name.clone()).chain(row).collect())
+        head.curves
+            .iter()
+            .flat_map(rows)
+            .map(move |row| std::iter::once(name.clone()).chain(row).collect())
     });
-    Picture { svg: head_scores_svg(heads), csv: csv(&HEADER, rows) }
+    Picture {
+        svg: head_scores_svg(heads),
+        csv: csv(&HEADER, rows),
+    }
 }
 
 const HEADER: [&str; 7] = ["head", "curve", "step", "value", "low", "high", "null"];
@@ -80,14 +112,30 @@ const HEADER: [&str; 7] = ["head", "curve", "step", "value", "low", "high", "nul
 fn rows(curve: &Curve) -> impl Iterator<Item = Vec<String>> {
     let null = curve.null.map_or_else(String::new, |null| null.to_string());
     curve.points.iter().map(move |point| {
-        let [low, high] = point.interval.map_or_else(Default::default, |interval| interval.map(|end| end.to_string()));
-        vec![curve.name.clone(), point.step.to_string(), point.value.to_string(), low, high, null.clone()]
+        let [low, high] = point.interval.map_or_else(Default::default, |interval| {
+            interval.map(|end| end.to_string())
+        });
+        vec![
+            curve.name.clone(),
+            point.step.to_string(),
+            point.value.to_string(),
+            low,
+            high,
+            null.clone(),
+        ]
     })
 }
 
 /// Every head's scores for the terminal, one plot below the other.
 #[must_use]
 pub fn head_curves_text(heads: &[HeadCurves], ink: Ink) -> String {
-    let plot = |head: &HeadCurves| format!("{} {}\n\n{}", head.head, head.role, curves_text(&head.curves, ink));
+    let plot = |head: &HeadCurves| {
+        format!(
+            "{} {}\n\n{}",
+            head.head,
+            head.role,
+            curves_text(&head.curves, ink)
+        )
+    };
     heads.iter().map(plot).collect::<Vec<_>>().join("\n\n")
 }

@@ -14,7 +14,11 @@ use crate::{
 };
 
 /// The kinds of heads that `TransformerLens` has a name for.
-const MEASURES: [Measure; 3] = [Measure::PreviousToken, Measure::DuplicateToken, Measure::Induction];
+const MEASURES: [Measure; 3] = [
+    Measure::PreviousToken,
+    Measure::DuplicateToken,
+    Measure::Induction,
+];
 
 /// What `inspect RUN detect` shows of a head.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,8 +31,8 @@ pub struct DetectedHead {
 }
 
 impl Inspection {
-    /// What `TransformerLens`' `detect_head` gives each head on `prompt` (token names between spaces; for a text, text) or,
-    /// without one, on the probe: there the mean over its sequences.
+    /// What `TransformerLens`' `detect_head` gives each head on `prompt` (token names between
+    /// spaces; for a text, text) or, without one, on the probe: there the mean over its sequences.
     ///
     /// # Errors
     /// If the run has no weights, a token does not exist, or the prompt is too long.
@@ -36,17 +40,27 @@ impl Inspection {
         let ModelParts { model, vocabulary } = self.model()?;
         let n_ctx = self.config.model.n_ctx;
         let tokens = match prompt {
-            Some(prompt) => vec![tasks::encode_prompt(&self.config.task, prompt, &vocabulary, n_ctx)?],
+            Some(prompt) => vec![tasks::encode_prompt(
+                &self.config.task,
+                prompt,
+                &vocabulary,
+                n_ctx,
+            )?],
             None => Watched::probe(vocabulary.len(), n_ctx, self.config.seed).tokens,
         };
         let (layers, dims) = patterns(&model, &tokens, &self.device);
         let mut heads = Vec::new();
         for (layer, weights) in layers.iter().enumerate() {
-            let found = MEASURES.map(|measure| detect_head(LayerPattern::new(dims, weights), &tokens, measure));
+            let found = MEASURES
+                .map(|measure| detect_head(LayerPattern::new(dims, weights), &tokens, measure));
             for head in 0..model.n_heads() {
-                let of_measure = |(measure, found): (Measure, &Vec<DetectHead>)| (name(measure), found[head]);
+                let of_measure =
+                    |(measure, found): (Measure, &Vec<DetectHead>)| (name(measure), found[head]);
                 let found = MEASURES.into_iter().zip(&found).map(of_measure).collect();
-                heads.push(DetectedHead { head: HeadName { layer, head }, found });
+                heads.push(DetectedHead {
+                    head: HeadName { layer, head },
+                    found,
+                });
             }
         }
         Ok(heads)
@@ -61,12 +75,18 @@ fn name(measure: Measure) -> String {
 /// As a table.
 #[must_use]
 pub fn detect_text(heads: &[DetectedHead]) -> String {
-    let columns = MEASURES.iter().flat_map(|measure| ["mul", "abs"].map(|error| format!("{measure}, {error}")));
+    let columns = MEASURES
+        .iter()
+        .flat_map(|measure| ["mul", "abs"].map(|error| format!("{measure}, {error}")));
     let header: Vec<String> = std::iter::once("head".to_owned()).chain(columns).collect();
     let row = |head: &DetectedHead| {
         let found = MEASURES.iter().map(|&measure| &head.found[&name(measure)]);
-        let cells = found.flat_map(|found| [found.mul, found.abs]).map(|value| format!("{value:.3}"));
-        std::iter::once(head.head.to_string()).chain(cells).collect()
+        let cells = found
+            .flat_map(|found| [found.mul, found.abs])
+            .map(|value| format!("{value:.3}"));
+        std::iter::once(head.head.to_string())
+            .chain(cells)
+            .collect()
     };
     format!(
         "What TransformerLens' detect_head gives each head, for comparison with that tool: it counts queries without a\n\

@@ -52,24 +52,42 @@ impl Inspection {
         let task = tasks::build(&other.task, other.model.n_ctx, other.seed)?;
         let place = on.unwrap_or_else(|| self.run.path()).display();
         if task.vocabulary() != vocabulary {
-            let message =
-                format!("has {} tokens, the model was trained on {} others", task.vocabulary().len(), vocabulary.len());
-            return Err(InputError::new(place, message).key("task").value(other.task.name()));
+            let message = format!(
+                "has {} tokens, the model was trained on {} others",
+                task.vocabulary().len(),
+                vocabulary.len()
+            );
+            return Err(InputError::new(place, message)
+                .key("task")
+                .value(other.task.name()));
         }
         if other.model.n_ctx > self.config.model.n_ctx {
             let message = format!("is longer than the model's {}", self.config.model.n_ctx);
-            return Err(InputError::new(place, message).key("model.n_ctx").value(other.model.n_ctx));
+            return Err(InputError::new(place, message)
+                .key("model.n_ctx")
+                .value(other.model.n_ctx));
         }
         let sequences = tasks::validation(&*task, other.seed);
-        let evaluation = evaluate(&model, &sequences, &questions(&*task, &sequences), &self.device, Cores::all());
+        let evaluation = evaluate(
+            &model,
+            &sequences,
+            &questions(&*task, &sequences),
+            &self.device,
+            Cores::all(),
+        );
         let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device);
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let roles = probe.observe(&model, &self.device);
-        let heads = on_task.heads.into_iter().zip(&roles.heads).map(|((head, scores), (_, on_probe))| HeadSummary {
-            head,
-            role: Role::of(on_probe).name().to_owned(),
-            scores,
-        });
+        let heads =
+            on_task
+                .heads
+                .into_iter()
+                .zip(&roles.heads)
+                .map(|((head, scores), (_, on_probe))| HeadSummary {
+                    head,
+                    role: Role::of(on_probe).name().to_owned(),
+                    scores,
+                });
         Ok(Elsewhere {
             on: place.to_string(),
             task: other.task.name().to_owned(),
@@ -116,15 +134,30 @@ pub fn loss_text(loss: f64, floor: Option<f64>) -> String {
         Some(floor) => format!("floor {floor:.4} nats, perplexity {:.2}", floor.exp()),
         None => "floor unknown".to_owned(),
     };
-    format!("loss {loss:.4} nats, perplexity {:.2} ({floor})", loss.exp())
+    format!(
+        "loss {loss:.4} nats, perplexity {:.2} ({floor})",
+        loss.exp()
+    )
 }
 
 /// A line for each kind of question, or nothing.
 #[must_use]
 pub fn breakdown_text(breakdown: &Breakdown) -> String {
-    let width = breakdown.keys().map(|kind| kind.chars().count()).max().unwrap_or(0);
-    let line =
-        |(kind, answers): (&String, &Answers)| format!("\n{kind:width$}  {:.4} of {}", answers.accuracy, answers.count);
+    let width = breakdown
+        .keys()
+        .map(|kind| kind.chars().count())
+        .max()
+        .unwrap_or(0);
+    let line = |(kind, answers): (&String, &Answers)| {
+        format!(
+            "\n{kind:width$}  {:.4} of {}",
+            answers.accuracy, answers.count
+        )
+    };
     let lines: String = breakdown.iter().map(line).collect();
-    if lines.is_empty() { lines } else { format!("\nRight answers:{lines}\n") }
+    if lines.is_empty() {
+        lines
+    } else {
+        format!("\nRight answers:{lines}\n")
+    }
 }

@@ -33,16 +33,34 @@ impl Inspection {
     pub fn serve(self, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), InputError> {
         let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_TOKENS))?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        serve(Arc::new(RunExplorer { inspection: self, reader, task }), port, ready)
+        serve(
+            Arc::new(RunExplorer {
+                inspection: self,
+                reader,
+                task,
+            }),
+            port,
+            ready,
+        )
     }
 }
 
 impl Explorer for RunExplorer {
     fn facts(&self) -> ExplorerFacts {
         let Inspection { run, config, .. } = &self.inspection;
-        let PromptReader { model, vocabulary, most_tokens, .. } = &self.reader;
+        let PromptReader {
+            model,
+            vocabulary,
+            most_tokens,
+            ..
+        } = &self.reader;
         ExplorerFacts {
-            name: run.path().file_name().unwrap_or(run.path().as_os_str()).display().to_string(),
+            name: run
+                .path()
+                .file_name()
+                .unwrap_or(run.path().as_os_str())
+                .display()
+                .to_string(),
             task: config.task.name().to_owned(),
             heads: all_heads(model)
                 .into_iter()
@@ -58,12 +76,22 @@ impl Explorer for RunExplorer {
     }
 
     fn sample(&self, row: usize) -> String {
-        let PromptReader { vocabulary, most_tokens, .. } = &self.reader;
-        let key = RowKey { seed: self.inspection.config.seed, usage: Use::Validation, step: 0, row };
+        let PromptReader {
+            vocabulary,
+            most_tokens,
+            ..
+        } = &self.reader;
+        let key = RowKey {
+            seed: self.inspection.config.seed,
+            usage: Use::Validation,
+            step: 0,
+            row,
+        };
         let sequence = self.task.sequence(key);
         let tokens = &sequence.tokens[..sequence.scored.len().min(*most_tokens)];
-        let text =
-            tokens.iter().map(|&token| tasks::spelled(&self.inspection.config.task, &vocabulary[token as usize]));
+        let text = tokens.iter().map(|&token| {
+            tasks::spelled(&self.inspection.config.task, &vocabulary[token as usize])
+        });
         text.collect::<String>().trim_end().to_owned()
     }
 
@@ -73,15 +101,26 @@ impl Explorer for RunExplorer {
         let reading = self.reader.read(question, &mut patterns)?;
         let mut heads = Vec::new();
         for head in all_heads(model) {
-            let Some(pattern) = patterns.get::<4>(Site::Attention(head.layer, AttentionSite::Pattern)) else {
+            let Some(pattern) =
+                patterns.get::<4>(Site::Attention(head.layer, AttentionSite::Pattern))
+            else {
                 continue;
             };
             let weights = pattern.narrow(1, head.head, 1).into_data();
-            let bytes: Vec<u8> = weights.iter::<f32>().map(|weight| (weight * 255.0).round() as u8).collect();
+            let bytes: Vec<u8> = weights
+                .iter::<f32>()
+                .map(|weight| (weight * 255.0).round() as u8)
+                .collect();
             heads.push((head, Bytes(bytes)));
         }
-        let [predictions, untouched] = [&reading.changed, &reading.untouched].map(|read| self.shown(read));
-        Ok(Answer { tokens: reading.tokens, predictions, untouched, patterns: heads })
+        let [predictions, untouched] =
+            [&reading.changed, &reading.untouched].map(|read| self.shown(read));
+        Ok(Answer {
+            tokens: reading.tokens,
+            predictions,
+            untouched,
+            patterns: heads,
+        })
     }
 
     fn walk(&self, question: &Question, head: HeadName) -> Result<WalkData, InputError> {
@@ -90,7 +129,13 @@ impl Explorer for RunExplorer {
         let tokens = self.reader.tokens("prompt", &question.prompt)?;
         let mut seen = Capture::new(&model.sites(), usize::MAX);
         let _ = self.reader.forward(question, &tokens, &mut seen)?;
-        let heads = |layer| if layer == head.layer { head.head..head.head + 1 } else { 0..0 };
+        let heads = |layer| {
+            if layer == head.layer {
+                head.head..head.head + 1
+            } else {
+                0..0
+            }
+        };
         Ok(walk_of(model, self.reader.names(&tokens), seen, heads))
     }
 }
@@ -100,7 +145,9 @@ impl RunExplorer {
     fn shown(&self, probabilities: &[Vec<f32>]) -> Vec<Vec<(String, f32)>> {
         let of_position = |probabilities: &Vec<f32>| {
             let shown = likeliest(probabilities).into_iter().take(SHOWN_TOKENS);
-            shown.map(|token| (self.reader.vocabulary[token].clone(), probabilities[token])).collect()
+            shown
+                .map(|token| (self.reader.vocabulary[token].clone(), probabilities[token]))
+                .collect()
         };
         probabilities.iter().map(of_position).collect()
     }

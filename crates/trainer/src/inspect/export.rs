@@ -25,12 +25,16 @@ pub enum ExportFormat {
 }
 
 impl Inspection {
-    /// Writes the model into the folder `to` for other tools, with what it says of a few sequences of its task, and
-    /// gives the files written.
+    /// Writes the model into the folder `to` for other tools, with what it says of a few sequences
+    /// of its task, and gives the files written.
     ///
     /// # Errors
     /// If the model has no such form, or a file is there already.
-    pub fn export(&self, to: &Path, format: Option<ExportFormat>) -> Result<Vec<PathBuf>, InputError> {
+    pub fn export(
+        &self,
+        to: &Path,
+        format: Option<ExportFormat>,
+    ) -> Result<Vec<PathBuf>, InputError> {
         let ModelParts { model, vocabulary } = self.model()?;
         let wrong = |error| InputError::new("export", error);
         let mut files = Vec::new();
@@ -44,20 +48,42 @@ impl Inspection {
         }
         if format != Some(ExportFormat::Huggingface) {
             let exported = to_transformer_lens(&model).map_err(wrong)?;
-            files.extend(named(exported, "transformer_lens.json", "transformer_lens.safetensors"));
+            files.extend(named(
+                exported,
+                "transformer_lens.json",
+                "transformer_lens.safetensors",
+            ));
         }
-        let names = serde_json::to_vec_pretty(&vocabulary).map_err(|error| InputError::new("export", error))?;
+        let names = serde_json::to_vec_pretty(&vocabulary)
+            .map_err(|error| InputError::new("export", error))?;
         files.push(("vocabulary.json", names));
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = tasks::batch(&*task, self.config.seed, Use::Validation, 0, EXPECTED_SEQUENCES);
+        let sequences = tasks::batch(
+            &*task,
+            self.config.seed,
+            Use::Validation,
+            0,
+            EXPECTED_SEQUENCES,
+        );
         let tokens = Batch::new(&sequences, &self.device).inputs;
-        files.push(("expected.safetensors", expected_of(&model, tokens).map_err(wrong)?));
-        let files: Vec<(PathBuf, Vec<u8>)> = files.into_iter().map(|(name, bytes)| (to.join(name), bytes)).collect();
+        files.push((
+            "expected.safetensors",
+            expected_of(&model, tokens).map_err(wrong)?,
+        ));
+        let files: Vec<(PathBuf, Vec<u8>)> = files
+            .into_iter()
+            .map(|(name, bytes)| (to.join(name), bytes))
+            .collect();
         if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-            return Err(InputError::new(path.display(), "exists already; choose another --to"));
+            return Err(InputError::new(
+                path.display(),
+                "exists already; choose another --to",
+            ));
         }
         std::fs::create_dir_all(to).map_err(|error| InputError::io(to, "create", &error))?;
-        files.iter().try_for_each(|(path, bytes)| write_atomically(path, bytes))?;
+        files
+            .iter()
+            .try_for_each(|(path, bytes)| write_atomically(path, bytes))?;
         if let Some(error) = left_out {
             tracing::warn!("no folder for transformers: {error}");
         }
@@ -65,6 +91,13 @@ impl Inspection {
     }
 }
 
-fn named(exported: ExportedFiles, config: &'static str, weights: &'static str) -> [(&'static str, Vec<u8>); 2] {
-    [(config, exported.config.into_bytes()), (weights, exported.weights)]
+fn named(
+    exported: ExportedFiles,
+    config: &'static str,
+    weights: &'static str,
+) -> [(&'static str, Vec<u8>); 2] {
+    [
+        (config, exported.config.into_bytes()),
+        (weights, exported.weights),
+    ]
 }

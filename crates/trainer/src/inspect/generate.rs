@@ -22,11 +22,13 @@ pub struct Written {
 }
 
 impl Inspection {
-    /// Writes on after `prompt` (token names between spaces; for a text, text) or, without one, after the first half of a sequence of the
-    /// run's task. Prompt and tokens are spelled out to `show` as they come.
+    /// Writes on after `prompt` (token names between spaces; for a text, text) or, without one,
+    /// after the first half of a sequence of the run's task. Prompt and tokens are spelled out to
+    /// `show` as they come.
     ///
     /// # Errors
-    /// If a token of the prompt or of `stop` does not exist, the prompt is too long, or the sampling makes no sense.
+    /// If a token of the prompt or of `stop` does not exist, the prompt is too long, or the
+    /// sampling makes no sense.
     pub fn generate(
         &self,
         prompt: Option<&str>,
@@ -36,7 +38,8 @@ impl Inspection {
     ) -> Result<Written, InputError> {
         if generation.tokens > MOST_TOKENS {
             return Err(
-                InputError::new("--tokens", format_args!("must be at most {MOST_TOKENS}")).value(generation.tokens)
+                InputError::new("--tokens", format_args!("must be at most {MOST_TOKENS}"))
+                    .value(generation.tokens),
             );
         }
         let ModelParts { model, vocabulary } = self.model()?;
@@ -46,12 +49,18 @@ impl Inspection {
             tasks::encode_prompt(task, prompt, &vocabulary, most)?
         } else {
             let task = tasks::build(task, self.config.model.n_ctx, self.config.seed)?;
-            let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
+            let sequence =
+                tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
             sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec()
         };
-        let stop = stop.iter().map(|name| tasks::token_id("--stop", name, &vocabulary)).collect::<Result<_, _>>()?;
+        let stop = stop
+            .iter()
+            .map(|name| tasks::token_id("--stop", name, &vocabulary))
+            .collect::<Result<_, _>>()?;
         let wrong = |error| InputError::new("generate", error);
-        let mut text = model.generate(&prompt, Generation { stop, ..generation }).map_err(wrong)?;
+        let mut text = model
+            .generate(&prompt, Generation { stop, ..generation })
+            .map_err(wrong)?;
         let name = |token: u32| vocabulary[token as usize].clone();
         let prompt: Vec<String> = prompt.into_iter().map(name).collect();
         for token in &prompt {
@@ -63,6 +72,13 @@ impl Inspection {
             show(&tasks::spelled(task, &token));
             tokens.push(token);
         }
-        Ok(Written { prompt, tokens, ending: text.ending().map(|ending| ending.to_string()).unwrap_or_default() })
+        Ok(Written {
+            prompt,
+            tokens,
+            ending: text
+                .ending()
+                .map(|ending| ending.to_string())
+                .unwrap_or_default(),
+        })
     }
 }

@@ -1,8 +1,11 @@
-//! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and what they are used as.
+//! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and
+//! what they are used as.
 
 use headlight_lens::{LayerPattern, MEAN_DISTANCE, Measure, ShuffledContext};
 use headlight_report::{HeadLine, heads_table, relations_table};
-use headlight_run::{HeadName, HeadRow, HeadSummary, InputError, RelationScores, Scores, SequenceKind};
+use headlight_run::{
+    HeadName, HeadRow, HeadSummary, InputError, RelationScores, Scores, SequenceKind,
+};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, uses::uses_text};
@@ -25,7 +28,8 @@ pub struct InspectedHead {
     pub shuffled_relations: RelationScores,
 }
 
-/// What every head scores on shuffled tokens, first layer first; nothing where the run has no weights.
+/// What every head scores on shuffled tokens, first layer first; nothing where the run has no
+/// weights.
 #[derive(Debug, Default)]
 pub(super) struct ShuffledHeads {
     /// On the probe.
@@ -93,7 +97,8 @@ impl Inspection {
             table(SequenceKind::Probe),
             self.config.task.name(),
             table(SequenceKind::Task),
-            uses.as_ref().map_or_else(String::new, |uses| format!("{}\n\n", uses_text(uses))),
+            uses.as_ref()
+                .map_or_else(String::new, |uses| format!("{}\n\n", uses_text(uses))),
             distances_text(&lines(last, SequenceKind::Probe)),
             distances_text(&lines(last, SequenceKind::Task)),
             relations_text(&rows, last, &shuffled.relations),
@@ -108,14 +113,24 @@ impl Inspection {
         let shuffled = self.shuffled_heads();
         let head = |(index, summary): (usize, HeadSummary)| InspectedHead {
             summary,
-            shuffled: shuffled.probe.get(index).map(|(_, scores)| scores.clone()).unwrap_or_default(),
+            shuffled: shuffled
+                .probe
+                .get(index)
+                .map(|(_, scores)| scores.clone())
+                .unwrap_or_default(),
             shuffled_relations: shuffled.relations.get(index).cloned().unwrap_or_default(),
         };
-        Ok(self.summary()?.heads.into_iter().enumerate().map(head).collect())
+        Ok(self
+            .summary()?
+            .heads
+            .into_iter()
+            .enumerate()
+            .map(head)
+            .collect())
     }
 
-    /// One more forward pass on the probe and one on the task. Scores in the run's files are shown whether or not its
-    /// weights can be read, so that an error here only leaves the null out.
+    /// One more forward pass on the probe and one on the task. Scores in the run's files are shown
+    /// whether or not its weights can be read, so that an error here only leaves the null out.
     pub(super) fn shuffled_heads(&self) -> ShuffledHeads {
         self.try_shuffled_heads().unwrap_or_else(|error| {
             tracing::warn!("without scores on shuffled tokens: {error}");
@@ -129,7 +144,8 @@ impl Inspection {
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let task = Watched::task(&*task, &tasks::validation(&*task, self.config.seed));
         let observe = |watched: &Watched| {
-            let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
+            let shuffled =
+                ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
             let (layers, dims) = patterns(&model, shuffled.contexts(), &self.device);
             let (mut heads, mut relations) = (Vec::new(), Vec::new());
             for (layer, weights) in layers.iter().enumerate() {
@@ -142,7 +158,11 @@ impl Inspection {
         };
         let (probe, _) = observe(&probe);
         let (task, relations) = observe(&task);
-        Ok(ShuffledHeads { probe, task, relations })
+        Ok(ShuffledHeads {
+            probe,
+            task,
+            relations,
+        })
     }
 }
 
@@ -150,18 +170,34 @@ impl Inspection {
 fn distances_text(lines: &[HeadLine]) -> String {
     let distances = |layer| -> Vec<f64> {
         let of_layer = lines.iter().filter(|line| line.head.layer == layer);
-        of_layer.filter_map(|line| line.scores.get(MEAN_DISTANCE)).map(|score| score.value).collect()
+        of_layer
+            .filter_map(|line| line.scores.get(MEAN_DISTANCE))
+            .map(|score| score.value)
+            .collect()
     };
-    let layers = (0..).map(distances).take_while(|distances| !distances.is_empty());
-    let means: Vec<String> =
-        layers.map(|distances| format!("{:.1}", distances.iter().sum::<f64>() / distances.len() as f64)).collect();
-    let uniform = lines.iter().find_map(|line| line.scores.get(MEAN_DISTANCE)).map_or(f64::NAN, |score| score.null);
+    let layers = (0..)
+        .map(distances)
+        .take_while(|distances| !distances.is_empty());
+    let means: Vec<String> = layers
+        .map(|distances| {
+            format!(
+                "{:.1}",
+                distances.iter().sum::<f64>() / distances.len() as f64
+            )
+        })
+        .collect();
+    let uniform = lines
+        .iter()
+        .find_map(|line| line.scores.get(MEAN_DISTANCE))
+        .map_or(f64::NAN, |score| score.null);
     format!("{} (uniform {uniform:.1})", means.join(" "))
 }
 
 /// The heads' scores against the task's gold relations, or nothing.
 fn relations_text(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]) -> String {
-    let here = rows.iter().filter(|row| row.step == step && row.on == SequenceKind::Task);
+    let here = rows
+        .iter()
+        .filter(|row| row.step == step && row.on == SequenceKind::Task);
     let heads: Vec<_> = here.map(|row| (row.head, &row.relations)).collect();
     match relations_table(&heads, shuffled) {
         table if table.is_empty() => table,

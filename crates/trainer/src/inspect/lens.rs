@@ -14,34 +14,50 @@ use crate::{tasks, watch::ids};
 pub struct Lens {
     /// The logit lens, in the order of the stream.
     pub depths: Vec<Depth>,
-    /// What each part adds to the right token's logit above the mean logit; none for a post-norm model.
+    /// What each part adds to the right token's logit above the mean logit; none for a post-norm
+    /// model.
     pub contributions: Option<Vec<Contribution>>,
 }
 
 impl Inspection {
-    /// Logit lens and direct logit attribution on sequences of the run's task or on `prompt` (token names between
-    /// spaces; for a text, text), of which every next token counts.
+    /// Logit lens and direct logit attribution on sequences of the run's task or on `prompt` (token
+    /// names between spaces; for a text, text), of which every next token counts.
     ///
     /// # Errors
-    /// If the run has no weights, a token of the prompt does not exist, or the prompt has no next token or is too long.
+    /// If the run has no weights, a token of the prompt does not exist, or the prompt has no next
+    /// token or is too long.
     pub fn lens(&self, prompt: Option<&str>) -> Result<Lens, InputError> {
         let (model, behaviour) = match prompt {
             Some(prompt) => self.continuing(prompt)?,
             None => self.behaviour()?,
         };
-        Ok(Lens { depths: logit_lens(&model, &behaviour), contributions: direct_logit_attribution(&model, &behaviour) })
+        Ok(Lens {
+            depths: logit_lens(&model, &behaviour),
+            contributions: direct_logit_attribution(&model, &behaviour),
+        })
     }
 
     /// The run's model, and to say of each token of `prompt` what comes next.
     fn continuing(&self, prompt: &str) -> Result<(Decoder, Behaviour), InputError> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let tokens = tasks::encode_prompt(&self.config.task, prompt, &vocabulary, self.config.model.n_ctx)?;
+        let tokens = tasks::encode_prompt(
+            &self.config.task,
+            prompt,
+            &vocabulary,
+            self.config.model.n_ctx,
+        )?;
         let inputs = &tokens[..tokens.len() - 1];
         if inputs.is_empty() {
-            return Err(InputError::new("--prompt", "has one token, so nothing comes next").value(prompt));
+            return Err(
+                InputError::new("--prompt", "has one token, so nothing comes next").value(prompt),
+            );
         }
         let scored = vec![true; inputs.len()];
-        let behaviour = Behaviour::new(ids(&[inputs.to_vec()], &self.device), vec![tokens[1..].to_vec()], vec![scored]);
+        let behaviour = Behaviour::new(
+            ids(&[inputs.to_vec()], &self.device),
+            vec![tokens[1..].to_vec()],
+            vec![scored],
+        );
         Ok((model, behaviour))
     }
 }
@@ -52,13 +68,22 @@ impl Lens {
     pub fn text(&self) -> String {
         let depths = self.depths.iter().map(|depth| {
             let norm = format!("{:.2}", depth.norm);
-            [vec![depth.site.clone()], cells(&depth.performance), vec![norm]].concat()
+            [
+                vec![depth.site.clone()],
+                cells(&depth.performance),
+                vec![norm],
+            ]
+            .concat()
         });
-        let depths = plain_table(&["stream at", "accuracy", "loss", "elsewhere", "norm"], depths);
+        let depths = plain_table(
+            &["stream at", "accuracy", "loss", "elsewhere", "norm"],
+            depths,
+        );
         let contributions = self.contributions.as_ref().map_or_else(
             || "its norms replace the stream, so that parts do not add up".to_owned(),
             |parts| {
-                let row = |part: &Contribution| vec![part.name.clone(), format!("{:+.3}", part.logit)];
+                let row =
+                    |part: &Contribution| vec![part.name.clone(), format!("{:+.3}", part.logit)];
                 let sum: f64 = parts.iter().map(|part| part.logit).sum();
                 let total = vec!["together".to_owned(), format!("{sum:+.3}")];
                 plain_table(&["part", "logit"], parts.iter().map(row).chain([total]))

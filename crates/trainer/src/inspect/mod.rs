@@ -32,7 +32,9 @@ use headlight_run::{Config, HeadRow, InputError, MetricsRow, RunDirectory, Summa
 use crate::model;
 
 pub use causal::{Ablations, Path as CausalPath, Paths, Without};
-pub use circuits::{ChosenHead, CircuitTables, ComposedHeads, HeadCircuits, NamedDirection, TokenTable};
+pub use circuits::{
+    ChosenHead, CircuitTables, ComposedHeads, HeadCircuits, NamedDirection, TokenTable,
+};
 pub use curves::{curves_picture, head_curves_picture, head_curves_text};
 pub use detect::{DetectedHead, detect_text};
 pub use evaluate::{Elsewhere, breakdown_text, loss_text};
@@ -67,7 +69,11 @@ impl Inspection {
     pub fn open(path: &Path, device: &str) -> Result<Self, InputError> {
         let run = RunDirectory::open(path)?;
         let config = run.config()?;
-        Ok(Self { run, config, device: crate::device::open(device)? })
+        Ok(Self {
+            run,
+            config,
+            device: crate::device::open(device)?,
+        })
     }
 
     /// The summary that training wrote.
@@ -96,7 +102,10 @@ impl Inspection {
 
     fn model(&self) -> Result<ModelParts, InputError> {
         let model = model::load(&self.run, &self.config, Weights::Last, &self.device)?;
-        Ok(ModelParts { model, vocabulary: self.run.vocabulary()? })
+        Ok(ModelParts {
+            model,
+            vocabulary: self.run.vocabulary()?,
+        })
     }
 }
 

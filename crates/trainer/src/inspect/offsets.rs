@@ -1,6 +1,9 @@
-//! `inspect RUN offsets`: where the heads look around a match and how far back, and what weighting by values changes.
+//! `inspect RUN offsets`: where the heads look around a match and how far back, and what weighting
+//! by values changes.
 
-use headlight_lens::{LayerPattern, Measure, Offset, offset_profile, score_layer, value_disagreement};
+use headlight_lens::{
+    LayerPattern, Measure, Offset, offset_profile, score_layer, value_disagreement,
+};
 use headlight_report::plain_table;
 use headlight_run::{HeadName, InputError, Score, Scores};
 use serde::Serialize;
@@ -34,13 +37,15 @@ impl Inspection {
         let (layers, dims) = carried_patterns(&model, &probe.tokens, &self.device);
         let mut heads = Vec::new();
         for (layer, CarriedPattern { weights, weighted }) in layers.iter().enumerate() {
-            let pattern = |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
+            let pattern =
+                |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
             let profile = offset_profile(pattern(weights), &probe.tokens);
             let scores = score_layer(pattern(weights), &probe.tokens);
             let of_values = score_layer(pattern(weighted), &probe.tokens);
             let elsewhere = value_disagreement(weights, weighted, dims);
             for (head, (scores, value_weighted)) in scores.into_iter().zip(of_values).enumerate() {
-                let at = |(offset, scores): &(Offset, Vec<Score>)| (offset.to_string(), scores[head]);
+                let at =
+                    |(offset, scores): &(Offset, Vec<Score>)| (offset.to_string(), scores[head]);
                 heads.push(HeadOffsets {
                     head: HeadName { layer, head },
                     profile: profile.iter().map(at).collect(),
@@ -57,35 +62,72 @@ impl Inspection {
 /// As two tables.
 #[must_use]
 pub fn offsets_text(heads: &[HeadOffsets]) -> String {
-    let cell = |score: Option<&Score>| score.map_or_else(|| "–".to_owned(), |score| format!("{:.2}", score.value));
+    let cell = |score: Option<&Score>| {
+        score.map_or_else(|| "–".to_owned(), |score| format!("{:.2}", score.value))
+    };
     let places: Vec<String> = Offset::all().map(|offset| offset.to_string()).collect();
     let value = |head: &HeadOffsets, place: &String| {
-        cell(head.profile.iter().find(|(name, _)| name == place).map(|(_, score)| score))
+        cell(
+            head.profile
+                .iter()
+                .find(|(name, _)| name == place)
+                .map(|(_, score)| score),
+        )
     };
     let profile = heads.iter().map(|head| {
-        std::iter::once(head.head.to_string()).chain(places.iter().map(|place| value(head, place))).collect()
+        std::iter::once(head.head.to_string())
+            .chain(places.iter().map(|place| value(head, place)))
+            .collect()
     });
     let null = |place: &String| {
-        let scores = heads.first().and_then(|head| head.profile.iter().find(|(name, _)| name == place));
+        let scores = heads
+            .first()
+            .and_then(|head| head.profile.iter().find(|(name, _)| name == place));
         scores.map_or_else(|| "–".to_owned(), |(_, score)| format!("{:.2}", score.null))
     };
-    let uniform = std::iter::once("uniform".to_owned()).chain(places.iter().map(null)).collect();
+    let uniform = std::iter::once("uniform".to_owned())
+        .chain(places.iter().map(null))
+        .collect();
     let measures = Measure::ALL.map(Measure::name);
     let weighted = heads.iter().map(|head| {
-        let pair = |name: &&str| format!("{} {}", cell(head.scores.get(*name)), cell(head.value_weighted.get(*name)));
+        let pair = |name: &&str| {
+            format!(
+                "{} {}",
+                cell(head.scores.get(*name)),
+                cell(head.value_weighted.get(*name))
+            )
+        };
         let moved = format!("{:.2}", head.moved_elsewhere);
-        std::iter::once(head.head.to_string()).chain(measures.iter().map(pair)).chain([moved]).collect()
+        std::iter::once(head.head.to_string())
+            .chain(measures.iter().map(pair))
+            .chain([moved])
+            .collect()
     });
-    let header = |names: &[&str]| std::iter::once("head").chain(names.iter().copied()).map(str::to_owned).collect();
-    let (places, measures): (Vec<String>, Vec<String>) =
-        (header(&places.iter().map(String::as_str).collect::<Vec<_>>()), header(&measures));
-    let names = |header: &[String]| header.iter().map(|name| name.replace(" token", "")).collect::<Vec<_>>();
+    let header = |names: &[&str]| {
+        std::iter::once("head")
+            .chain(names.iter().copied())
+            .map(str::to_owned)
+            .collect()
+    };
+    let (places, measures): (Vec<String>, Vec<String>) = (
+        header(&places.iter().map(String::as_str).collect::<Vec<_>>()),
+        header(&measures),
+    );
+    let names = |header: &[String]| {
+        header
+            .iter()
+            .map(|name| name.replace(" token", ""))
+            .collect::<Vec<_>>()
+    };
     format!(
         "Mean weight around an earlier token equal to the current one, and by distance; on the probe, over the queries\n\
          whose token has been there before.\n\n{}\n\n\
          Scores of the pattern, and of the pattern scaled by the norm of the values: what a head moves. elsewhere: the\n\
          share of the weight that stands on other keys then.\n\n{}",
         plain_table(&names(&places), profile.chain([uniform])),
-        plain_table(&[names(&measures), vec!["elsewhere".to_owned()]].concat(), weighted),
+        plain_table(
+            &[names(&measures), vec!["elsewhere".to_owned()]].concat(),
+            weighted
+        ),
     )
 }

@@ -27,8 +27,8 @@ pub struct Patch {
     pub returns: Vec<Patched>,
     /// Corrupted activations in the clean run: the share of it that is lost.
     pub lost: Vec<Patched>,
-    /// The same of each head at all positions, mean over pairs of prompts made from the probe; none where there are too
-    /// few pairs for an interval.
+    /// The same of each head at all positions, mean over pairs of prompts made from the probe; none
+    /// where there are too few pairs for an interval.
     pub heads: Vec<PatchedHead>,
     /// How many of these pairs the model answers differently.
     pub pairs: usize,
@@ -60,12 +60,14 @@ pub struct PatchedHead {
 type Pair = [Vec<u32>; 2];
 
 impl Inspection {
-    /// Activation patching between two prompts, in both directions. Without `corrupted`, what followed the last token of
-    /// `prompt` before is replaced in it; without `prompt` both are made from the probe in this way. The answer is read at
-    /// `position`, which is the last if not given.
+    /// Activation patching between two prompts, in both directions. Without `corrupted`, what
+    /// followed the last token of `prompt` before is replaced in it; without `prompt` both are made
+    /// from the probe in this way. The answer is read at `position`, which is the last if not
+    /// given.
     ///
     /// # Errors
-    /// If the run has no weights, a token does not exist, the prompts do not fit together, or the model answers both alike.
+    /// If the run has no weights, a token does not exist, the prompts do not fit together, or the
+    /// model answers both alike.
     pub fn patch(
         &self,
         prompt: Option<&str>,
@@ -78,12 +80,16 @@ impl Inspection {
         let mut shares = Vec::new();
         for pair in &pairs {
             let [clean, corrupted] = pair;
-            let Ok(returning) = Patching::new(&model, corrupted, clean, clean.len() - 1) else { continue };
+            let Ok(returning) = Patching::new(&model, corrupted, clean, clean.len() - 1) else {
+                continue;
+            };
             shares.push([returning.heads(), returning.reversed().heads()]);
             answered.push(pair);
         }
 
-        let given = prompt.map(|prompt| self.prompts(prompt, corrupted, position, &vocabulary)).transpose()?;
+        let given = prompt
+            .map(|prompt| self.prompts(prompt, corrupted, position, &vocabulary))
+            .transpose()?;
         let Some([clean, corrupted]) = given.or_else(|| answered.first().copied().cloned()) else {
             let message = format!(
                 "in all {} prompts made from the probe the answer stays when the token to be copied is replaced, so that \
@@ -101,7 +107,10 @@ impl Inspection {
         let losing = returning.reversed();
         let places = Place::all(&model);
         let described = |tokens: &[u32], answer: usize| Prompt {
-            tokens: tokens.iter().map(|&token| vocabulary[token as usize].clone()).collect(),
+            tokens: tokens
+                .iter()
+                .map(|&token| vocabulary[token as usize].clone())
+                .collect(),
             answer: vocabulary[returning.answers()[answer] as usize].clone(),
             difference: returning.differences()[answer],
         };
@@ -124,12 +133,23 @@ impl Inspection {
         position: Option<usize>,
         vocabulary: &[String],
     ) -> Result<Pair, InputError> {
-        let encode = |prompt| tasks::encode_prompt(&self.config.task, prompt, vocabulary, self.config.model.n_ctx);
+        let encode = |prompt| {
+            tasks::encode_prompt(
+                &self.config.task,
+                prompt,
+                vocabulary,
+                self.config.model.n_ctx,
+            )
+        };
         let clean = encode(prompt)?;
         if let Some(corrupted) = corrupted {
             let corrupted = encode(corrupted).map_err(|error| error.at("--corrupted"))?;
             if corrupted.len() != clean.len() {
-                let message = format_args!("has {} tokens, --prompt has {}", corrupted.len(), clean.len());
+                let message = format_args!(
+                    "has {} tokens, --prompt has {}",
+                    corrupted.len(),
+                    clean.len()
+                );
                 return Err(InputError::new("--corrupted", message));
             }
             return Ok([clean, corrupted]);
@@ -144,18 +164,27 @@ impl Inspection {
         Ok([clean, corrupted])
     }
 
-    /// Each sequence of the probe up to the last token that has been there exactly once, and the same with another token
-    /// in the place of what followed it; the shortest first.
+    /// Each sequence of the probe up to the last token that has been there exactly once, and the
+    /// same with another token in the place of what followed it; the shortest first.
     fn probe_pairs(&self, vocabulary: usize) -> Vec<Pair> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
         let probe = Watched::probe(vocabulary, self.config.model.n_ctx, self.config.seed);
         let mut pairs: Vec<Pair> = Vec::new();
         for tokens in &probe.tokens {
-            let was_there_once =
-                |&query: &usize| tokens[..query].iter().filter(|&&token| token == tokens[query]).count() == 1;
-            let Some(query) = (0..tokens.len()).rev().find(was_there_once) else { continue };
+            let was_there_once = |&query: &usize| {
+                tokens[..query]
+                    .iter()
+                    .filter(|&&token| token == tokens[query])
+                    .count()
+                    == 1
+            };
+            let Some(query) = (0..tokens.len()).rev().find(was_there_once) else {
+                continue;
+            };
             let clean = tokens[..=query].to_vec();
-            let Some(swap) = Swap::draw(&clean, query, vocabulary, &mut rng) else { continue };
+            let Some(swap) = Swap::draw(&clean, query, vocabulary, &mut rng) else {
+                continue;
+            };
             let corrupted = swap.swapped(&clean);
             pairs.push([clean, corrupted]);
         }
@@ -167,28 +196,57 @@ impl Inspection {
 /// Of every pair, the shares of all heads in both directions.
 fn heads(model: &Decoder, shares: &[[Vec<f64>; 2]]) -> Vec<PatchedHead> {
     let head = |(index, head)| {
-        let of = |direction: usize| shares.iter().map(|pair| pair[direction][index]).collect::<Vec<f64>>();
+        let of = |direction: usize| {
+            shares
+                .iter()
+                .map(|pair| pair[direction][index])
+                .collect::<Vec<f64>>()
+        };
         let [returns, lost] = [0, 1].map(|direction| Estimate::of_values(&of(direction)));
-        PatchedHead { head, returns, lost }
+        PatchedHead {
+            head,
+            returns,
+            lost,
+        }
     };
-    let heads = if shares.len() < FEWEST_PAIRS { Vec::new() } else { all_heads(model) };
+    let heads = if shares.len() < FEWEST_PAIRS {
+        Vec::new()
+    } else {
+        all_heads(model)
+    };
     heads.into_iter().enumerate().map(head).collect()
 }
 
 impl Patch {
-    /// As text: both prompts, a table of positions and places for each direction, and the heads over all pairs.
+    /// As text: both prompts, a table of positions and places for each direction, and the heads
+    /// over all pairs.
     #[must_use]
     pub fn text(&self) -> String {
         let prompt = |prompt: &Prompt| {
-            let tokens = prompt.tokens.iter().map(|token| printable(token)).collect::<Vec<_>>().join(" ");
-            format!("{tokens} → {} ({:+.2})", printable(&prompt.answer), prompt.difference)
+            let tokens = prompt
+                .tokens
+                .iter()
+                .map(|token| printable(token))
+                .collect::<Vec<_>>()
+                .join(" ");
+            format!(
+                "{tokens} → {} ({:+.2})",
+                printable(&prompt.answer),
+                prompt.difference
+            )
         };
-        let heads = self
-            .heads
-            .iter()
-            .map(|head| vec![head.head.to_string(), with_interval(&head.returns), with_interval(&head.lost)]);
+        let heads = self.heads.iter().map(|head| {
+            vec![
+                head.head.to_string(),
+                with_interval(&head.returns),
+                with_interval(&head.lost),
+            ]
+        });
         let heads = if self.heads.is_empty() {
-            format!("Pairs made from the probe that the model answers differently: {}, too few for a mean.", self.pairs)
+            format!(
+                "Pairs made from the probe that the model answers differently: {}, too few for a mean.",
+                self.pairs
+            )
         } else {
             format!(
                 "Each head at all positions, over {} pairs made from the probe, share±half of the 95 % interval:\n\n{}",
@@ -215,29 +273,52 @@ impl Patch {
 
     /// A line for each position, a column for each place.
     fn table(&self, places: &[Patched]) -> String {
-        let share = |share: f64| if share.abs() < 0.005 { "·".to_owned() } else { format!("{share:.2}") };
+        let share = |share: f64| {
+            if share.abs() < 0.005 {
+                "·".to_owned()
+            } else {
+                format!("{share:.2}")
+            }
+        };
         let names = places.iter().map(|place| short(&place.place));
         let header: Vec<String> = ["position".to_owned()].into_iter().chain(names).collect();
-        let tokens = self.clean.tokens.iter().zip(&self.corrupted.tokens).enumerate();
+        let tokens = self
+            .clean
+            .tokens
+            .iter()
+            .zip(&self.corrupted.tokens)
+            .enumerate();
         let row = |(position, (clean, corrupted)): (usize, (&String, &String))| {
             let token = if clean == corrupted {
                 printable(clean)
             } else {
                 format!("{}/{}", printable(clean), printable(corrupted))
             };
-            let shares = places.iter().map(|place| share(place.by_position[position]));
-            std::iter::once(format!("{position} {token}")).chain(shares).collect()
+            let shares = places
+                .iter()
+                .map(|place| share(place.by_position[position]));
+            std::iter::once(format!("{position} {token}"))
+                .chain(shares)
+                .collect()
         };
         let everywhere = places.iter().map(|place| share(place.everywhere));
-        let all = std::iter::once("all".to_owned()).chain(everywhere).collect();
+        let all = std::iter::once("all".to_owned())
+            .chain(everywhere)
+            .collect();
         plain_table(&header, tokens.map(row).chain([all]))
     }
 }
 
 /// `blocks.0.hook_resid_pre` as `pre 0`.
 fn short(place: &str) -> String {
-    let names = [("hook_resid_pre", "pre"), ("hook_attn_out", "attn"), ("hook_mlp_out", "mlp")];
-    let parts = place.strip_prefix("blocks.").and_then(|rest| rest.split_once('.'));
+    let names = [
+        ("hook_resid_pre", "pre"),
+        ("hook_attn_out", "attn"),
+        ("hook_mlp_out", "mlp"),
+    ];
+    let parts = place
+        .strip_prefix("blocks.")
+        .and_then(|rest| rest.split_once('.'));
     let short = parts.and_then(|(layer, site)| {
         let (_, name) = names.iter().find(|(known, _)| *known == site)?;
         Some(format!("{name} {layer}"))
@@ -247,5 +328,8 @@ fn short(place: &str) -> String {
 
 /// A token's name on one line.
 pub(super) fn printable(token: &str) -> String {
-    token.chars().map(|c| if c.is_control() { '·' } else { c }).collect()
+    token
+        .chars()
+        .map(|c| if c.is_control() { '·' } else { c })
+        .collect()
 }

@@ -1,6 +1,8 @@
 //! `inspect RUN pattern`: who looks where.
 
-use headlight_report::{Heatmap, Ink, MOST_PICTURED_TOKENS, MayAttend, csv, pattern_grid_svg, pattern_svg};
+use headlight_report::{
+    Heatmap, Ink, MOST_PICTURED_TOKENS, MayAttend, csv, pattern_grid_svg, pattern_svg,
+};
 use headlight_run::{HeadName, InputError};
 use serde::Serialize;
 
@@ -25,25 +27,45 @@ pub struct HeadPattern {
 }
 
 impl Inspection {
-    /// The pattern of `head` or, without one, of every head, on `prompt` (token names between spaces; for a text, text)
-    /// or, without one, on the first probe sequence.
+    /// The pattern of `head` or, without one, of every head, on `prompt` (token names between
+    /// spaces; for a text, text) or, without one, on the first probe sequence.
     ///
     /// # Errors
     /// If the head or a token does not exist, or the prompt is too long.
-    pub fn patterns(&self, head: Option<HeadName>, prompt: Option<&str>) -> Result<Vec<HeadPattern>, InputError> {
+    pub fn patterns(
+        &self,
+        head: Option<HeadName>,
+        prompt: Option<&str>,
+    ) -> Result<Vec<HeadPattern>, InputError> {
         let ModelParts { model, vocabulary } = self.model()?;
         let (n_layers, n_heads) = (self.config.model.n_layers, self.config.model.n_heads);
         if let Some(head) = head.filter(|head| head.layer >= n_layers || head.head >= n_heads) {
-            let message = format!("there is no such head, the last is L{}H{}", n_layers - 1, n_heads - 1);
+            let message = format!(
+                "there is no such head, the last is L{}H{}",
+                n_layers - 1,
+                n_heads - 1
+            );
             return Err(InputError::new(format_args!("--head {head}"), message));
         }
         let tokens = match prompt {
-            Some(prompt) => tasks::encode_prompt(&self.config.task, prompt, &vocabulary, self.config.model.n_ctx)?,
-            None => Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed).tokens.swap_remove(0),
+            Some(prompt) => tasks::encode_prompt(
+                &self.config.task,
+                prompt,
+                &vocabulary,
+                self.config.model.n_ctx,
+            )?,
+            None => Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed)
+                .tokens
+                .swap_remove(0),
         };
-        let (layers, [_, _, length]) = patterns(&model, std::slice::from_ref(&tokens), &self.device);
-        let names: Vec<String> = tokens.iter().map(|&token| vocabulary[token as usize].clone()).collect();
-        let all = (0..n_layers).flat_map(|layer| (0..n_heads).map(move |head| HeadName { layer, head }));
+        let (layers, [_, _, length]) =
+            patterns(&model, std::slice::from_ref(&tokens), &self.device);
+        let names: Vec<String> = tokens
+            .iter()
+            .map(|&token| vocabulary[token as usize].clone())
+            .collect();
+        let all =
+            (0..n_layers).flat_map(|layer| (0..n_heads).map(move |head| HeadName { layer, head }));
         let shown = all.filter(|known| head.is_none_or(|head| head == *known));
         let pattern = |head: HeadName| HeadPattern {
             head,
@@ -73,33 +95,51 @@ impl HeadPattern {
     pub fn picture(heads: &[Self]) -> Result<Picture, InputError> {
         let length = heads.first().map_or(0, |head| head.tokens.len());
         if length > MOST_PICTURED_TOKENS {
-            let message =
-                format!("has {length} tokens, a picture shows {MOST_PICTURED_TOKENS}; give a shorter --prompt");
+            let message = format!(
+                "has {length} tokens, a picture shows {MOST_PICTURED_TOKENS}; give a shorter --prompt"
+            );
             return Err(InputError::new("the sequence", message));
         }
         let weights: Vec<Vec<f32>> = heads.iter().map(|head| head.pattern.concat()).collect();
-        let heatmaps: Vec<(HeadName, Heatmap)> =
-            heads.iter().zip(&weights).map(|(head, weights)| (head.head, head.heatmap(weights))).collect();
+        let heatmaps: Vec<(HeadName, Heatmap)> = heads
+            .iter()
+            .zip(&weights)
+            .map(|(head, weights)| (head.head, head.heatmap(weights)))
+            .collect();
         let svg = match heatmaps.as_slice() {
             [(head, heatmap)] => pattern_svg(*head, heatmap),
             heatmaps => pattern_grid_svg(heatmaps),
         };
         let header = ["head", "query", "key", "query_token", "key_token", "weight"];
-        Ok(Picture { svg, csv: csv(&header, heads.iter().flat_map(Self::rows)) })
+        Ok(Picture {
+            svg,
+            csv: csv(&header, heads.iter().flat_map(Self::rows)),
+        })
     }
 
     fn heatmap<'a>(&'a self, weights: &'a [f32]) -> Heatmap<'a> {
-        Heatmap { weights, tokens: &self.tokens, may_attend: self.may_attend }
+        Heatmap {
+            weights,
+            tokens: &self.tokens,
+            may_attend: self.may_attend,
+        }
     }
 
     /// A row for every key that the query may attend to.
     fn rows(&self) -> impl Iterator<Item = Vec<String>> {
-        self.pattern.iter().enumerate().flat_map(move |(query, weights)| {
-            self.may_attend.keys(query, weights.len()).map(move |key| {
-                let places = [self.head.to_string(), query.to_string(), key.to_string()];
-                let tokens = [self.tokens[query].clone(), self.tokens[key].clone()];
-                places.into_iter().chain(tokens).chain([weights[key].to_string()]).collect()
+        self.pattern
+            .iter()
+            .enumerate()
+            .flat_map(move |(query, weights)| {
+                self.may_attend.keys(query, weights.len()).map(move |key| {
+                    let places = [self.head.to_string(), query.to_string(), key.to_string()];
+                    let tokens = [self.tokens[query].clone(), self.tokens[key].clone()];
+                    places
+                        .into_iter()
+                        .chain(tokens)
+                        .chain([weights[key].to_string()])
+                        .collect()
+                })
             })
-        })
     }
 }

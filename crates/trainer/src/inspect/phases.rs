@@ -1,4 +1,5 @@
-//! `inspect RUN phases`: when did what form? Where the loss rested, what changed in between, and what context is worth.
+//! `inspect RUN phases`: when did what form? Where the loss rested, what changed in between, and
+//! what context is worth.
 
 use headlight_lens::{Measure, half_way};
 use headlight_report::plain_table;
@@ -20,7 +21,8 @@ pub struct Phases {
     pub levels: Vec<Level>,
     /// When each measure was half of the way from its first to its last value.
     pub measures: Vec<Crossing>,
-    /// At each position the loss at the end and the floor; positions that are never scored are left out.
+    /// At each position the loss at the end and the floor; positions that are never scored are left
+    /// out.
     pub by_position: Vec<PositionLoss>,
 }
 
@@ -87,10 +89,16 @@ impl Inspection {
         let heads: Vec<HeadRow> = self.run.heads()?.into_iter().filter(on_task).collect();
         let (model, behaviour) = self.behaviour()?;
         // Of the very sequences that the loss is measured on.
-        let floors = by_position(&sequences[..behaviour.sequences()], |sequence| task.floor_losses(sequence));
+        let floors = by_position(&sequences[..behaviour.sequences()], |sequence| {
+            task.floor_losses(sequence)
+        });
         let losses = behaviour.loss_by_position(&model).into_iter().enumerate();
         let position_loss = |(position, loss): (usize, Option<f64>)| {
-            loss.map(|loss| PositionLoss { position, loss, floor: floors.get(position).copied().flatten() })
+            loss.map(|loss| PositionLoss {
+                position,
+                loss,
+                floor: floors.get(position).copied().flatten(),
+            })
         };
         Ok(Phases {
             levels: levels(&*task, &sequences, &metrics, &heads),
@@ -101,23 +109,49 @@ impl Inspection {
 }
 
 /// Uniform guessing, the task's shortcut and its floor, as far as they are known.
-fn levels(task: &dyn Task, sequences: &[Sequence], metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Level> {
-    let mut known = vec![("equal chances for all tokens".to_owned(), (task.vocabulary().len() as f64).ln())];
-    if let Some((name, _)) = sequences.first().and_then(|sequence| task.shortcut_losses(sequence)) {
-        let paid = |sequence: &Sequence| task.shortcut_losses(sequence).map_or_else(Vec::new, |(_, losses)| losses);
-        known.push((format!("shortcut: {name}"), tasks::mean_scored(sequences, paid)));
+fn levels(
+    task: &dyn Task,
+    sequences: &[Sequence],
+    metrics: &[MetricsRow],
+    heads: &[HeadRow],
+) -> Vec<Level> {
+    let mut known = vec![(
+        "equal chances for all tokens".to_owned(),
+        (task.vocabulary().len() as f64).ln(),
+    )];
+    if let Some((name, _)) = sequences
+        .first()
+        .and_then(|sequence| task.shortcut_losses(sequence))
+    {
+        let paid = |sequence: &Sequence| {
+            task.shortcut_losses(sequence)
+                .map_or_else(Vec::new, |(_, losses)| losses)
+        };
+        known.push((
+            format!("shortcut: {name}"),
+            tasks::mean_scored(sequences, paid),
+        ));
     }
     known.extend(
-        tasks::mean_known(sequences, |sequence| task.floor_losses(sequence)).map(|loss| ("floor".to_owned(), loss)),
+        tasks::mean_known(sequences, |sequence| task.floor_losses(sequence))
+            .map(|loss| ("floor".to_owned(), loss)),
     );
     known.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let mut before = 0;
     let level = |(name, loss): (String, f64)| {
-        let reached = metrics.iter().find(|row| row.validation <= loss + NEAR).map(|row| row.step);
+        let reached = metrics
+            .iter()
+            .find(|row| row.validation <= loss + NEAR)
+            .map(|row| row.step);
         let to = reached.or(metrics.last().map(|row| row.step)).unwrap_or(0);
         let moved = movements(heads, before, to);
         before = to;
-        Level { name, loss, reached, moved }
+        Level {
+            name,
+            loss,
+            reached,
+            moved,
+        }
     };
     known.into_iter().map(level).collect()
 }
@@ -129,8 +163,16 @@ fn movements(heads: &[HeadRow], from: usize, to: usize) -> Vec<Movement> {
         let head = after.head;
         let score = |measure: Measure| {
             let name = measure.name();
-            let (from, to) = (before.scores.get(name)?.value, after.scores.get(name)?.value);
-            ((to - from).abs() >= MOVED).then(|| Movement { head, score: name.to_owned(), from, to })
+            let (from, to) = (
+                before.scores.get(name)?.value,
+                after.scores.get(name)?.value,
+            );
+            ((to - from).abs() >= MOVED).then(|| Movement {
+                head,
+                score: name.to_owned(),
+                from,
+                to,
+            })
         };
         Measure::ALL.into_iter().filter_map(score).collect()
     };
@@ -143,18 +185,29 @@ fn movements(heads: &[HeadRow], from: usize, to: usize) -> Vec<Movement> {
 fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
     let crossing = |measure: &str, points: Vec<(usize, f64)>| {
         let (first, last) = (points.first()?.1, points.last()?.1);
-        Some(Crossing { measure: measure.to_owned(), first, last, half: half_way(&points) })
+        Some(Crossing {
+            measure: measure.to_owned(),
+            first,
+            last,
+            half: half_way(&points),
+        })
     };
-    let mut crossings: Vec<Crossing> =
-        curves_of(metrics).into_iter().filter_map(|(measure, points)| crossing(measure, points)).collect();
-    let (first, last) =
-        (metrics.first().map_or(0, |row| row.step), heads.iter().map(|row| row.step).max().unwrap_or(0));
+    let mut crossings: Vec<Crossing> = curves_of(metrics)
+        .into_iter()
+        .filter_map(|(measure, points)| crossing(measure, points))
+        .collect();
+    let (first, last) = (
+        metrics.first().map_or(0, |row| row.step),
+        heads.iter().map(|row| row.step).max().unwrap_or(0),
+    );
     let mut seen = Vec::new();
     for Movement { head, score, .. } in movements(heads, first, last) {
         if !seen.contains(&head) {
             seen.push(head);
             let of_head = heads.iter().filter(|row| row.head == head);
-            let points = of_head.filter_map(|row| Some((row.step, row.scores.get(&score)?.value))).collect();
+            let points = of_head
+                .filter_map(|row| Some((row.step, row.scores.get(&score)?.value)))
+                .collect();
             crossings.extend(crossing(&format!("{head} {score}"), points));
         }
     }
@@ -164,7 +217,10 @@ fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
 /// What is measured of a run over its steps, by name.
 pub(crate) fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 3] {
     let curve = |value: fn(&MetricsRow) -> Option<f64>| {
-        metrics.iter().filter_map(|row| Some((row.step, value(row)?))).collect::<Vec<_>>()
+        metrics
+            .iter()
+            .filter_map(|row| Some((row.step, value(row)?)))
+            .collect::<Vec<_>>()
     };
     [
         ("validation loss", curve(|row| Some(row.validation))),
@@ -175,39 +231,75 @@ pub(crate) fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f
 
 /// Mean over the sequences that score a position.
 fn by_position(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> Vec<Option<f64>> {
-    let positions = sequences.first().map_or(0, |sequence| sequence.scored.len());
+    let positions = sequences
+        .first()
+        .map_or(0, |sequence| sequence.scored.len());
     let mut sums = vec![(0.0, 0_usize); positions];
     for sequence in sequences {
-        for ((sum, loss), _) in
-            sums.iter_mut().zip(losses(sequence)).zip(&sequence.scored).filter(|(_, scored)| **scored)
+        for ((sum, loss), _) in sums
+            .iter_mut()
+            .zip(losses(sequence))
+            .zip(&sequence.scored)
+            .filter(|(_, scored)| **scored)
         {
             *sum = (sum.0 + loss, sum.1 + 1);
         }
     }
-    sums.into_iter().map(|(sum, count)| (count > 0).then(|| sum / count as f64)).collect()
+    sums.into_iter()
+        .map(|(sum, count)| (count > 0).then(|| sum / count as f64))
+        .collect()
 }
 
 impl Phases {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        let step = |step: Option<usize>| step.map_or_else(|| "–".to_owned(), |step| step.to_string());
-        let levels =
-            self.levels.iter().map(|level| vec![level.name.clone(), format!("{:.3}", level.loss), step(level.reached)]);
+        let step =
+            |step: Option<usize>| step.map_or_else(|| "–".to_owned(), |step| step.to_string());
+        let levels = self.levels.iter().map(|level| {
+            vec![
+                level.name.clone(),
+                format!("{:.3}", level.loss),
+                step(level.reached),
+            ]
+        });
         let moved = self.levels.iter().flat_map(|level| {
-            let row = |Movement { head, score, from, to }: &Movement| {
-                vec![level.name.clone(), head.to_string(), score.clone(), format!("{from:.2}"), format!("{to:.2}")]
+            let row = |Movement {
+                           head,
+                           score,
+                           from,
+                           to,
+                       }: &Movement| {
+                vec![
+                    level.name.clone(),
+                    head.to_string(),
+                    score.clone(),
+                    format!("{from:.2}"),
+                    format!("{to:.2}"),
+                ]
             };
             level.moved.iter().map(row).collect::<Vec<_>>()
         });
         let measures = self.measures.iter().map(|crossing| {
-            let Crossing { measure, first, last, half } = crossing;
-            vec![measure.clone(), format!("{first:.3}"), format!("{last:.3}"), step(*half)]
+            let Crossing {
+                measure,
+                first,
+                last,
+                half,
+            } = crossing;
+            vec![
+                measure.clone(),
+                format!("{first:.3}"),
+                format!("{last:.3}"),
+                step(*half),
+            ]
         });
         // Every position of a long sequence is in the JSON.
         let every = self.by_position.len().div_ceil(16).max(1);
         let positions = self.by_position.iter().step_by(every).map(|at| {
-            let floor = at.floor.map_or_else(|| "–".to_owned(), |floor| format!("{floor:.3}"));
+            let floor = at
+                .floor
+                .map_or_else(|| "–".to_owned(), |floor| format!("{floor:.3}"));
             vec![at.position.to_string(), format!("{:.3}", at.loss), floor]
         });
         format!(
@@ -231,7 +323,13 @@ mod tests {
     use super::*;
 
     fn row(step: usize, induction: f64) -> HeadRow {
-        let score = Score { value: induction, null: 0.1, ceiling: 1.0, low: induction, high: induction };
+        let score = Score {
+            value: induction,
+            null: 0.1,
+            ceiling: 1.0,
+            low: induction,
+            high: induction,
+        };
         HeadRow {
             step,
             on: SequenceKind::Task,
@@ -249,13 +347,22 @@ mod tests {
         let moved = movements(&rows, 50, 100);
         assert_eq!((moved.len(), moved[0].from, moved[0].to), (1, 0.2, 0.9));
         let crossings = crossings(&[], &rows);
-        assert_eq!((crossings[0].measure.as_str(), crossings[0].half), ("L1H0 induction", Some(100)));
+        assert_eq!(
+            (crossings[0].measure.as_str(), crossings[0].half),
+            ("L1H0 induction", Some(100))
+        );
     }
 
     #[test]
     fn a_position_has_the_mean_of_the_sequences_that_score_it() {
-        let sequence = |scored: [bool; 2]| Sequence { tokens: vec![0; 3], scored: scored.to_vec() };
+        let sequence = |scored: [bool; 2]| Sequence {
+            tokens: vec![0; 3],
+            scored: scored.to_vec(),
+        };
         let sequences = [sequence([false, true]), sequence([false, true])];
-        assert_eq!(by_position(&sequences, |_| vec![1.0, 3.0]), [None, Some(3.0)]);
+        assert_eq!(
+            by_position(&sequences, |_| vec![1.0, 3.0]),
+            [None, Some(3.0)]
+        );
     }
 }

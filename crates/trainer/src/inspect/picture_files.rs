@@ -41,10 +41,17 @@ impl PictureFiles {
     /// If a file cannot be written, or the picture is too large for pixels.
     pub fn write(&self, picture: &Picture) -> Result<String, InputError> {
         let mut written = Vec::new();
-        // Drawn before anything is written: a picture that is too large leaves no other file behind.
-        let png = self.png.as_ref().map(|path| svg_to_png(&picture.svg).map(|bytes| (path, bytes))).transpose()?;
+        // Drawn before anything is written: a picture that is too large leaves no other file
+        // behind.
+        let png = self
+            .png
+            .as_ref()
+            .map(|path| svg_to_png(&picture.svg).map(|bytes| (path, bytes)))
+            .transpose()?;
         let text = [(&self.svg, &picture.svg), (&self.csv, &picture.csv)];
-        let text = text.into_iter().filter_map(|(path, text)| Some((path.as_ref()?, text.clone().into_bytes())));
+        let text = text
+            .into_iter()
+            .filter_map(|(path, text)| Some((path.as_ref()?, text.clone().into_bytes())));
         for (path, bytes) in text.chain(png) {
             write_atomically(path, &bytes)?;
             written.push(path.display().to_string());

@@ -22,17 +22,19 @@ pub struct PredictArguments {
     /// The position whose next token is predicted, counted from 0 [default: the last]
     #[arg(long)]
     position: Option<usize>,
-    /// How many of the likeliest tokens to print; with a change, as many of the likeliest without it too
+    /// How many of the likeliest tokens to print; with a change, as many of the likeliest without
+    /// it too
     #[arg(long, value_name = "K", default_value_t = SHOWN_TOKENS)]
     top: usize,
-    /// Switch these heads off, written L1H0,L1H2: 0 stands in place of a head's blend of values, as in serve
+    /// Switch these heads off, written L1H0,L1H2: 0 stands in place of a head's blend of values, as
+    /// in serve
     #[arg(long, value_delimiter = ',', value_name = "HEADS")]
     off: Vec<HeadName>,
     /// Another prompt of as many tokens, whose activations --patch takes
     #[arg(long, value_name = "PROMPT", requires = "patch")]
     patch_from: Option<String>,
-    /// Where they are put: `blocks.0.hook_resid_post`, or only at some positions, `blocks.0.hook_resid_post@3,5`; may be
-    /// given several times
+    /// Where they are put: `blocks.0.hook_resid_post`, or only at some positions,
+    /// `blocks.0.hook_resid_post@3,5`; may be given several times
     #[arg(long, value_name = "PLACE", requires = "patch_from")]
     patch: Vec<String>,
 }
@@ -48,8 +50,8 @@ pub struct Predictions {
     pub changes: Vec<String>,
     /// How many tokens there are.
     pub vocabulary: usize,
-    /// The likeliest next tokens, the likeliest first; after them those that are among the likeliest without the changes
-    /// only.
+    /// The likeliest next tokens, the likeliest first; after them those that are among the
+    /// likeliest without the changes only.
     pub predictions: Vec<Prediction>,
 }
 
@@ -65,11 +67,12 @@ pub struct Prediction {
 }
 
 impl Inspection {
-    /// What comes next after a prompt, with heads switched off and activations of another prompt put in: the numbers that
-    /// the live explorer shows.
+    /// What comes next after a prompt, with heads switched off and activations of another prompt
+    /// put in: the numbers that the live explorer shows.
     ///
     /// # Errors
-    /// If the run has no weights, or a token, head, place or position does not exist, or the prompts are not equally long.
+    /// If the run has no weights, or a token, head, place or position does not exist, or the
+    /// prompts are not equally long.
     pub fn predict(&self, arguments: &PredictArguments) -> Result<Predictions, InputError> {
         let PredictArguments { position, top, .. } = *arguments;
         if top == 0 {
@@ -77,13 +80,18 @@ impl Inspection {
         }
         let question = arguments.question()?;
         let reader = PromptReader::open(self, self.config.model.n_ctx)?;
-        let Reading { tokens, changed, untouched } = reader.read(&question, &mut NoProbe).map_err(of_argument)?;
+        let Reading {
+            tokens,
+            changed,
+            untouched,
+        } = reader.read(&question, &mut NoProbe).map_err(of_argument)?;
         let position = position.unwrap_or(tokens.len() - 1);
         check_position("--position", position, tokens.len())?;
 
         let (changed, untouched) = (&changed[position], &untouched[position]);
         let changes = arguments.changes();
-        let likeliest_before: BTreeSet<usize> = likeliest(untouched).into_iter().take(top).collect();
+        let likeliest_before: BTreeSet<usize> =
+            likeliest(untouched).into_iter().take(top).collect();
         let shown = likeliest(changed).into_iter().enumerate();
         let shown = shown.filter(|(rank, token)| *rank < top || likeliest_before.contains(token));
         let prediction = |(_, token): (usize, usize)| Prediction {
@@ -92,7 +100,13 @@ impl Inspection {
             untouched: (!changes.is_empty()).then_some(untouched[token]),
         };
         let predictions = shown.map(prediction).collect();
-        Ok(Predictions { tokens, position, changes, vocabulary: reader.vocabulary.len(), predictions })
+        Ok(Predictions {
+            tokens,
+            position,
+            changes,
+            vocabulary: reader.vocabulary.len(),
+            predictions,
+        })
     }
 }
 
@@ -100,22 +114,43 @@ impl PredictArguments {
     fn question(&self) -> Result<Question, InputError> {
         let from = self.patch_from.clone().unwrap_or_default();
         let patch = |place: &String| {
-            let (site, positions) = place.split_once('@').map_or((place.as_str(), None), |(site, at)| (site, Some(at)));
+            let (site, positions) = place
+                .split_once('@')
+                .map_or((place.as_str(), None), |(site, at)| (site, Some(at)));
             let position = |text: &str| {
-                let message = "is no position; positions are counted from 0, with commas between them";
-                text.trim().parse().map_err(|_| InputError::new(format_args!("--patch {place}"), message).value(text))
+                let message =
+                    "is no position; positions are counted from 0, with commas between them";
+                text.trim().parse().map_err(|_| {
+                    InputError::new(format_args!("--patch {place}"), message).value(text)
+                })
             };
-            let positions = positions.map(|all| all.split(',').map(position).collect::<Result<_, _>>()).transpose()?;
-            Ok(ActivationPatch { from: from.clone(), site: site.to_owned(), positions })
+            let positions = positions
+                .map(|all| all.split(',').map(position).collect::<Result<_, _>>())
+                .transpose()?;
+            Ok(ActivationPatch {
+                from: from.clone(),
+                site: site.to_owned(),
+                positions,
+            })
         };
         let patches = self.patch.iter().map(patch).collect::<Result<_, _>>()?;
-        Ok(Question { prompt: self.prompt.clone(), off: self.off.clone(), patches })
+        Ok(Question {
+            prompt: self.prompt.clone(),
+            off: self.off.clone(),
+            patches,
+        })
     }
 
     fn changes(&self) -> Vec<String> {
-        let off = self.off.iter().map(|head| format!("{head} off: 0 in place of its blend of values"));
+        let off = self
+            .off
+            .iter()
+            .map(|head| format!("{head} off: 0 in place of its blend of values"));
         let from = self.patch_from.as_deref().unwrap_or_default();
-        let patched = self.patch.iter().map(|place| format!("{place} as in: {from}"));
+        let patched = self
+            .patch
+            .iter()
+            .map(|place| format!("{place} as in: {from}"));
         off.chain(patched).collect()
     }
 }
@@ -134,16 +169,36 @@ impl Predictions {
     /// As text: the prompt, what was changed, a line for each token.
     #[must_use]
     pub fn text(&self) -> String {
-        let prompt = self.tokens.iter().map(|token| printable(token)).collect::<Vec<_>>().join(" ");
-        let position = format!("next after position {}, {}", self.position, printable(&self.tokens[self.position]));
-        let changes = self.changes.iter().map(|change| format!("with  {}", printable(change)));
+        let prompt = self
+            .tokens
+            .iter()
+            .map(|token| printable(token))
+            .collect::<Vec<_>>()
+            .join(" ");
+        let position = format!(
+            "next after position {}, {}",
+            self.position,
+            printable(&self.tokens[self.position])
+        );
+        let changes = self
+            .changes
+            .iter()
+            .map(|change| format!("with  {}", printable(change)));
         let above: Vec<String> = [prompt, position].into_iter().chain(changes).collect();
         let columns = ["token", "probability", "untouched"];
-        let columns = if self.changes.is_empty() { &columns[..2] } else { &columns };
+        let columns = if self.changes.is_empty() {
+            &columns[..2]
+        } else {
+            &columns
+        };
         let row = |prediction: &Prediction| {
-            let numbers = [Some(prediction.probability), prediction.untouched].into_iter().flatten();
+            let numbers = [Some(prediction.probability), prediction.untouched]
+                .into_iter()
+                .flatten();
             let numbers = numbers.map(|probability| format!("{probability:.4}"));
-            std::iter::once(printable(&prediction.token)).chain(numbers).collect()
+            std::iter::once(printable(&prediction.token))
+                .chain(numbers)
+                .collect()
         };
         format!(
             "{}\n\n{}\n\nSoftmax of the logits; guessing gives each of the {} tokens {:.4}.",

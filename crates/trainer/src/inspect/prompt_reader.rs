@@ -1,5 +1,5 @@
-//! A run's model that reads prompts, as it is and with changes: the one answer behind `inspect RUN predict` and the live
-//! explorer.
+//! A run's model that reads prompts, as it is and with changes: the one answer behind
+//! `inspect RUN predict` and the live explorer.
 
 use burn::tensor::{Device, Int, Tensor};
 use headlight_lens::{Ablation, without};
@@ -39,17 +39,36 @@ impl PromptReader {
     pub(super) fn open(inspection: &Inspection, most_tokens: usize) -> Result<Self, InputError> {
         let ModelParts { model, vocabulary } = inspection.model()?;
         let (task, device) = (inspection.config.task.clone(), inspection.device.clone());
-        Ok(Self { model, vocabulary, most_tokens, task, device })
+        Ok(Self {
+            model,
+            vocabulary,
+            most_tokens,
+            task,
+            device,
+        })
     }
 
-    /// Reads the question's prompt; `seen` sees the pass with its changes. An error names the field that is wrong.
-    pub(super) fn read(&self, question: &Question, seen: &mut impl Probe) -> Result<Reading, InputError> {
+    /// Reads the question's prompt; `seen` sees the pass with its changes. An error names the field
+    /// that is wrong.
+    pub(super) fn read(
+        &self,
+        question: &Question,
+        seen: &mut impl Probe,
+    ) -> Result<Reading, InputError> {
         let tokens = self.tokens("prompt", &question.prompt)?;
         let changed = self.probabilities(self.forward(question, &tokens, seen)?);
         let is_changed = !(question.off.is_empty() && question.patches.is_empty());
         let untouched = || self.probabilities(self.model.forward(self.batch(&tokens)));
-        let untouched = if is_changed { untouched() } else { changed.clone() };
-        Ok(Reading { tokens: self.names(&tokens), changed, untouched })
+        let untouched = if is_changed {
+            untouched()
+        } else {
+            changed.clone()
+        };
+        Ok(Reading {
+            tokens: self.names(&tokens),
+            changed,
+            untouched,
+        })
     }
 
     /// The logits `[1, tokens, vocabulary]` of one pass with the question's changes, past `seen`.
@@ -60,15 +79,21 @@ impl PromptReader {
         seen: &mut impl Probe,
     ) -> Result<Tensor<3>, InputError> {
         let edits = self.edits(question, tokens)?;
-        Ok(self.model.forward_probed(self.batch(tokens), &mut (edits, seen)))
+        Ok(self
+            .model
+            .forward_probed(self.batch(tokens), &mut (edits, seen)))
     }
 
     pub(super) fn tokens(&self, field: &str, prompt: &str) -> Result<Vec<u32>, InputError> {
-        tasks::encode_prompt(&self.task, prompt, &self.vocabulary, self.most_tokens).map_err(|error| error.at(field))
+        tasks::encode_prompt(&self.task, prompt, &self.vocabulary, self.most_tokens)
+            .map_err(|error| error.at(field))
     }
 
     pub(super) fn names(&self, tokens: &[u32]) -> Vec<String> {
-        tokens.iter().map(|&token| self.vocabulary[token as usize].clone()).collect()
+        tokens
+            .iter()
+            .map(|&token| self.vocabulary[token as usize].clone())
+            .collect()
     }
 
     pub(super) fn check_head(&self, field: &str, head: HeadName) -> Result<(), InputError> {
@@ -81,18 +106,24 @@ impl PromptReader {
         ids(&[tokens.to_vec()], &self.device)
     }
 
-    /// Switched-off heads blend nothing: 0 stands in place of their blend of values. Patched places hold what another
-    /// prompt has there.
+    /// Switched-off heads blend nothing: 0 stands in place of their blend of values. Patched places
+    /// hold what another prompt has there.
     fn edits(&self, question: &Question, tokens: &[u32]) -> Result<Edits, InputError> {
         for &head in &question.off {
             self.check_head("off", head)?;
         }
         if question.patches.len() > MOST_PATCHES {
             return Err(
-                InputError::new("patches", format_args!("are more than {MOST_PATCHES}")).value(question.patches.len())
+                InputError::new("patches", format_args!("are more than {MOST_PATCHES}"))
+                    .value(question.patches.len()),
             );
         }
-        let mut edits = without(&self.model, self.batch(tokens), &question.off, Ablation::Zero);
+        let mut edits = without(
+            &self.model,
+            self.batch(tokens),
+            &question.off,
+            Ablation::Zero,
+        );
         for patch in &question.patches {
             let (site, part, edit) = self.patch(patch, tokens.len())?;
             edits = edits.part(site, part, edit);
@@ -100,11 +131,21 @@ impl PromptReader {
         Ok(edits)
     }
 
-    fn patch(&self, patch: &ActivationPatch, length: usize) -> Result<(Site, Part, Edit), InputError> {
-        let site: Site = patch.site.parse().map_err(|error| InputError::new("site", error))?;
+    fn patch(
+        &self,
+        patch: &ActivationPatch,
+        length: usize,
+    ) -> Result<(Site, Part, Edit), InputError> {
+        let site: Site = patch
+            .site
+            .parse()
+            .map_err(|error| InputError::new("site", error))?;
         let tokens = self.tokens("from", &patch.from)?;
         if tokens.len() != length {
-            let message = format_args!("has {} tokens, the prompt has {length}; positions must match", tokens.len());
+            let message = format_args!(
+                "has {} tokens, the prompt has {length}; positions must match",
+                tokens.len()
+            );
             return Err(InputError::new("from", message));
         }
         for &position in patch.positions.iter().flatten() {
@@ -112,8 +153,13 @@ impl PromptReader {
         }
         let mut seen = Capture::new(&[site], usize::MAX);
         let _ = self.model.forward_probed(self.batch(&tokens), &mut seen);
-        let other = seen.tensor_at(site).ok_or_else(|| InputError::new("site", "is not in this model").value(site))?;
-        let part = Part { heads: None, positions: patch.positions.clone() };
+        let other = seen
+            .tensor_at(site)
+            .ok_or_else(|| InputError::new("site", "is not in this model").value(site))?;
+        let part = Part {
+            heads: None,
+            positions: patch.positions.clone(),
+        };
         Ok((site, part, Edit::Replace(other.clone())))
     }
 
@@ -126,7 +172,10 @@ impl PromptReader {
             let sum: f32 = powers.iter().sum();
             powers.into_iter().map(|power| power / sum).collect()
         };
-        logits.chunks(self.vocabulary.len()).map(of_position).collect()
+        logits
+            .chunks(self.vocabulary.len())
+            .map(of_position)
+            .collect()
     }
 }
 
@@ -138,7 +187,11 @@ pub(super) fn likeliest(probabilities: &[f32]) -> Vec<usize> {
 }
 
 /// That a prompt of `length` tokens has a token at `position`.
-pub(super) fn check_position(place: &str, position: usize, length: usize) -> Result<(), InputError> {
+pub(super) fn check_position(
+    place: &str,
+    position: usize,
+    length: usize,
+) -> Result<(), InputError> {
     let outside = || {
         let message = format_args!("is not inside the prompt of {length} tokens, counted from 0");
         InputError::new(place, message).value(position)

@@ -16,7 +16,8 @@ use crate::{
     watch::{Watched, carried_patterns, patterns},
 };
 
-/// The best head of a relation, chosen on one half of the validation sequences, measured on the other.
+/// The best head of a relation, chosen on one half of the validation sequences, measured on the
+/// other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RelationHead {
     /// The relation.
@@ -27,7 +28,8 @@ pub struct RelationHead {
     pub chosen_by: RelationScore,
     /// On the second half, like all that follows.
     pub score: RelationScore,
-    /// What it gives to the same places when the tokens are shuffled; none where no place is left to score.
+    /// What it gives to the same places when the tokens are shuffled; none where no place is left
+    /// to score.
     pub shuffled: Option<f64>,
     /// The score of the pattern scaled by the norm of the values.
     pub value_weighted: f64,
@@ -47,7 +49,8 @@ pub struct RelationHeads {
 }
 
 impl Inspection {
-    /// For each gold relation of the task its best head, and the answers of the model without each head.
+    /// For each gold relation of the task its best head, and the answers of the model without each
+    /// head.
     ///
     /// # Errors
     /// If the run has no weights, or its task no gold relations.
@@ -58,8 +61,9 @@ impl Inspection {
         let (first, second) = sequences.split_at(sequences.len() / 2);
         let chosen_by = self.relation_scores(&model, &*task, first).plain;
         let measured = self.relation_scores(&model, &*task, second);
-        let names: Vec<String> =
-            chosen_by.first().map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
+        let names: Vec<String> = chosen_by
+            .first()
+            .map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
         if names.is_empty() {
             let message = format!("{} has no gold relations", self.config.task.name());
             return Err(InputError::new(self.run.path().display(), message));
@@ -67,7 +71,12 @@ impl Inspection {
         let best = |relation: String| {
             let head = best_head(&chosen_by, &relation)?;
             let of = |heads: &[(HeadName, RelationScores)]| {
-                heads.iter().find(|(name, _)| *name == head)?.1.get(&relation).copied()
+                heads
+                    .iter()
+                    .find(|(name, _)| *name == head)?
+                    .1
+                    .get(&relation)
+                    .copied()
             };
             Some(RelationHead {
                 head,
@@ -79,17 +88,26 @@ impl Inspection {
             })
         };
         let asked = questions(&*task, second);
-        let answers =
-            |heads: &[HeadName]| evaluate_without(&model, heads, second, &asked, &self.device, Cores::all()).breakdown;
+        let answers = |heads: &[HeadName]| {
+            evaluate_without(&model, heads, second, &asked, &self.device, Cores::all()).breakdown
+        };
         Ok(RelationHeads {
             sequences: second.len(),
             best: names.into_iter().filter_map(best).collect(),
             untouched: answers(&[]),
-            without: all_heads(&model).into_iter().map(|head| (head, answers(&[head]))).collect(),
+            without: all_heads(&model)
+                .into_iter()
+                .map(|head| (head, answers(&[head])))
+                .collect(),
         })
     }
 
-    fn relation_scores(&self, model: &Decoder, task: &dyn Task, sequences: &[Sequence]) -> HeadRelations {
+    fn relation_scores(
+        &self,
+        model: &Decoder,
+        task: &dyn Task,
+        sequences: &[Sequence],
+    ) -> HeadRelations {
         let mut heads = HeadRelations::default();
         let watched = Watched::all(task, sequences);
         let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
@@ -97,13 +115,19 @@ impl Inspection {
         let (on_shuffled, _) = patterns(model, shuffled.contexts(), &self.device);
         for (layer, (carried, on_shuffled)) in layers.iter().zip(&on_shuffled).enumerate() {
             let named = |scores: Vec<RelationScores>| {
-                scores.into_iter().enumerate().map(move |(head, scores)| (HeadName { layer, head }, scores))
+                scores
+                    .into_iter()
+                    .enumerate()
+                    .map(move |(head, scores)| (HeadName { layer, head }, scores))
             };
-            let pattern = |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
+            let pattern =
+                |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
             let score = |weights| named(score_relations(pattern(weights), &watched.relations));
             heads.plain.extend(score(&carried.weights));
             heads.value_weighted.extend(score(&carried.weighted));
-            heads.shuffled.extend(named(shuffled.relation_scores(pattern(on_shuffled))));
+            heads
+                .shuffled
+                .extend(named(shuffled.relation_scores(pattern(on_shuffled))));
         }
         heads
     }
@@ -123,28 +147,58 @@ impl RelationHeads {
     pub fn text(&self) -> String {
         let number = |value: f64| format!("{value:.2}");
         let best = self.best.iter().map(|best| {
-            let RelationScore { score, distance_null, rows } = best.score;
+            let RelationScore {
+                score,
+                distance_null,
+                rows,
+            } = best.score;
             let shuffled = best.shuffled.map_or_else(|| "–".to_owned(), number);
             let interval = format!("{:.2}±{:.2}", score.value, (score.high - score.low) / 2.0);
-            let nulls = [number(score.null), number(distance_null), shuffled, number(best.value_weighted)];
+            let nulls = [
+                number(score.null),
+                number(distance_null),
+                shuffled,
+                number(best.value_weighted),
+            ];
             let chosen_by = number(best.chosen_by.score.value);
-            [vec![best.relation.clone(), best.head.to_string(), chosen_by, interval, rows.to_string()], nulls.to_vec()]
-                .concat()
+            [
+                vec![
+                    best.relation.clone(),
+                    best.head.to_string(),
+                    chosen_by,
+                    interval,
+                    rows.to_string(),
+                ],
+                nulls.to_vec(),
+            ]
+            .concat()
         });
         let heads: Vec<&HeadName> = self.without.keys().collect();
         let answers = self.untouched.iter().map(|(kind, untouched)| {
             let without = heads.iter().map(|head| {
-                self.without[head]
-                    .get(kind)
-                    .map_or_else(|| "–".to_owned(), |answers| format!("{:.3}", answers.accuracy))
+                self.without[head].get(kind).map_or_else(
+                    || "–".to_owned(),
+                    |answers| format!("{:.3}", answers.accuracy),
+                )
             });
-            [kind.clone(), untouched.count.to_string(), format!("{:.3}", untouched.accuracy)]
-                .into_iter()
-                .chain(without)
-                .collect()
+            [
+                kind.clone(),
+                untouched.count.to_string(),
+                format!("{:.3}", untouched.accuracy),
+            ]
+            .into_iter()
+            .chain(without)
+            .collect()
         });
-        let columns = ["right answers".to_owned(), "of".to_owned(), "untouched".to_owned()];
-        let columns: Vec<String> = columns.into_iter().chain(heads.iter().map(ToString::to_string)).collect();
+        let columns = [
+            "right answers".to_owned(),
+            "of".to_owned(),
+            "untouched".to_owned(),
+        ];
+        let columns: Vec<String> = columns
+            .into_iter()
+            .chain(heads.iter().map(ToString::to_string))
+            .collect();
         format!(
             "For each relation the head with the largest weight above both nulls on one half of the validation sequences,\n\
              and its weight on the other half ({} sequences), where all nulls are counted:\n\n{}\n\n\
@@ -153,7 +207,17 @@ impl RelationHeads {
              Right answers on the other half without each head alone, its mean in its place:\n\n{}",
             self.sequences,
             plain_table(
-                &["relation", "head", "chosen by", "weight", "pairs", "uniform", "distance", "shuffled", "values"],
+                &[
+                    "relation",
+                    "head",
+                    "chosen by",
+                    "weight",
+                    "pairs",
+                    "uniform",
+                    "distance",
+                    "shuffled",
+                    "values"
+                ],
                 best
             ),
             plain_table(&columns, answers)

@@ -25,8 +25,8 @@ pub struct Swapped {
 }
 
 impl Inspection {
-    /// Swap-follow on the probe and on the run's own task: of the model as it is, without the heads of each role, and
-    /// without as many others drawn at random.
+    /// Swap-follow on the probe and on the run's own task: of the model as it is, without the heads
+    /// of each role, and without as many others drawn at random.
     ///
     /// # Errors
     /// If the run has no weights, or no token comes twice.
@@ -41,14 +41,29 @@ impl Inspection {
         for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)) {
             let others = matched_sets(&model, &heads, 1, self.config.seed);
             sets.push((format!("all {}", role.name()), heads));
-            sets.extend(others.into_iter().map(|heads| ("as many others".to_owned(), heads)));
+            sets.extend(
+                others
+                    .into_iter()
+                    .map(|heads| ("as many others".to_owned(), heads)),
+            );
         }
         let mut swaps = Vec::new();
         for watched in &sequences {
             for (name, heads) in &sets {
-                let found = swap_follow(&model, &watched.tokens, heads, Ablation::default(), self.config.seed);
+                let found = swap_follow(
+                    &model,
+                    &watched.tokens,
+                    heads,
+                    Ablation::default(),
+                    self.config.seed,
+                );
                 let (name, heads, on) = (name.clone(), heads.clone(), watched.kind);
-                swaps.extend(found.map(|swap_follow| Swapped { on, name, heads, swap_follow }));
+                swaps.extend(found.map(|swap_follow| Swapped {
+                    on,
+                    name,
+                    heads,
+                    swap_follow,
+                }));
             }
         }
         if swaps.is_empty() {
@@ -63,17 +78,33 @@ impl Inspection {
 #[must_use]
 pub fn swaps_text(swaps: &[Swapped]) -> String {
     let row = |swap: &Swapped| {
-        let SwapFollow { copies, follows, control_follows, control_keeps, .. } = &swap.swap_follow;
+        let SwapFollow {
+            copies,
+            follows,
+            control_follows,
+            control_keeps,
+            ..
+        } = &swap.swap_follow;
         let shares = [copies, follows, control_follows, control_keeps].map(with_interval);
         [vec![swap.name.clone(), names(&swap.heads)], shares.to_vec()].concat()
     };
-    let header = ["without", "", "copies", "follows", "control follows", "control keeps"];
+    let header = [
+        "without",
+        "",
+        "copies",
+        "follows",
+        "control follows",
+        "control keeps",
+    ];
     let table = |on: SequenceKind, title: &str| {
         let of: Vec<&Swapped> = swaps.iter().filter(|swap| swap.on == on).collect();
         match of.first() {
             Some(first) => {
                 let queries = first.swap_follow.queries;
-                format!("On {title}, {queries} queries:\n\n{}\n\n", plain_table(&header, of.into_iter().map(row)))
+                format!(
+                    "On {title}, {queries} queries:\n\n{}\n\n",
+                    plain_table(&header, of.into_iter().map(row))
+                )
             }
             None => format!("On {title} no token comes back after another one.\n\n"),
         }

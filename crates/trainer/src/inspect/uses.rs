@@ -4,16 +4,27 @@ use headlight_lens::Reader;
 use headlight_report::plain_table;
 use headlight_run::{HeadsUse, Left, UsesRow};
 
-/// What is left of the task without each head, the heads of each role and each layer, and with them hidden from one
-/// kind of reader.
+/// What is left of the task without each head, the heads of each role and each layer, and with them
+/// hidden from one kind of reader.
 pub(super) fn uses_text(row: &UsesRow) -> String {
     let cell = |left: Option<&Left>| {
-        left.map_or_else(|| "–".to_owned(), |left| format!("{:.3}±{:.3}", left.accuracy, (left.high - left.low) / 2.0))
+        left.map_or_else(
+            || "–".to_owned(),
+            |left| format!("{:.3}±{:.3}", left.accuracy, (left.high - left.low) / 2.0),
+        )
     };
     let lines = row.uses.iter().map(|uses: &HeadsUse| {
         let heads: Vec<String> = uses.heads.iter().map(ToString::to_string).collect();
         let readers = Reader::ALL.map(|reader| cell(uses.through.get(reader.name())));
-        [vec![heads.join(" "), uses.name.clone(), cell(uses.ablated.as_ref())], readers.to_vec()].concat()
+        [
+            vec![
+                heads.join(" "),
+                uses.name.clone(),
+                cell(uses.ablated.as_ref()),
+            ],
+            readers.to_vec(),
+        ]
+        .concat()
     });
     format!(
         "Accuracy on {} sequences of the task is {} untouched. What is left when the mean over sequences and positions\n\
@@ -23,6 +34,11 @@ pub(super) fn uses_text(row: &UsesRow) -> String {
          all: it falls, but through no single reader.",
         row.sequences,
         cell(Some(&row.untouched)),
-        plain_table(&["heads", "", "for all", "queries", "keys", "values", "logits"], lines)
+        plain_table(
+            &[
+                "heads", "", "for all", "queries", "keys", "values", "logits"
+            ],
+            lines
+        )
     )
 }

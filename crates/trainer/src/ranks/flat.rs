@@ -1,4 +1,5 @@
-//! Loss and gradient as one row of numbers: one sum over all ranks a step, whatever the number of parameters.
+//! Loss and gradient as one row of numbers: one sum over all ranks a step, whatever the number of
+//! parameters.
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
@@ -8,24 +9,39 @@ use burn::{
 
 use super::Ranks;
 
-/// The sums over all ranks of their parts of the loss and of the gradient. What is summed is one row of numbers:
-/// every parameter's gradient, in the order of the model, then the loss.
-pub fn sum<M: Module>(ranks: &dyn Ranks, model: &M, loss: f64, gradients: GradientsParams) -> (f64, GradientsParams) {
+/// The sums over all ranks of their parts of the loss and of the gradient. What is summed is one
+/// row of numbers: every parameter's gradient, in the order of the model, then the loss.
+pub fn sum<M: Module>(
+    ranks: &dyn Ranks,
+    model: &M,
+    loss: f64,
+    gradients: GradientsParams,
+) -> (f64, GradientsParams) {
     if ranks.size() == 1 {
         return (loss, gradients);
     }
-    let mut flatten = Flatten { gradients, numbers: Vec::with_capacity(model.num_params() + 1) };
+    let mut flatten = Flatten {
+        gradients,
+        numbers: Vec::with_capacity(model.num_params() + 1),
+    };
     model.visit(&mut flatten);
-    let Flatten { gradients, mut numbers } = flatten;
+    let Flatten {
+        gradients,
+        mut numbers,
+    } = flatten;
     numbers.push(loss as f32);
     ranks.sum(&mut numbers);
     let loss = numbers.pop().map_or(f64::NAN, f64::from);
-    let mut refill = Refill { gradients, numbers: &numbers };
+    let mut refill = Refill {
+        gradients,
+        numbers: &numbers,
+    };
     model.visit(&mut refill);
     (loss, refill.gradients)
 }
 
-/// Tells the ranks that wait in [`sum`] for the next step that there is none: they read a loss that is no number.
+/// Tells the ranks that wait in [`sum`] for the next step that there is none: they read a loss that
+/// is no number.
 pub fn dismiss<M: Module>(ranks: &dyn Ranks, model: &M) {
     ranks.sum(&mut vec![f32::NAN; model.num_params() + 1]);
 }
@@ -39,7 +55,9 @@ impl ModuleVisitor for Flatten {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         match self.gradients.get::<D>(param.id) {
             Some(gradient) => self.numbers.extend(gradient.into_data().iter::<f32>()),
-            None => self.numbers.resize(self.numbers.len() + param.lazy_shape().num_elements(), 0.0),
+            None => self
+                .numbers
+                .resize(self.numbers.len() + param.lazy_shape().num_elements(), 0.0),
         }
     }
 }

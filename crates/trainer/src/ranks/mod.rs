@@ -1,7 +1,8 @@
 //! Processes that train one model together.
 //!
-//! Each rank holds the whole model and works on its rows of every batch. One sum over all ranks a step gives each of
-//! them the same gradient, so that all make the same update. The first rank measures and writes; the others follow.
+//! Each rank holds the whole model and works on its rows of every batch. One sum over all ranks a
+//! step gives each of them the same gradient, so that all make the same update. The first rank
+//! measures and writes; the others follow.
 
 pub(crate) mod flat;
 #[cfg(feature = "mpi")]
@@ -11,7 +12,8 @@ use std::ops::Range;
 
 use headlight_run::{Config, InputError};
 
-/// The processes of a run, seen from one of them. Every rank makes the same calls in the same order.
+/// The processes of a run, seen from one of them. Every rank makes the same calls in the same
+/// order.
 pub trait Ranks {
     /// The number of this process, from 0.
     fn rank(&self) -> usize;
@@ -25,7 +27,8 @@ pub trait Ranks {
     /// Gives every rank the `bytes` of the first.
     fn share(&self, bytes: &mut Vec<u8>);
 
-    /// The end that all ranks come to. A rank that never calls it, because it failed, ends the others.
+    /// The end that all ranks come to. A rank that never calls it, because it failed, ends the
+    /// others.
     fn leave(self: Box<Self>);
 }
 
@@ -81,12 +84,17 @@ pub fn check_parts(config: &Config, ranks: usize) -> Result<(), InputError> {
     if train.batch_size.is_multiple_of(ranks * train.shards) {
         return Ok(());
     }
-    let message = format!("must be divisible by {ranks} ranks × train.shards = {}", train.shards);
-    Err(InputError::new("config", message).key("train.batch_size").value(train.batch_size))
+    let message = format!(
+        "must be divisible by {ranks} ranks × train.shards = {}",
+        train.shards
+    );
+    Err(InputError::new("config", message)
+        .key("train.batch_size")
+        .value(train.batch_size))
 }
 
-/// What the first of several ranks says when it is asked to stop. `mpirun` asks when any of them has ended, and then
-/// there is no next step.
+/// What the first of several ranks says when it is asked to stop. `mpirun` asks when any of them
+/// has ended, and then there is no next step.
 pub const ASKED_TO_STOP: &str = "asked to stop, by a signal or because a rank has ended; --resume goes on from the newest checkpoint, with any \
      number of ranks";
 
@@ -103,7 +111,11 @@ pub fn on_this_machine() -> usize {
 }
 
 fn from_open_mpi(variable: &str) -> usize {
-    std::env::var(variable).ok().and_then(|size| size.parse().ok()).filter(|&size| size > 0).unwrap_or(1)
+    std::env::var(variable)
+        .ok()
+        .and_then(|size| size.parse().ok())
+        .filter(|&size| size > 0)
+        .unwrap_or(1)
 }
 
 /// Meets the other processes that `mpirun` started; alone without it.
@@ -117,5 +129,8 @@ pub fn meet() -> Result<Box<dyn Ranks>, InputError> {
     #[cfg(feature = "mpi")]
     return open_mpi::OpenMpi::start();
     #[cfg(not(feature = "mpi"))]
-    Err(InputError::new("mpirun", "this program was built without MPI; build with --features headlight-trainer/mpi"))
+    Err(InputError::new(
+        "mpirun",
+        "this program was built without MPI; build with --features headlight-trainer/mpi",
+    ))
 }

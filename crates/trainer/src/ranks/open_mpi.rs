@@ -17,8 +17,8 @@ use super::Ranks;
 const MOST_BYTES: usize = 1 << 30;
 
 pub struct OpenMpi {
-    /// Dropped in [`leave`](Ranks::leave) alone: that waits for all ranks, and where one has failed they do not come.
-    /// `mpirun` ends the others when a process exits without it.
+    /// Dropped in [`leave`](Ranks::leave) alone: that waits for all ranks, and where one has failed
+    /// they do not come. `mpirun` ends the others when a process exits without it.
     universe: ManuallyDrop<Universe>,
     world: SimpleCommunicator,
 }
@@ -30,7 +30,10 @@ impl OpenMpi {
         let (universe, _) = mpi::initialize_with_threading(Threading::Funneled)
             .ok_or_else(|| InputError::new("mpirun", "MPI does not start"))?;
         let world = universe.world();
-        Ok(Box::new(Self { universe: ManuallyDrop::new(universe), world }))
+        Ok(Box::new(Self {
+            universe: ManuallyDrop::new(universe),
+            world,
+        }))
     }
 }
 
@@ -45,7 +48,8 @@ impl Ranks for OpenMpi {
 
     fn sum(&self, numbers: &mut [f32]) {
         let own = numbers.to_vec();
-        self.world.all_reduce_into(&own[..], numbers, SystemOperation::sum());
+        self.world
+            .all_reduce_into(&own[..], numbers, SystemOperation::sum());
     }
 
     fn share(&self, bytes: &mut Vec<u8>) {
@@ -53,7 +57,9 @@ impl Ranks for OpenMpi {
         let mut length = bytes.len() as u64;
         first.broadcast_into(&mut length);
         bytes.resize(length as usize, 0);
-        bytes.chunks_mut(MOST_BYTES).for_each(|part| first.broadcast_into(part));
+        bytes
+            .chunks_mut(MOST_BYTES)
+            .for_each(|part| first.broadcast_into(part));
     }
 
     fn leave(self: Box<Self>) {

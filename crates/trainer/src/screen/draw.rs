@@ -23,22 +23,47 @@ const SAID: u16 = 4;
 /// Draws everything.
 pub fn draw(frame: &mut Frame, state: &State, ink: Ink) {
     let layers = state.heads.last().map_or(1, |head| head.name.layer + 1);
-    let [top, middle, said, keys] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(6), Constraint::Length(SAID), Constraint::Length(1)])
-            .areas(frame.area());
-    let [left, right] = Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
+    let [top, middle, said, keys] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(6),
+        Constraint::Length(SAID),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    let [left, right] =
+        Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
     // Below the layers two lines say what the letters mean; then there is the border.
-    let heads_height = u16::try_from(layers + 4).unwrap_or(u16::MAX).min(left.height / 2);
-    let [curve, heads] = Layout::vertical([Constraint::Min(5), Constraint::Length(heads_height)]).areas(left);
+    let heads_height = u16::try_from(layers + 4)
+        .unwrap_or(u16::MAX)
+        .min(left.height / 2);
+    let [curve, heads] =
+        Layout::vertical([Constraint::Min(5), Constraint::Length(heads_height)]).areas(left);
 
-    let State { task, step, steps, text, left, .. } = state;
-    let now = format!("{task}  {step}/{steps}  {text}  {:#} left", HumanDuration(*left));
+    let State {
+        task,
+        step,
+        steps,
+        text,
+        left,
+        ..
+    } = state;
+    let now = format!(
+        "{task}  {step}/{steps}  {text}  {:#} left",
+        HumanDuration(*left)
+    );
     frame.render_widget(Paragraph::new(now), top);
     draw_curve(frame, curve, state, ink);
     draw_heads(frame, heads, state, ink);
     draw_chosen(frame, right, state, ink);
     let newest = state.lines.iter().rev().take(usize::from(SAID)).rev();
-    frame.render_widget(Paragraph::new(newest.map(|line| Line::raw(line.as_str())).collect::<Vec<_>>()), said);
+    frame.render_widget(
+        Paragraph::new(
+            newest
+                .map(|line| Line::raw(line.as_str()))
+                .collect::<Vec<_>>(),
+        ),
+        said,
+    );
     let help = "arrows: another head   q: close, training goes on   Ctrl-C: stop training";
     frame.render_widget(Paragraph::new(help), keys);
 }
@@ -46,10 +71,22 @@ pub fn draw(frame: &mut Frame, state: &State, ink: Ink) {
 fn draw_curve(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     let style = |index: usize| painted(Style::new(), ink, Some(index));
     let last = state.steps as f64;
-    let highest = state.losses.iter().map(|(_, loss)| *loss).fold(state.floor.unwrap_or(0.0), f64::max).max(1e-9);
-    let floor: Vec<(f64, f64)> = state.floor.iter().flat_map(|floor| [(0.0, *floor), (last, *floor)]).collect();
+    let highest = state
+        .losses
+        .iter()
+        .map(|(_, loss)| *loss)
+        .fold(state.floor.unwrap_or(0.0), f64::max)
+        .max(1e-9);
+    let floor: Vec<(f64, f64)> = state
+        .floor
+        .iter()
+        .flat_map(|floor| [(0.0, *floor), (last, *floor)])
+        .collect();
     let line = |name, points, index| {
-        let line = Dataset::default().name(name).graph_type(GraphType::Line).marker(Marker::Braille);
+        let line = Dataset::default()
+            .name(name)
+            .graph_type(GraphType::Line)
+            .marker(Marker::Braille);
         line.style(style(index)).data(points)
     };
     let mut lines = vec![line("loss", &state.losses, 0)];
@@ -61,11 +98,22 @@ fn draw_curve(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
         None => " loss in nats ".to_owned(),
     };
     // What was printed before is hidden.
-    let page = state.page.map(|page| format!(" http://{page} ")).unwrap_or_default();
+    let page = state
+        .page
+        .map(|page| format!(" http://{page} "))
+        .unwrap_or_default();
     let chart = Chart::new(lines)
         .block(Block::bordered().title(title).title_bottom(page))
-        .x_axis(Axis::default().bounds([0.0, last]).labels(["0".to_owned(), state.steps.to_string()]))
-        .y_axis(Axis::default().bounds([0.0, highest]).labels(["0".to_owned(), format!("{highest:.2}")]));
+        .x_axis(
+            Axis::default()
+                .bounds([0.0, last])
+                .labels(["0".to_owned(), state.steps.to_string()]),
+        )
+        .y_axis(
+            Axis::default()
+                .bounds([0.0, highest])
+                .labels(["0".to_owned(), format!("{highest:.2}")]),
+        );
     frame.render_widget(chart, area);
 }
 
@@ -73,34 +121,59 @@ fn draw_heads(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     let mut lines: Vec<Line> = Vec::new();
     for layer in state.heads.chunk_by(|a, b| a.name.layer == b.name.layer) {
         let mut line = vec![Span::raw(format!("L{:<2}", layer[0].name.layer))];
-        line.extend(layer.iter().map(|head| head_span(head, state.chosen_head() == Some(head), ink)));
+        line.extend(
+            layer
+                .iter()
+                .map(|head| head_span(head, state.chosen_head() == Some(head), ink)),
+        );
         lines.push(line.into());
     }
     let of_role = |(index, measure): (usize, &Measure)| {
         let name = measure.name();
         let letter = name.chars().next().unwrap_or(' ').to_ascii_uppercase();
         let word = name.split(' ').next().unwrap_or(name);
-        Span::styled(format!("{letter} {word}  "), painted(Style::new(), ink, Some(index)))
+        Span::styled(
+            format!("{letter} {word}  "),
+            painted(Style::new(), ink, Some(index)),
+        )
     };
-    let mut roles: Vec<Span> = Measure::ALL.iter().enumerate().map(of_role).chain([Span::raw("M mixed")]).collect();
+    let mut roles: Vec<Span> = Measure::ALL
+        .iter()
+        .enumerate()
+        .map(of_role)
+        .chain([Span::raw("M mixed")])
+        .collect();
     let second = roles.split_off(3);
     lines.extend([Line::from(roles), Line::from(second)]);
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" heads look like ")), area);
+    frame.render_widget(
+        Paragraph::new(lines).block(Block::bordered().title(" heads look like ")),
+        area,
+    );
 }
 
 /// `[P .98]` for the chosen head, ` P .98 ` for another.
 fn head_span(head: &Head, is_chosen: bool, ink: Ink) -> Span<'static> {
-    let score = head.score.map_or_else(|| "   ".to_owned(), |score| format!("{score:.2}").replacen("0.", ".", 1));
+    let score = head.score.map_or_else(
+        || "   ".to_owned(),
+        |score| format!("{score:.2}").replacen("0.", ".", 1),
+    );
     let (open, close) = if is_chosen { ('[', ']') } else { (' ', ' ') };
     let style = painted(Style::new(), ink, head.colour_index());
-    let style = if is_chosen { style.add_modifier(Modifier::BOLD | Modifier::REVERSED) } else { style };
+    let style = if is_chosen {
+        style.add_modifier(Modifier::BOLD | Modifier::REVERSED)
+    } else {
+        style
+    };
     Span::styled(format!("{open}{} {score:<4}{close}", head.letter()), style)
 }
 
 fn draw_chosen(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     let inner = Block::bordered().inner(area);
     let (Some(head), Some(patterns)) = (state.chosen_head(), &state.patterns) else {
-        frame.render_widget(Block::bordered().title(" patterns on the probe: after the first measurement "), area);
+        frame.render_widget(
+            Block::bordered().title(" patterns on the probe: after the first measurement "),
+            area,
+        );
         return;
     };
     let length = patterns.tokens().first().map_or(0, Vec::len);
@@ -110,7 +183,14 @@ fn draw_chosen(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     };
     let title = format!(" {}: queries down, keys across{scale} ", head.name);
     frame.render_widget(Block::bordered().title(title), area);
-    draw_pattern(frame.buffer_mut(), inner, patterns, head.name, state.may_attend, ink);
+    draw_pattern(
+        frame.buffer_mut(),
+        inner,
+        patterns,
+        head.name,
+        state.may_attend,
+        ink,
+    );
 }
 
 /// In the colour of a role or line, if there are colours.
@@ -143,15 +223,24 @@ mod tests {
     }
 
     fn text(buffer: &Buffer) -> String {
-        let symbols: Vec<&str> = buffer.content().iter().map(ratatui::buffer::Cell::symbol).collect();
-        symbols.chunks(usize::from(buffer.area.width)).map(|line| line.concat() + "\n").collect()
+        let symbols: Vec<&str> = buffer
+            .content()
+            .iter()
+            .map(ratatui::buffer::Cell::symbol)
+            .collect();
+        symbols
+            .chunks(usize::from(buffer.area.width))
+            .map(|line| line.concat() + "\n")
+            .collect()
     }
 
     fn state() -> State {
         let mut state = State::new("repeat", 100, Some(0.5), MayAttend::Causal);
         state.learn(measured(50));
         state.learn(News::Step(60, Duration::from_secs(7)));
-        state.learn(News::Line("step 50: L1H0 looks like: induction (score 0.90)".to_owned()));
+        state.learn(News::Line(
+            "step 50: L1H0 looks like: induction (score 0.90)".to_owned(),
+        ));
         state.choose(0, 1);
         state.page = Some(([127, 0, 0, 1], 8351).into());
         state
@@ -182,7 +271,10 @@ mod tests {
     fn without_colours_there_are_none() {
         let coloured = |ink| {
             let cells = drawn(&state(), ink, [100, 24]).content().to_vec();
-            cells.iter().filter(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset).count()
+            cells
+                .iter()
+                .filter(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset)
+                .count()
         };
         assert_eq!(coloured(Ink::Characters), 0);
         assert!(coloured(Ink::Colour) > 0);
@@ -192,7 +284,11 @@ mod tests {
     fn a_terminal_of_any_size_is_drawn_on() {
         for size in [[1, 1], [10, 3], [20, 8], [40, 60], [300, 100]] {
             drawn(&state(), Ink::Colour, size);
-            drawn(&State::new("repeat", 100, None, MayAttend::Causal), Ink::Characters, size);
+            drawn(
+                &State::new("repeat", 100, None, MayAttend::Causal),
+                Ink::Characters,
+                size,
+            );
         }
     }
 }

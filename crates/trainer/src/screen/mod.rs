@@ -1,7 +1,8 @@
-//! A run on the whole terminal: the loss, the heads by their roles, the pattern of one of them as it forms.
+//! A run on the whole terminal: the loss, the heads by their roles, the pattern of one of them as
+//! it forms.
 //!
-//! A thread of its own draws and listens to the keys, so that training does not wait for either. Everything goes to
-//! standard error; standard output stays for results.
+//! A thread of its own draws and listens to the keys, so that training does not wait for either.
+//! Everything goes to standard error; standard output stays for results.
 
 mod draw;
 mod pattern;
@@ -56,19 +57,31 @@ impl Screen {
         }
         let terminal = take_terminal().map_err(|error| {
             give_back();
-            InputError::new("--screen", format_args!("the terminal cannot be drawn on: {error}"))
+            InputError::new(
+                "--screen",
+                format_args!("the terminal cannot be drawn on: {error}"),
+            )
         })?;
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let ink = if no_colour { Ink::Characters } else { Ink::Colour };
+        let ink = if no_colour {
+            Ink::Characters
+        } else {
+            Ink::Colour
+        };
         let (sender, receiver) = channel();
         let thread = std::thread::spawn(move || show(terminal, state, ink, &receiver));
-        Ok(Self { news: Some(sender), thread: Some(thread) })
+        Ok(Self {
+            news: Some(sender),
+            thread: Some(thread),
+        })
     }
 
     /// Shows something new; false once the screen was closed.
     #[must_use]
     pub fn tell(&self, news: News) -> bool {
-        self.news.as_ref().is_some_and(|sender| sender.send(news).is_ok())
+        self.news
+            .as_ref()
+            .is_some_and(|sender| sender.send(news).is_ok())
     }
 }
 
@@ -116,7 +129,12 @@ enum Closing {
     Interrupted,
 }
 
-fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, mut state: State, ink: Ink, news: &Receiver<News>) {
+fn show(
+    mut terminal: Terminal<CrosstermBackend<Stderr>>,
+    mut state: State,
+    ink: Ink,
+    news: &Receiver<News>,
+) {
     let closing = follow(&mut terminal, &mut state, ink, news);
     give_back();
     // What was said on the screen stays to be read.
@@ -126,7 +144,9 @@ fn show(mut terminal: Terminal<CrosstermBackend<Stderr>>, mut state: State, ink:
     match closing {
         Ok(Closing::Quietly) => {}
         Ok(Closing::Interrupted) => interrupt(),
-        Err(error) => eprintln!("--screen: the terminal cannot be drawn on: {error}; going on without it"),
+        Err(error) => {
+            eprintln!("--screen: the terminal cannot be drawn on: {error}; going on without it")
+        }
     }
 }
 
@@ -166,7 +186,9 @@ fn follow(
 
 fn closing_of(key: KeyEvent) -> Option<Closing> {
     match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Closing::Interrupted),
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => {
+            Some(Closing::Interrupted)
+        }
         KeyCode::Char('q') | KeyCode::Esc => Some(Closing::Quietly),
         _ => None,
     }
@@ -199,8 +221,14 @@ mod tests {
     #[test]
     fn keys_close_the_screen_or_choose_a_head() {
         let key = |code, modifiers| closing_of(KeyEvent::new(code, modifiers));
-        assert_eq!(key(KeyCode::Char('q'), KeyModifiers::NONE), Some(Closing::Quietly));
-        assert_eq!(key(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Closing::Interrupted));
+        assert_eq!(
+            key(KeyCode::Char('q'), KeyModifiers::NONE),
+            Some(Closing::Quietly)
+        );
+        assert_eq!(
+            key(KeyCode::Char('c'), KeyModifiers::CONTROL),
+            Some(Closing::Interrupted)
+        );
         assert_eq!(key(KeyCode::Char('c'), KeyModifiers::NONE), None);
         assert_eq!(key(KeyCode::Left, KeyModifiers::NONE), None);
     }

@@ -95,16 +95,27 @@ impl State {
     pub fn learn(&mut self, news: News) {
         match news {
             News::Step(step, left) => (self.step, self.left) = (step, left),
-            News::Measured { step, loss, text, probe } => {
+            News::Measured {
+                step,
+                loss,
+                text,
+                probe,
+            } => {
                 self.step = step;
                 self.losses.push((step as f64, loss));
                 self.text = text;
-                let Observation { heads, patterns, .. } = *probe;
+                let Observation {
+                    heads, patterns, ..
+                } = *probe;
                 self.heads = heads
                     .into_iter()
                     .map(|(name, scores)| {
                         let role = Role::of(&scores);
-                        Head { name, role, score: scores.get(role.name()).map(|score| score.value) }
+                        Head {
+                            name,
+                            role,
+                            score: scores.get(role.name()).map(|score| score.value),
+                        }
                     })
                     .collect();
                 self.patterns = Some(patterns);
@@ -115,7 +126,9 @@ impl State {
 
     /// Shows the head so many layers down and so many heads to the right, if there is one.
     pub fn choose(&mut self, down: isize, right: isize) {
-        let Some(head) = self.chosen_head() else { return };
+        let Some(head) = self.chosen_head() else {
+            return;
+        };
         let wanted = HeadName {
             layer: head.name.layer.saturating_add_signed(down),
             head: head.name.head.saturating_add_signed(right),
@@ -136,7 +149,12 @@ impl Head {
     /// The first letter of its role, for eyes and terminals that see no colours.
     #[must_use]
     pub fn letter(&self) -> char {
-        self.role.name().chars().next().unwrap_or(' ').to_ascii_uppercase()
+        self.role
+            .name()
+            .chars()
+            .next()
+            .unwrap_or(' ')
+            .to_ascii_uppercase()
     }
 
     /// Which of the colours of roles is its own; a mixed head has none.
@@ -155,10 +173,16 @@ pub mod tests {
 
     use super::*;
 
-    /// Two layers of two heads over four tokens: L0H1 attends to the token before and L1H0 looks for induction, all
-    /// others see everything alike.
+    /// Two layers of two heads over four tokens: L0H1 attends to the token before and L1H0 looks
+    /// for induction, all others see everything alike.
     pub fn measured(step: usize) -> News {
-        let score = |value| Score { value, null: 0.1, ceiling: 1.0, low: value, high: value };
+        let score = |value| Score {
+            value,
+            null: 0.1,
+            ceiling: 1.0,
+            low: value,
+            high: value,
+        };
         let of = |name: &str, value| Scores::from([(name.to_owned(), score(value))]);
         let head = |layer, head| HeadName { layer, head };
         let heads = vec![
@@ -170,7 +194,9 @@ pub mod tests {
         let mut weights = Vec::new();
         for (_, scores) in &heads {
             for query in 0..4 {
-                let previous = scores.get("previous token").is_some_and(|score| score.value > 0.9);
+                let previous = scores
+                    .get("previous token")
+                    .is_some_and(|score| score.value > 0.9);
                 let weight = |key: usize| match () {
                     () if key > query => 0.0,
                     () if previous => f32::from(u8::from(key == usize::max(query, 1) - 1)),
@@ -180,8 +206,18 @@ pub mod tests {
             }
         }
         let patterns = PatternFile::quantise([2, 1, 2, 4], &weights, vec![vec![0, 1, 2, 0]]);
-        let probe = Observation { kind: SequenceKind::Probe, heads, relations: Vec::new(), patterns };
-        News::Measured { step, loss: 2.0, text: "loss 2.0000".to_owned(), probe: Box::new(probe) }
+        let probe = Observation {
+            kind: SequenceKind::Probe,
+            heads,
+            relations: Vec::new(),
+            patterns,
+        };
+        News::Measured {
+            step,
+            loss: 2.0,
+            text: "loss 2.0000".to_owned(),
+            probe: Box::new(probe),
+        }
     }
 
     #[test]
@@ -192,7 +228,10 @@ pub mod tests {
         state.learn(measured(50));
         let mut walk = |down, right| {
             state.choose(down, right);
-            state.chosen_head().map(|head| head.name.to_string()).unwrap()
+            state
+                .chosen_head()
+                .map(|head| head.name.to_string())
+                .unwrap()
         };
         assert_eq!(walk(0, 1), "L0H1");
         assert_eq!(walk(0, 1), "L0H1");
@@ -208,8 +247,20 @@ pub mod tests {
         let mut state = State::new("repeat", 100, None, MayAttend::Causal);
         state.learn(measured(50));
         state.learn(News::Step(51, Duration::from_secs(3)));
-        let seen: Vec<_> = state.heads.iter().map(|head| (head.letter(), head.colour_index(), head.score)).collect();
-        assert_eq!(seen, [('M', None, None), ('P', Some(0), Some(0.98)), ('I', Some(4), Some(0.9)), ('M', None, None)]);
+        let seen: Vec<_> = state
+            .heads
+            .iter()
+            .map(|head| (head.letter(), head.colour_index(), head.score))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ('M', None, None),
+                ('P', Some(0), Some(0.98)),
+                ('I', Some(4), Some(0.9)),
+                ('M', None, None)
+            ]
+        );
         assert_eq!((state.step, state.losses), (51, vec![(50.0, 2.0)]));
     }
 }

@@ -1,13 +1,14 @@
-//! `dyck`: well-nested brackets of several kinds. Which kind closes next is the kind of the last bracket still open,
-//! which may stand far back with closed pairs in between: to find it is to count depth (Hewitt et al. 2020).
+//! `dyck`: well-nested brackets of several kinds. Which kind closes next is the kind of the last
+//! bracket still open, which may stand far back with closed pairs in between: to find it is to
+//! count depth (Hewitt et al. 2020).
 
 use headlight_run::DyckConfig;
 use rand::RngExt;
 
 use super::{RowKey, Sequence, Task};
 
-/// A walk in depth from 0 back to 0: where both are possible, a bracket opens or closes with probability ½; an
-/// opening one is of a uniform kind. Scored are the closing brackets.
+/// A walk in depth from 0 back to 0: where both are possible, a bracket opens or closes with
+/// probability ½; an opening one is of a uniform kind. Scored are the closing brackets.
 #[derive(Debug, Clone)]
 pub struct Dyck {
     kinds: u32,
@@ -19,12 +20,19 @@ impl Dyck {
     /// The task for sequences of `n_ctx` inputs.
     #[must_use]
     pub fn new(config: &DyckConfig, n_ctx: usize) -> Self {
-        Self { kinds: config.kinds as u32, depth: config.depth, length: n_ctx + 1 }
+        Self {
+            kinds: config.kinds as u32,
+            depth: config.depth,
+            length: n_ctx + 1,
+        }
     }
 
     /// The probability that the bracket at `position` opens when `depth` are open.
     fn opens(&self, position: usize, depth: usize) -> f64 {
-        match (depth < self.depth && depth < self.length - position, depth > 0) {
+        match (
+            depth < self.depth && depth < self.length - position,
+            depth > 0,
+        ) {
             (true, true) => 0.5,
             (may_open, _) => f64::from(u8::from(may_open)),
         }
@@ -38,7 +46,11 @@ impl Dyck {
 
 impl Task for Dyck {
     fn vocabulary(&self) -> Vec<String> {
-        ["(", ")", "[", "]", "{", "}", "<", ">"].into_iter().take(2 * self.kinds as usize).map(String::from).collect()
+        ["(", ")", "[", "]", "{", "}", "<", ">"]
+            .into_iter()
+            .take(2 * self.kinds as usize)
+            .map(String::from)
+            .collect()
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
@@ -57,11 +69,15 @@ impl Task for Dyck {
                 }
             })
             .collect();
-        let scored = tokens[1..].iter().map(|&token| !Self::is_opening(token)).collect();
+        let scored = tokens[1..]
+            .iter()
+            .map(|&token| !Self::is_opening(token))
+            .collect();
         Sequence { tokens, scored }
     }
 
-    /// Whether it opens or closes; if it opens, its kind as well. The kind of a closing bracket is certain.
+    /// Whether it opens or closes; if it opens, its kind as well. The kind of a closing bracket is
+    /// certain.
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
         let mut depth = 1;
         let loss = |(target, &token): (usize, &u32)| {
@@ -74,13 +90,24 @@ impl Task for Dyck {
                 -(1.0 - opens).ln()
             }
         };
-        sequence.tokens.iter().enumerate().skip(1).map(loss).collect()
+        sequence
+            .tokens
+            .iter()
+            .enumerate()
+            .skip(1)
+            .map(loss)
+            .collect()
     }
 
     /// At a scored target it is known that a bracket closes: nothing is left to pay.
     fn floor_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        let losses = self.bayes_losses(sequence).into_iter().zip(&sequence.scored);
-        losses.map(|(loss, &scored)| if scored { 0.0 } else { loss }).collect()
+        let losses = self
+            .bayes_losses(sequence)
+            .into_iter()
+            .zip(&sequence.scored);
+        losses
+            .map(|(loss, &scored)| if scored { 0.0 } else { loss })
+            .collect()
     }
 
     fn optimum(&self) -> Option<(&'static str, f64)> {
@@ -131,10 +158,20 @@ mod tests {
             words = words
                 .into_iter()
                 .flat_map(|(word, open)| {
-                    let opened = [0, 2]
-                        .map(|token| ([word.clone(), vec![token]].concat(), [open.clone(), vec![token]].concat()));
-                    let closed = open.split_last().map(|(last, open)| ([word, vec![last + 1]].concat(), open.to_vec()));
-                    opened.into_iter().chain(closed).filter(|(_, open)| open.len() <= 2).collect::<Vec<_>>()
+                    let opened = [0, 2].map(|token| {
+                        (
+                            [word.clone(), vec![token]].concat(),
+                            [open.clone(), vec![token]].concat(),
+                        )
+                    });
+                    let closed = open
+                        .split_last()
+                        .map(|(last, open)| ([word, vec![last + 1]].concat(), open.to_vec()));
+                    opened
+                        .into_iter()
+                        .chain(closed)
+                        .filter(|(_, open)| open.len() <= 2)
+                        .collect::<Vec<_>>()
                 })
                 .collect();
         }
@@ -142,7 +179,10 @@ mod tests {
             .into_iter()
             .filter(|(_, open)| open.is_empty())
             .map(|(tokens, _)| {
-                let sequence = Sequence { tokens, scored: vec![] };
+                let sequence = Sequence {
+                    tokens,
+                    scored: vec![],
+                };
                 // The first bracket opens and is one of two kinds.
                 0.5 * (-task.bayes_losses(&sequence).iter().sum::<f64>()).exp()
             })

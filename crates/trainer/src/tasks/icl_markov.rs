@@ -1,6 +1,7 @@
-//! `icl_markov`: every sequence is a Markov chain with a matrix of its own, so what follows a state must be counted
-//! in the context. On the way a model first learns how often each state comes (unigrams), then what follows which
-//! (Edelman et al. 2024, "The Evolution of Statistical Induction Heads").
+//! `icl_markov`: every sequence is a Markov chain with a matrix of its own, so what follows a state
+//! must be counted in the context. On the way a model first learns how often each state comes
+//! (unigrams), then what follows which (Edelman et al. 2024, "The Evolution of Statistical
+//! Induction Heads").
 
 use headlight_run::IclMarkovConfig;
 use rand::RngExt;
@@ -11,8 +12,8 @@ use super::{
     symbols,
 };
 
-/// `x_0 ~ π`, `x_{t+1} ~ P(· | x_t)`; the rows of P are Dirichlet(α), drawn anew for each sequence, and πP = π.
-/// Scored is every target.
+/// `x_0 ~ π`, `x_{t+1} ~ P(· | x_t)`; the rows of P are Dirichlet(α), drawn anew for each sequence,
+/// and πP = π. Scored is every target.
 #[derive(Debug, Clone)]
 pub struct IclMarkov {
     states: usize,
@@ -24,11 +25,15 @@ impl IclMarkov {
     /// The task for sequences of `n_ctx` inputs.
     #[must_use]
     pub fn new(config: &IclMarkovConfig, n_ctx: usize) -> Self {
-        Self { states: config.states, concentration: config.concentration, n_ctx }
+        Self {
+            states: config.states,
+            concentration: config.concentration,
+            n_ctx,
+        }
     }
 
-    /// `−ln (n_j + α)/(n + kα)` for each target j, with counts kept for each context that `context` tells apart by
-    /// the current token.
+    /// `−ln (n_j + α)/(n + kα)` for each target j, with counts kept for each context that `context`
+    /// tells apart by the current token.
     fn counting_losses(&self, sequence: &Sequence, context: impl Fn(usize) -> usize) -> Vec<f64> {
         let mut counts = vec![vec![self.concentration; self.states]; self.states];
         let mut losses = Vec::with_capacity(self.n_ctx);
@@ -54,13 +59,17 @@ impl Task for IclMarkov {
         for position in 0..self.n_ctx {
             tokens.push(draw(&transition[tokens[position] as usize], rng.random()));
         }
-        Sequence { tokens, scored: vec![true; self.n_ctx] }
+        Sequence {
+            tokens,
+            scored: vec![true; self.n_ctx],
+        }
     }
 
-    /// The Dirichlet posterior mean: `P(j | i) = (n_ij + α)/(n_i + kα)`, n counting the transitions so far.
+    /// The Dirichlet posterior mean: `P(j | i) = (n_ij + α)/(n_i + kα)`, n counting the transitions
+    /// so far.
     ///
-    /// What the first token alone says about P, being drawn from its stationary distribution, is left out: it has no
-    /// closed form.
+    /// What the first token alone says about P, being drawn from its stationary distribution, is
+    /// left out: it has no closed form.
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
         self.counting_losses(sequence, |current| current)
     }
@@ -90,11 +99,18 @@ mod tests {
         let sequences = batch(&task, 0, Use::Validation, 0, 20_000);
         let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence));
         assert!((bayes - 0.885).abs() < 0.005, "{bayes}");
-        let unigram = mean_scored(&sequences, |sequence| task.shortcut_losses(sequence).unwrap().1);
+        let unigram = mean_scored(&sequences, |sequence| {
+            task.shortcut_losses(sequence).unwrap().1
+        });
         assert!((unigram - 1.004).abs() < 0.005, "{unigram}");
         // The first numbers of a row's generator make its matrix.
         let entropy = |row| {
-            let key = RowKey { seed: 0, usage: Use::Validation, step: 0, row };
+            let key = RowKey {
+                seed: 0,
+                usage: Use::Validation,
+                step: 0,
+                row,
+            };
             let transition = dirichlet_matrix(3, 1.0, &mut key.rng());
             entropy_rate(&transition, &stationary_distribution(&transition))
         };
@@ -105,7 +121,10 @@ mod tests {
     #[test]
     fn the_first_prediction_is_uniform_and_later_ones_count() {
         let task = IclMarkov::new(&IclMarkovConfig::default(), 4);
-        let sequence = Sequence { tokens: vec![0, 1, 0, 1, 2], scored: vec![true; 4] };
+        let sequence = Sequence {
+            tokens: vec![0, 1, 0, 1, 2],
+            scored: vec![true; 4],
+        };
         // 0→1 was seen once when it comes again; 1→0 once, and 1→2 not yet.
         let expected = [1.0 / 3.0, 1.0 / 3.0, 2.0 / 4.0, 1.0 / 4.0];
         for (loss, probability) in task.bayes_losses(&sequence).iter().zip(expected) {
@@ -118,9 +137,23 @@ mod tests {
         let task = three_states();
         let here = batch(&task, 5, Use::Training, 7, 64);
         let there: Vec<Sequence> = std::thread::scope(|scope| {
-            let row = |row| task.sequence(RowKey { seed: 5, usage: Use::Training, step: 7, row });
-            let threads: Vec<_> = (0..64).rev().map(|index| scope.spawn(move || row(index))).collect();
-            threads.into_iter().rev().map(|thread| thread.join().unwrap()).collect()
+            let row = |row| {
+                task.sequence(RowKey {
+                    seed: 5,
+                    usage: Use::Training,
+                    step: 7,
+                    row,
+                })
+            };
+            let threads: Vec<_> = (0..64)
+                .rev()
+                .map(|index| scope.spawn(move || row(index)))
+                .collect();
+            threads
+                .into_iter()
+                .rev()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         assert_eq!(here, there);
     }

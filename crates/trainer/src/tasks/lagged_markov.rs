@@ -1,5 +1,6 @@
-//! `lagged_markov`: the next token depends on the token *before* the current one. The current token alone says
-//! nothing, so a model must learn to look one back: the smallest task that makes a previous-token head.
+//! `lagged_markov`: the next token depends on the token *before* the current one. The current token
+//! alone says nothing, so a model must learn to look one back: the smallest task that makes a
+//! previous-token head.
 
 use headlight_run::LaggedMarkovConfig;
 use rand::{RngExt, SeedableRng};
@@ -11,8 +12,8 @@ use super::{
     symbols,
 };
 
-/// `x_{t+1} ~ P(· | x_{t−1})`, started from the stationary distribution; the rows of P are Dirichlet, fixed by the
-/// run's seed. Scored is every target that has such a predecessor.
+/// `x_{t+1} ~ P(· | x_{t−1})`, started from the stationary distribution; the rows of P are
+/// Dirichlet, fixed by the run's seed. Scored is every target that has such a predecessor.
 #[derive(Debug, Clone)]
 pub struct LaggedMarkov {
     transition: Vec<Vec<f64>>,
@@ -27,9 +28,17 @@ impl LaggedMarkov {
     /// If the concentration is not positive and finite; a checked configuration's is.
     #[must_use]
     pub fn new(config: &LaggedMarkovConfig, n_ctx: usize, seed: u64) -> Self {
-        let transition = dirichlet_matrix(config.states, config.concentration, &mut ChaCha8Rng::seed_from_u64(seed));
+        let transition = dirichlet_matrix(
+            config.states,
+            config.concentration,
+            &mut ChaCha8Rng::seed_from_u64(seed),
+        );
         let stationary = stationary_distribution(&transition);
-        Self { transition, stationary, n_ctx }
+        Self {
+            transition,
+            stationary,
+            n_ctx,
+        }
     }
 
     /// `H(x_{t+1} | x_{t−1}) = −Σ_i π_i Σ_j P_ij ln P_ij`
@@ -54,7 +63,10 @@ impl Task for LaggedMarkov {
             };
             tokens.push(draw(distribution, rng.random()));
         }
-        Sequence { tokens, scored: (0..self.n_ctx).map(|input| input >= 1).collect() }
+        Sequence {
+            tokens,
+            scored: (0..self.n_ctx).map(|input| input >= 1).collect(),
+        }
     }
 
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
@@ -82,7 +94,9 @@ mod tests {
     #[test]
     fn the_best_predictor_pays_the_conditional_entropy() {
         let task = LaggedMarkov::new(&LaggedMarkovConfig::default(), 64, 4);
-        let paid = mean_scored(&batch(&task, 4, Use::Validation, 0, 4000), |sequence| task.bayes_losses(sequence));
+        let paid = mean_scored(&batch(&task, 4, Use::Validation, 0, 4000), |sequence| {
+            task.bayes_losses(sequence)
+        });
         let entropy = task.conditional_entropy();
         assert!((paid - entropy).abs() < 0.01, "{paid} against {entropy}");
     }

@@ -41,17 +41,19 @@ pub trait Task: Send + Sync {
     /// The sequence of one row: a function of the key alone.
     fn sequence(&self, row: RowKey) -> Sequence;
 
-    /// What the best predictor of this task's sequences pays for each target, in nats: `−ln P(target | tokens before)`;
-    /// empty where nobody knows that predictor.
+    /// What the best predictor of this task's sequences pays for each target, in nats:
+    /// `−ln P(target | tokens before)`; empty where nobody knows that predictor.
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64>;
 
-    /// What the best predictor pays that knows, besides, which targets are scored. It is the floor for a model that
-    /// is trained on scored targets alone, since such a model never pays for what it says elsewhere.
+    /// What the best predictor pays that knows, besides, which targets are scored. It is the floor
+    /// for a model that is trained on scored targets alone, since such a model never pays for what
+    /// it says elsewhere.
     fn floor_losses(&self, sequence: &Sequence) -> Vec<f64> {
         self.bayes_losses(sequence)
     }
 
-    /// The expected loss of that predictor on scored positions where it is known in closed form, and its name.
+    /// The expected loss of that predictor on scored positions where it is known in closed form,
+    /// and its name.
     fn optimum(&self) -> Option<(&'static str, f64)>;
 
     /// The accuracy of guessing.
@@ -59,7 +61,8 @@ pub trait Task: Send + Sync {
         1.0 / self.vocabulary().len() as f64
     }
 
-    /// What a predictor pays for each target that takes the task's shortcut, and that shortcut's name.
+    /// What a predictor pays for each target that takes the task's shortcut, and that shortcut's
+    /// name.
     fn shortcut_losses(&self, _: &Sequence) -> Option<(&'static str, Vec<f64>)> {
         None
     }
@@ -123,7 +126,12 @@ impl RowKey {
     #[must_use]
     pub fn rng(self) -> ChaCha8Rng {
         let mut key = [0; 32];
-        let parts = [self.seed, self.usage as u64, self.step as u64, self.row as u64];
+        let parts = [
+            self.seed,
+            self.usage as u64,
+            self.step as u64,
+            self.row as u64,
+        ];
         for (bytes, part) in key.chunks_exact_mut(8).zip(parts) {
             bytes.copy_from_slice(&part.to_le_bytes());
         }
@@ -159,7 +167,16 @@ pub fn validation(task: &dyn Task, seed: u64) -> Vec<Sequence> {
 /// Rows `0 .. count` for one step.
 #[must_use]
 pub fn batch(task: &dyn Task, seed: u64, usage: Use, step: usize, count: usize) -> Vec<Sequence> {
-    (0..count).map(|row| task.sequence(RowKey { seed, usage, step, row })).collect()
+    (0..count)
+        .map(|row| {
+            task.sequence(RowKey {
+                seed,
+                usage,
+                step,
+                row,
+            })
+        })
+        .collect()
 }
 
 /// The mean of some losses over the scored positions of these sequences.
@@ -167,7 +184,11 @@ pub fn batch(task: &dyn Task, seed: u64, usage: Use, step: usize, count: usize) 
 pub fn mean_scored(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> f64 {
     let (mut sum, mut count) = (0.0, 0_usize);
     for sequence in sequences {
-        for (loss, _) in losses(sequence).into_iter().zip(&sequence.scored).filter(|(_, scored)| **scored) {
+        for (loss, _) in losses(sequence)
+            .into_iter()
+            .zip(&sequence.scored)
+            .filter(|(_, scored)| **scored)
+        {
             sum += loss;
             count += 1;
         }
@@ -178,13 +199,22 @@ pub fn mean_scored(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64
 /// [`mean_scored`], or `None` where the losses are not known.
 #[must_use]
 pub fn mean_known(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> Option<f64> {
-    let known = sequences.first().is_some_and(|sequence| !losses(sequence).is_empty());
+    let known = sequences
+        .first()
+        .is_some_and(|sequence| !losses(sequence).is_empty());
     known.then(|| mean_scored(sequences, losses))
 }
 
 /// Names for tokens that mean nothing: letters and digits first.
 fn symbols(count: usize) -> Vec<String> {
-    let single = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain(['+', '-']);
+    let single = ('a'..='z')
+        .chain('A'..='Z')
+        .chain('0'..='9')
+        .chain(['+', '-']);
     let numbered = (0..).map(|n| format!("t{n}"));
-    single.map(String::from).chain(numbered).take(count).collect()
+    single
+        .map(String::from)
+        .chain(numbered)
+        .take(count)
+        .collect()
 }

@@ -1,6 +1,6 @@
-//! `modular_addition`: `a b =` is followed by a + b mod p. There are only p² such lines, and the model learns from
-//! some of them: it knows these by heart long before it finds the rule and answers the others (grokking, Power et al.
-//! 2022; how the rule looks inside, Nanda et al. 2023).
+//! `modular_addition`: `a b =` is followed by a + b mod p. There are only p² such lines, and the
+//! model learns from some of them: it knows these by heart long before it finds the rule and
+//! answers the others (grokking, Power et al. 2022; how the rule looks inside, Nanda et al. 2023).
 
 use headlight_run::ModularAdditionConfig;
 use rand::{SeedableRng, seq::SliceRandom};
@@ -8,8 +8,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{RowKey, Sequence, Task, Use};
 
-/// All pairs (a, b), in an order fixed by the run's seed: the first are the training set, the rest the validation
-/// set. Scored is the sum.
+/// All pairs (a, b), in an order fixed by the run's seed: the first are the training set, the rest
+/// the validation set. Scored is the sum.
 #[derive(Debug, Clone)]
 pub struct ModularAddition {
     modulus: u32,
@@ -22,24 +22,40 @@ impl ModularAddition {
     #[must_use]
     pub fn new(config: &ModularAdditionConfig, seed: u64) -> Self {
         let modulus = config.modulus as u32;
-        let mut pairs: Vec<(u32, u32)> = (0..modulus).flat_map(|a| (0..modulus).map(move |b| (a, b))).collect();
+        let mut pairs: Vec<(u32, u32)> = (0..modulus)
+            .flat_map(|a| (0..modulus).map(move |b| (a, b)))
+            .collect();
         pairs.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
-        Self { modulus, pairs, training: config.training_pairs() }
+        Self {
+            modulus,
+            pairs,
+            training: config.training_pairs(),
+        }
     }
 }
 
 impl Task for ModularAddition {
     /// The numbers, and `=`.
     fn vocabulary(&self) -> Vec<String> {
-        (0..self.modulus).map(|number| number.to_string()).chain(["=".to_owned()]).collect()
+        (0..self.modulus)
+            .map(|number| number.to_string())
+            .chain(["=".to_owned()])
+            .collect()
     }
 
     /// Row n is the n-th pair of its set, at every step; after the last comes the first again.
     fn sequence(&self, row: RowKey) -> Sequence {
         let (training, validation) = self.pairs.split_at(self.training);
-        let set = if row.usage == Use::Validation { validation } else { training };
+        let set = if row.usage == Use::Validation {
+            validation
+        } else {
+            training
+        };
         let (a, b) = set[row.row % set.len()];
-        Sequence { tokens: vec![a, b, self.modulus, (a + b) % self.modulus], scored: vec![false, false, true] }
+        Sequence {
+            tokens: vec![a, b, self.modulus, (a + b) % self.modulus],
+            scored: vec![false, false, true],
+        }
     }
 
     /// b is uniform, `=` and the sum are certain.
@@ -73,17 +89,41 @@ mod tests {
 
     #[test]
     fn each_pair_is_trained_on_or_held_out_and_its_sum_is_right() {
-        let task = ModularAddition::new(&ModularAdditionConfig { modulus: 13, train_share: 0.3 }, 4);
+        let task = ModularAddition::new(
+            &ModularAdditionConfig {
+                modulus: 13,
+                train_share: 0.3,
+            },
+            4,
+        );
         let training = task.training_rows().unwrap();
         assert_eq!((training, task.validation_rows()), (50, 119));
         let mut rows = batch(&task, 4, Use::Training, 1, training);
-        assert_eq!(rows, batch(&task, 4, Use::Training, 2, training), "every step sees the whole set");
+        assert_eq!(
+            rows,
+            batch(&task, 4, Use::Training, 2, training),
+            "every step sees the whole set"
+        );
         rows.extend(batch(&task, 4, Use::Validation, 0, task.validation_rows()));
-        let different: HashSet<_> = rows.iter().map(|sequence| sequence.tokens.clone()).collect();
+        let different: HashSet<_> = rows
+            .iter()
+            .map(|sequence| sequence.tokens.clone())
+            .collect();
         assert_eq!(different.len(), 169);
-        assert!(rows.iter().all(|row| row.tokens[3] == (row.tokens[0] + row.tokens[1]) % 13 && row.tokens[2] == 13));
+        assert!(rows.iter().all(
+            |row| row.tokens[3] == (row.tokens[0] + row.tokens[1]) % 13 && row.tokens[2] == 13
+        ));
 
-        let other = ModularAddition::new(&ModularAdditionConfig { modulus: 13, train_share: 0.3 }, 5);
-        assert_ne!(rows[..training], batch(&other, 5, Use::Training, 1, training)[..]);
+        let other = ModularAddition::new(
+            &ModularAdditionConfig {
+                modulus: 13,
+                train_share: 0.3,
+            },
+            5,
+        );
+        assert_ne!(
+            rows[..training],
+            batch(&other, 5, Use::Training, 1, training)[..]
+        );
     }
 }

@@ -4,8 +4,8 @@ use headlight_run::{InputError, TaskConfig, TextConfig, TextTokens};
 
 use super::text::{Tokens, named_character};
 
-/// The tokens of `prompt`: of a text cut as the task cuts its own, of every other task the token names between
-/// spaces. `vocabulary` are the names that the run wrote.
+/// The tokens of `prompt`: of a text cut as the task cuts its own, of every other task the token
+/// names between spaces. `vocabulary` are the names that the run wrote.
 ///
 /// # Errors
 /// Names what is no token, or says that the prompt is empty or longer than `n_ctx`.
@@ -19,34 +19,45 @@ pub fn encode_prompt(
         TaskConfig::Text(config) => {
             let tokens = Tokens::of_vocabulary(&config.tokens, vocabulary)?;
             (
-                tokens.encode(prompt).map_err(|unknown| unknown_token("--prompt", unknown, vocabulary))?,
+                tokens
+                    .encode(prompt)
+                    .map_err(|unknown| unknown_token("--prompt", unknown, vocabulary))?,
                 "is empty; write some text",
             )
         }
-        _ => (names(prompt, vocabulary)?, "is empty; write token names with spaces between them"),
+        _ => (
+            names(prompt, vocabulary)?,
+            "is empty; write token names with spaces between them",
+        ),
     };
     match tokens.len() {
         0 => Err(InputError::new("--prompt", empty)),
-        length if length > n_ctx => {
-            Err(InputError::new("--prompt", format_args!("has {length} tokens, the model takes {n_ctx}")))
-        }
+        length if length > n_ctx => Err(InputError::new(
+            "--prompt",
+            format_args!("has {length} tokens, the model takes {n_ctx}"),
+        )),
         _ => Ok(tokens),
     }
 }
 
-/// A token as it is read in running text: a character itself, of every other kind of token its name and a space.
+/// A token as it is read in running text: a character itself, of every other kind of token its name
+/// and a space.
 #[must_use]
 pub fn spelled(task: &TaskConfig, name: &str) -> String {
     match task {
-        TaskConfig::Text(TextConfig { tokens: TextTokens::Characters | TextTokens::Bytes, .. }) => {
-            named_character(name).map_or_else(|| name.to_owned(), String::from)
-        }
+        TaskConfig::Text(TextConfig {
+            tokens: TextTokens::Characters | TextTokens::Bytes,
+            ..
+        }) => named_character(name).map_or_else(|| name.to_owned(), String::from),
         _ => format!("{name} "),
     }
 }
 
 fn names(prompt: &str, vocabulary: &[String]) -> Result<Vec<u32>, InputError> {
-    prompt.split_whitespace().map(|name| token_id("--prompt", name, vocabulary)).collect()
+    prompt
+        .split_whitespace()
+        .map(|name| token_id("--prompt", name, vocabulary))
+        .collect()
 }
 
 /// The token called `name`, which stands in the command line's `argument`.
@@ -55,12 +66,26 @@ fn names(prompt: &str, vocabulary: &[String]) -> Result<Vec<u32>, InputError> {
 /// If there is no such token.
 pub fn token_id(argument: &str, name: &str, vocabulary: &[String]) -> Result<u32, InputError> {
     let found = vocabulary.iter().position(|known| known == name);
-    found.map(|id| id as u32).ok_or_else(|| unknown_token(argument, name, vocabulary))
+    found
+        .map(|id| id as u32)
+        .ok_or_else(|| unknown_token(argument, name, vocabulary))
 }
 
-fn unknown_token(argument: &str, name: impl std::fmt::Display, vocabulary: &[String]) -> InputError {
+fn unknown_token(
+    argument: &str,
+    name: impl std::fmt::Display,
+    vocabulary: &[String],
+) -> InputError {
     let some: Vec<&str> = vocabulary.iter().take(12).map(String::as_str).collect();
-    let more = if vocabulary.len() > some.len() { ", …" } else { "" };
-    let message = format!("is no token of this run; its {} tokens are {}{more}", vocabulary.len(), some.join(", "));
+    let more = if vocabulary.len() > some.len() {
+        ", …"
+    } else {
+        ""
+    };
+    let message = format!(
+        "is no token of this run; its {} tokens are {}{more}",
+        vocabulary.len(),
+        some.join(", ")
+    );
     InputError::new(argument, message).value(name)
 }

@@ -6,8 +6,8 @@ use headlight_run::{Answers, Breakdown};
 
 /// At `input`, is the `right` next token likelier than each of the `wrong` ones?
 ///
-/// Everything else that might follow is left aside: a model may think that an adverb is likely here, and still know
-/// which form the verb must have.
+/// Everything else that might follow is left aside: a model may think that an adverb is likely
+/// here, and still know which form the verb must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The position after which the answer stands.
@@ -32,7 +32,9 @@ impl Question {
     /// ```
     #[must_use]
     pub fn is_answered_by(&self, logits: &[f32]) -> bool {
-        self.wrong.iter().all(|&wrong| logits[self.right as usize] > logits[wrong as usize])
+        self.wrong
+            .iter()
+            .all(|&wrong| logits[self.right as usize] > logits[wrong as usize])
     }
 }
 
@@ -62,7 +64,13 @@ impl Marks {
     #[must_use]
     pub fn breakdown(self) -> Breakdown {
         let share = |(kind, [right, count]): (&str, [usize; 2])| {
-            (kind.to_owned(), Answers { accuracy: right as f64 / count as f64, count })
+            (
+                kind.to_owned(),
+                Answers {
+                    accuracy: right as f64 / count as f64,
+                    count,
+                },
+            )
         };
         self.0.into_iter().map(share).collect()
     }

@@ -1,12 +1,13 @@
-//! `sort` and `reverse`: random symbols, then the same symbols in order, or backwards. To reverse is to know
-//! positions; to sort is to compare contents.
+//! `sort` and `reverse`: random symbols, then the same symbols in order, or backwards. To reverse
+//! is to know positions; to sort is to compare contents.
 
 use headlight_run::RearrangeConfig;
 use rand::RngExt;
 
 use super::{RowKey, Sequence, Task, Use, symbols};
 
-/// Of so many contents one is held out: no training sequence has it, every validation sequence has such a one.
+/// Of so many contents one is held out: no training sequence has it, every validation sequence has
+/// such a one.
 const HELD_OUT: u64 = 8;
 
 /// What is done with the symbols.
@@ -30,28 +31,39 @@ impl Rearrange {
     /// The task.
     #[must_use]
     pub fn new(config: &RearrangeConfig, how: Rearrangement) -> Self {
-        Self { symbols: config.symbols, length: config.length, how }
+        Self {
+            symbols: config.symbols,
+            length: config.length,
+            how,
+        }
     }
 }
 
-/// Whether these symbols belong to the test set: by a hash of the content (FNV-1a), so that no list is needed.
+/// Whether these symbols belong to the test set: by a hash of the content (FNV-1a), so that no list
+/// is needed.
 fn held_out(content: &[u32]) -> bool {
     let bytes = content.iter().flat_map(|symbol| symbol.to_le_bytes());
-    let hash =
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     // The low bits of FNV-1a depend on the low bits of the bytes alone.
     (hash >> 32).is_multiple_of(HELD_OUT)
 }
 
 impl Task for Rearrange {
     fn vocabulary(&self) -> Vec<String> {
-        symbols(self.symbols).into_iter().chain(["=".to_owned()]).collect()
+        symbols(self.symbols)
+            .into_iter()
+            .chain(["=".to_owned()])
+            .collect()
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
         let mut rng = row.rng();
         let content = loop {
-            let content: Vec<u32> = (0..self.length).map(|_| rng.random_range(0..self.symbols as u32)).collect();
+            let content: Vec<u32> = (0..self.length)
+                .map(|_| rng.random_range(0..self.symbols as u32))
+                .collect();
             if held_out(&content) == (row.usage == Use::Validation) {
                 break content;
             }
@@ -61,14 +73,22 @@ impl Task for Rearrange {
             Rearrangement::Sort => answer.sort_unstable(),
             Rearrangement::Reverse => answer.reverse(),
         }
-        let scored = (1..=2 * self.length).map(|target| target > self.length).collect();
-        Sequence { tokens: [content, vec![self.symbols as u32], answer].concat(), scored }
+        let scored = (1..=2 * self.length)
+            .map(|target| target > self.length)
+            .collect();
+        Sequence {
+            tokens: [content, vec![self.symbols as u32], answer].concat(),
+            scored,
+        }
     }
 
-    /// Symbols are uniform (what is held out changes that by nothing worth counting), the rest is certain.
+    /// Symbols are uniform (what is held out changes that by nothing worth counting), the rest is
+    /// certain.
     fn bayes_losses(&self, _: &Sequence) -> Vec<f64> {
         let uniform = (self.symbols as f64).ln();
-        (1..=2 * self.length).map(|target| if target < self.length { uniform } else { 0.0 }).collect()
+        (1..=2 * self.length)
+            .map(|target| if target < self.length { uniform } else { 0.0 })
+            .collect()
     }
 
     fn optimum(&self) -> Option<(&'static str, f64)> {
@@ -88,9 +108,13 @@ mod tests {
     #[test]
     fn the_answer_is_the_content_in_order_or_backwards() {
         let config = RearrangeConfig::default();
-        let (sort, reverse) =
-            (Rearrange::new(&config, Rearrangement::Sort), Rearrange::new(&config, Rearrangement::Reverse));
-        for (a, b) in batch(&sort, 1, Use::Training, 1, 100).into_iter().zip(batch(&reverse, 1, Use::Training, 1, 100))
+        let (sort, reverse) = (
+            Rearrange::new(&config, Rearrangement::Sort),
+            Rearrange::new(&config, Rearrangement::Reverse),
+        );
+        for (a, b) in batch(&sort, 1, Use::Training, 1, 100)
+            .into_iter()
+            .zip(batch(&reverse, 1, Use::Training, 1, 100))
         {
             let (content, answer) = (&a.tokens[..10], &a.tokens[11..]);
             assert!(answer.is_sorted());
@@ -104,12 +128,28 @@ mod tests {
 
     #[test]
     fn one_content_of_eight_is_held_out_and_never_trained_on() {
-        let task = Rearrange::new(&RearrangeConfig { symbols: 10, length: 3 }, Rearrangement::Sort);
+        let task = Rearrange::new(
+            &RearrangeConfig {
+                symbols: 10,
+                length: 3,
+            },
+            Rearrangement::Sort,
+        );
         let contents = |usage| -> Vec<Vec<u32>> {
-            batch(&task, 0, usage, 1, 20_000).into_iter().map(|row| row.tokens[..3].to_vec()).collect()
+            batch(&task, 0, usage, 1, 20_000)
+                .into_iter()
+                .map(|row| row.tokens[..3].to_vec())
+                .collect()
         };
-        let distinct = |rows: &[Vec<u32>]| rows.iter().cloned().collect::<std::collections::BTreeSet<_>>();
-        let (training, test) = (distinct(&contents(Use::Training)), distinct(&contents(Use::Validation)));
+        let distinct = |rows: &[Vec<u32>]| {
+            rows.iter()
+                .cloned()
+                .collect::<std::collections::BTreeSet<_>>()
+        };
+        let (training, test) = (
+            distinct(&contents(Use::Training)),
+            distinct(&contents(Use::Validation)),
+        );
         assert!(training.is_disjoint(&test));
         // 20,000 draws see every one of the 1000 contents.
         assert_eq!(training.len() + test.len(), 1000);

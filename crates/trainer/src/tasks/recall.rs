@@ -1,17 +1,19 @@
-//! `recall`: key–value pairs, then keys to be answered with their values: multi-query associative recall (Arora et
-//! al. 2023, "Zoology"). A key stands beside its value, not in it, so one layer has to bring the two together before
-//! another can look the key up; one layer alone knows the values of the context and not which is meant.
+//! `recall`: key–value pairs, then keys to be answered with their values: multi-query associative
+//! recall (Arora et al. 2023, "Zoology"). A key stands beside its value, not in it, so one layer
+//! has to bring the two together before another can look the key up; one layer alone knows the
+//! values of the context and not which is meant.
 
 use headlight_run::RecallConfig;
 use rand::{RngExt, seq::index};
 
 use super::{RowKey, Sequence, Task, symbols};
 
-/// `pairs` different keys, each followed by a uniform value; then, to the end, uniform ones of these keys, each
-/// followed by its value. Scored are the values after the queries.
+/// `pairs` different keys, each followed by a uniform value; then, to the end, uniform ones of
+/// these keys, each followed by its value. Scored are the values after the queries.
 ///
-/// Queries are drawn with replacement: if each key came once, the answers so far would rule values out, and a model
-/// that binds nothing would be right in 34 % of all cases by elimination, not in 1 of 8.
+/// Queries are drawn with replacement: if each key came once, the answers so far would rule values
+/// out, and a model that binds nothing would be right in 34 % of all cases by elimination, not in 1
+/// of 8.
 #[derive(Debug, Clone)]
 pub struct Recall {
     keys: usize,
@@ -24,31 +26,44 @@ impl Recall {
     /// The task for sequences of `n_ctx` inputs.
     #[must_use]
     pub fn new(config: &RecallConfig, n_ctx: usize) -> Self {
-        Self { keys: config.keys, values: config.values, pairs: config.pairs, n_ctx }
+        Self {
+            keys: config.keys,
+            values: config.values,
+            pairs: config.pairs,
+            n_ctx,
+        }
     }
 }
 
 impl Task for Recall {
     /// Keys are written `k0`, `k1`, …; values have names of their own.
     fn vocabulary(&self) -> Vec<String> {
-        (0..self.keys).map(|key| format!("k{key}")).chain(symbols(self.values)).collect()
+        (0..self.keys)
+            .map(|key| format!("k{key}"))
+            .chain(symbols(self.values))
+            .collect()
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
         let mut rng = row.rng();
         let keys = index::sample(&mut rng, self.keys, self.pairs);
-        let pairs: Vec<[u32; 2]> =
-            keys.iter().map(|key| [key, self.keys + rng.random_range(0..self.values)].map(|id| id as u32)).collect();
+        let pairs: Vec<[u32; 2]> = keys
+            .iter()
+            .map(|key| [key, self.keys + rng.random_range(0..self.values)].map(|id| id as u32))
+            .collect();
         let mut tokens = pairs.concat();
         while tokens.len() <= self.n_ctx {
             tokens.extend(pairs[rng.random_range(0..self.pairs)]);
         }
         tokens.truncate(self.n_ctx + 1);
-        let scored = (1..=self.n_ctx).map(|target| target > 2 * self.pairs && target % 2 == 1).collect();
+        let scored = (1..=self.n_ctx)
+            .map(|target| target > 2 * self.pairs && target % 2 == 1)
+            .collect();
         Sequence { tokens, scored }
     }
 
-    /// `ln` of what is left to choose from: keys not yet seen, any value, any of the pairs, and no choice at all.
+    /// `ln` of what is left to choose from: keys not yet seen, any value, any of the pairs, and no
+    /// choice at all.
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
         (1..sequence.tokens.len())
             .map(|target| match (target < 2 * self.pairs, target % 2 == 0) {
@@ -73,10 +88,22 @@ impl Task for Recall {
     fn shortcut_losses(&self, sequence: &Sequence) -> Option<(&'static str, Vec<f64>)> {
         let pairs = &sequence.tokens[..2 * self.pairs];
         let share = |value: u32| {
-            pairs.iter().skip(1).step_by(2).filter(|&&other| other == value).count() as f64 / self.pairs as f64
+            pairs
+                .iter()
+                .skip(1)
+                .step_by(2)
+                .filter(|&&other| other == value)
+                .count() as f64
+                / self.pairs as f64
         };
-        let losses = self.bayes_losses(sequence).into_iter().zip(&sequence.scored).zip(&sequence.tokens[1..]);
-        let loss = |((bayes, &scored), &target): ((f64, &bool), &u32)| if scored { -share(target).ln() } else { bayes };
+        let losses = self
+            .bayes_losses(sequence)
+            .into_iter()
+            .zip(&sequence.scored)
+            .zip(&sequence.tokens[1..]);
+        let loss = |((bayes, &scored), &target): ((f64, &bool), &u32)| {
+            if scored { -share(target).ln() } else { bayes }
+        };
         Some(("any value of the context", losses.map(loss).collect()))
     }
 }
@@ -92,11 +119,22 @@ mod tests {
     fn every_query_is_answered_with_the_value_of_its_key() {
         let task = Recall::new(&RecallConfig::default(), 31);
         for sequence in batch(&task, 2, Use::Training, 3, 200) {
-            assert_eq!((sequence.tokens.len(), sequence.scored.iter().filter(|&&scored| scored).count()), (32, 8));
+            assert_eq!(
+                (
+                    sequence.tokens.len(),
+                    sequence.scored.iter().filter(|&&scored| scored).count()
+                ),
+                (32, 8)
+            );
             let (pairs, queries) = sequence.tokens.split_at(16);
-            let values: HashMap<u32, u32> = pairs.chunks(2).map(|pair| (pair[0], pair[1])).collect();
+            let values: HashMap<u32, u32> =
+                pairs.chunks(2).map(|pair| (pair[0], pair[1])).collect();
             assert_eq!(values.len(), 8, "keys are different");
-            assert!(values.iter().all(|(&key, &value)| key < 32 && (32..64).contains(&value)));
+            assert!(
+                values
+                    .iter()
+                    .all(|(&key, &value)| key < 32 && (32..64).contains(&value))
+            );
             assert!(queries.chunks(2).all(|query| values[&query[0]] == query[1]));
             // Scored are exactly the targets at which a query is the input.
             for (input, &scored) in sequence.scored.iter().enumerate() {
@@ -107,8 +145,20 @@ mod tests {
 
     #[test]
     fn losses_by_hand() {
-        let task = Recall::new(&RecallConfig { keys: 4, values: 5, pairs: 2 }, 7);
-        let sequence = task.sequence(RowKey { seed: 0, usage: Use::Training, step: 0, row: 0 });
+        let task = Recall::new(
+            &RecallConfig {
+                keys: 4,
+                values: 5,
+                pairs: 2,
+            },
+            7,
+        );
+        let sequence = task.sequence(RowKey {
+            seed: 0,
+            usage: Use::Training,
+            step: 0,
+            row: 0,
+        });
         let choices = [5, 3, 5, 2, 1, 2, 1];
         for (loss, choices) in task.bayes_losses(&sequence).iter().zip(choices) {
             assert!((loss - f64::from(choices).ln()).abs() < 1e-12);

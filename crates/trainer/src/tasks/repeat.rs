@@ -1,15 +1,16 @@
-//! `repeat`: a block of random tokens, again and again. To continue it, find the last occurrence of the current
-//! token and copy what followed: the induction task (Olsson et al. 2022).
+//! `repeat`: a block of random tokens, again and again. To continue it, find the last occurrence of
+//! the current token and copy what followed: the induction task (Olsson et al. 2022).
 
 use headlight_run::RepeatConfig;
 use rand::RngExt;
 
 use super::{RowKey, Sequence, Task, symbols};
 
-/// A prefix of `U[prefix]` uniform tokens, then a block of `U[block]` uniform tokens, repeated to the end.
+/// A prefix of `U[prefix]` uniform tokens, then a block of `U[block]` uniform tokens, repeated to
+/// the end.
 ///
-/// Scored is every target from the second token of the second copy on: there the answer follows from the context,
-/// while the first token of the second copy cannot be foreseen.
+/// Scored is every target from the second token of the second copy on: there the answer follows
+/// from the context, while the first token of the second copy cannot be foreseen.
 #[derive(Debug, Clone)]
 pub struct Repeat {
     vocabulary: usize,
@@ -22,20 +23,38 @@ impl Repeat {
     /// The task for sequences of `n_ctx` inputs.
     #[must_use]
     pub fn new(config: &RepeatConfig, n_ctx: usize) -> Self {
-        Self { vocabulary: config.vocabulary, prefix: config.prefix, block: config.block, n_ctx }
+        Self {
+            vocabulary: config.vocabulary,
+            prefix: config.prefix,
+            block: config.block,
+            n_ctx,
+        }
     }
 
-    /// The task on which roles are read: prefix and block jittered in proportion to the length, so that no position
-    /// gives the answer away.
+    /// The task on which roles are read: prefix and block jittered in proportion to the length, so
+    /// that no position gives the answer away.
     #[must_use]
     pub fn probe(vocabulary: usize, n_ctx: usize) -> Self {
-        Self { vocabulary, prefix: [0, n_ctx / 8], block: [(n_ctx / 8).max(1), (3 * n_ctx / 8).max(1)], n_ctx }
+        Self {
+            vocabulary,
+            prefix: [0, n_ctx / 8],
+            block: [(n_ctx / 8).max(1), (3 * n_ctx / 8).max(1)],
+            n_ctx,
+        }
     }
 
-    /// `−ln P(target | tokens before)` for each target, over the (prefix, block) pairs that `counts` at this target.
-    fn predictions(&self, sequence: &Sequence, counts: impl Fn(usize, usize, usize) -> bool) -> Vec<f64> {
+    /// `−ln P(target | tokens before)` for each target, over the (prefix, block) pairs that
+    /// `counts` at this target.
+    fn predictions(
+        &self,
+        sequence: &Sequence,
+        counts: impl Fn(usize, usize, usize) -> bool,
+    ) -> Vec<f64> {
         let uniform = 1.0 / self.vocabulary as f64;
-        let mut weights: Vec<((usize, usize), f64)> = self.hypotheses().map(|hypothesis| (hypothesis, 1.0)).collect();
+        let mut weights: Vec<((usize, usize), f64)> = self
+            .hypotheses()
+            .map(|hypothesis| (hypothesis, 1.0))
+            .collect();
         let mut losses = Vec::with_capacity(self.n_ctx);
         for (position, &token) in sequence.tokens.iter().enumerate() {
             let (mut total, mut predicted) = (0.0, 0.0);
@@ -65,7 +84,8 @@ impl Repeat {
 
     fn hypotheses(&self) -> impl Iterator<Item = (usize, usize)> {
         let [least, most] = self.block;
-        (self.prefix[0]..=self.prefix[1]).flat_map(move |prefix| (least..=most).map(move |block| (prefix, block)))
+        (self.prefix[0]..=self.prefix[1])
+            .flat_map(move |prefix| (least..=most).map(move |block| (prefix, block)))
     }
 }
 
@@ -78,12 +98,16 @@ impl Task for Repeat {
         let mut rng = row.rng();
         let prefix = rng.random_range(self.prefix[0]..=self.prefix[1]);
         let block = rng.random_range(self.block[0]..=self.block[1]);
-        let mut tokens: Vec<u32> = (0..prefix + block).map(|_| rng.random_range(0..self.vocabulary as u32)).collect();
+        let mut tokens: Vec<u32> = (0..prefix + block)
+            .map(|_| rng.random_range(0..self.vocabulary as u32))
+            .collect();
         for position in prefix + block..=self.n_ctx {
             tokens.push(tokens[position - block]);
         }
         tokens.truncate(self.n_ctx + 1);
-        let scored = (1..=self.n_ctx).map(|target| target > prefix + block).collect();
+        let scored = (1..=self.n_ctx)
+            .map(|target| target > prefix + block)
+            .collect();
         Sequence { tokens, scored }
     }
 
@@ -92,9 +116,12 @@ impl Task for Repeat {
         self.predictions(sequence, |_, _, _| true)
     }
 
-    /// At a scored target only the pairs count under which it is scored: that the second copy has begun is known.
+    /// At a scored target only the pairs count under which it is scored: that the second copy has
+    /// begun is known.
     fn floor_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        self.predictions(sequence, |target, prefix, block| !sequence.scored[target - 1] || target > prefix + block)
+        self.predictions(sequence, |target, prefix, block| {
+            !sequence.scored[target - 1] || target > prefix + block
+        })
     }
 
     fn optimum(&self) -> Option<(&'static str, f64)> {
@@ -115,12 +142,20 @@ mod tests {
     fn the_block_comes_back_until_the_end() {
         let task = main_job();
         for row in 0..200 {
-            let sequence = task.sequence(RowKey { seed: 1, usage: Use::Training, step: 5, row });
+            let sequence = task.sequence(RowKey {
+                seed: 1,
+                usage: Use::Training,
+                step: 5,
+                row,
+            });
             assert_eq!((sequence.tokens.len(), sequence.scored.len()), (65, 64));
-            // The first scored target is token prefix + block + 1; from there on some period of the allowed ones holds.
+            // The first scored target is token prefix + block + 1; from there on some period of the
+            // allowed ones holds.
             let first = sequence.scored.iter().position(|&scored| scored).unwrap() + 1;
             assert!(sequence.scored[first - 1..].iter().all(|&scored| scored));
-            let holds = |block: usize| (first - 1..=64).all(|t| sequence.tokens[t] == sequence.tokens[t - block]);
+            let holds = |block: usize| {
+                (first - 1..=64).all(|t| sequence.tokens[t] == sequence.tokens[t - block])
+            };
             assert!((8..=24).any(holds));
         }
     }
@@ -144,9 +179,21 @@ mod tests {
     #[test]
     fn the_bayes_predictor_is_a_distribution() {
         // Summed over every possible next token, its probabilities are 1.
-        let task = Repeat::new(&RepeatConfig { vocabulary: 3, prefix: [0, 2], block: [2, 4] }, 10);
+        let task = Repeat::new(
+            &RepeatConfig {
+                vocabulary: 3,
+                prefix: [0, 2],
+                block: [2, 4],
+            },
+            10,
+        );
         for row in 0..20 {
-            let sequence = task.sequence(RowKey { seed: 3, usage: Use::Training, step: 0, row });
+            let sequence = task.sequence(RowKey {
+                seed: 3,
+                usage: Use::Training,
+                step: 0,
+                row,
+            });
             for target in 1..=10 {
                 let total: f64 = (0..3)
                     .map(|token| {
@@ -164,11 +211,19 @@ mod tests {
     #[test]
     fn a_row_is_a_function_of_its_key() {
         let task = main_job();
-        let key = RowKey { seed: 9, usage: Use::Training, step: 17, row: 3 };
+        let key = RowKey {
+            seed: 9,
+            usage: Use::Training,
+            step: 17,
+            row: 3,
+        };
         assert_eq!(task.sequence(key), task.sequence(key));
         for other in [
             RowKey { seed: 8, ..key },
-            RowKey { usage: Use::Validation, ..key },
+            RowKey {
+                usage: Use::Validation,
+                ..key
+            },
             RowKey { step: 18, ..key },
             RowKey { row: 4, ..key },
         ] {

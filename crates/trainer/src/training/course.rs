@@ -1,7 +1,7 @@
 //! The course of training: step by step from the beginning, or from a checkpoint, to the end.
 //!
-//! A checkpoint holds everything that the steps after it depend on; sequences follow from (seed, step, row) alone. So a
-//! run that was stopped, by whatever, goes on to the same bits.
+//! A checkpoint holds everything that the steps after it depend on; sequences follow from (seed,
+//! step, row) alone. So a run that was stopped, by whatever, goes on to the same bits.
 
 use std::{
     collections::BTreeMap,
@@ -12,8 +12,8 @@ use std::{
 use burn::module::Module;
 use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, InputError, Quantity, RunDirectory, Summary, TimingRow, TrainConfig, VERSION,
-    Weights,
+    Best, Checkpoint, CheckpointState, InputError, Quantity, RunDirectory, Summary, TimingRow,
+    TrainConfig, VERSION, Weights,
 };
 
 use super::{
@@ -55,7 +55,8 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    /// At the newest checkpoint that is whole, or at step 0; and the model there. The other ranks are told.
+    /// At the newest checkpoint that is whole, or at step 0; and the model there. The other ranks
+    /// are told.
     pub fn begin(
         training: &'a Training,
         run: &'a RunDirectory,
@@ -92,13 +93,17 @@ impl<'a> Course<'a> {
         };
         let mut found = None;
         for which in run.checkpoints() {
-            let restored = run.checkpoint(which).and_then(|checkpoint| Ok((course.restore(&checkpoint)?, checkpoint)));
+            let restored = run
+                .checkpoint(which)
+                .and_then(|checkpoint| Ok((course.restore(&checkpoint)?, checkpoint)));
             match restored {
                 Ok(restored) => {
                     found = Some(restored);
                     break;
                 }
-                Err(error) => course.progress.say(&format!("warning: a checkpoint cannot be used: {error}")),
+                Err(error) => course
+                    .progress
+                    .say(&format!("warning: a checkpoint cannot be used: {error}")),
             }
         }
         course.check_origin()?;
@@ -106,7 +111,9 @@ impl<'a> Course<'a> {
         run.write_vocabulary(&training.task.vocabulary())?;
         place::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
         let model = if let Some((model, _)) = found {
-            course.progress.say(&format!("going on after step {}", course.state.step));
+            course
+                .progress
+                .say(&format!("going on after step {}", course.state.step));
             model
         } else {
             course.measure(&training.model, None)?;
@@ -122,9 +129,17 @@ impl<'a> Course<'a> {
     /// Takes the place of a checkpoint and gives its model, or changes nothing.
     fn restore(&mut self, checkpoint: &Checkpoint) -> Result<Decoder, InputError> {
         let state = &checkpoint.state;
-        let (place, step, steps) = (self.run.path(), state.step, self.training.config.train.steps);
-        let unusable =
-            |reason: String| InputError::new(place.display(), format_args!("checkpoint of step {step}: {reason}"));
+        let (place, step, steps) = (
+            self.run.path(),
+            state.step,
+            self.training.config.train.steps,
+        );
+        let unusable = |reason: String| {
+            InputError::new(
+                place.display(),
+                format_args!("checkpoint of step {step}: {reason}"),
+            )
+        };
         if step > steps {
             return Err(unusable(format!("the run has {steps} steps")));
         }
@@ -134,12 +149,20 @@ impl<'a> Course<'a> {
         Ok(model)
     }
 
-    /// Other programs and other devices compute other bits: they must not go on with this run, nor begin it again.
+    /// Other programs and other devices compute other bits: they must not go on with this run, nor
+    /// begin it again.
     fn check_origin(&self) -> Result<(), InputError> {
-        let CheckpointState { version, device, .. } = &self.state;
-        for (what, then, now) in [("version", version, VERSION), ("device", device, &self.training.device_name)] {
+        let CheckpointState {
+            version, device, ..
+        } = &self.state;
+        for (what, then, now) in [
+            ("version", version, VERSION),
+            ("device", device, &self.training.device_name),
+        ] {
             if then != now {
-                let message = format!("was begun with {what} {then} and can only be resumed with that, not with {now}");
+                let message = format!(
+                    "was begun with {what} {then} and can only be resumed with that, not with {now}"
+                );
                 return Err(InputError::new(self.run.path().display(), message));
             }
         }
@@ -154,14 +177,23 @@ impl<'a> Course<'a> {
                 self.write_checkpoint(Weights::Step(self.state.step), &model)?;
                 self.writer.finish()?;
                 self.progress.finish();
-                let message = format!("by a signal after step {}; --resume goes on from there", self.state.step);
-                return Err(Stopped::Interrupted(InputError::new(self.run.path().display(), message)));
+                let message = format!(
+                    "by a signal after step {}; --resume goes on from there",
+                    self.state.step
+                );
+                return Err(Stopped::Interrupted(InputError::new(
+                    self.run.path().display(),
+                    message,
+                )));
             }
         }
         self.write_checkpoint(Weights::Last, &model)?;
         self.writer.finish()?;
         self.progress.finish();
-        let measured = self.measured.take().unwrap_or_else(|| self.training.measure(&model, self.updater.cores()));
+        let measured = self
+            .measured
+            .take()
+            .unwrap_or_else(|| self.training.measure(&model, self.updater.cores()));
         let seconds = self.state.seconds;
         let tokens_per_second = self.training.tokens_per_step() * self.state.step as f64 / seconds;
         let mut summary = self.training.summary(&measured, seconds, tokens_per_second);
@@ -177,7 +209,12 @@ impl<'a> Course<'a> {
         let step = self.state.step + 1;
         let sequences = self.training.batch_of(step);
         let rate = learning_rate(&config.train, step);
-        let gradient = self.updater.gradient_over(self.ranks, &model, &sequences, self.training.dropout_of(step));
+        let gradient = self.updater.gradient_over(
+            self.ranks,
+            &model,
+            &sequences,
+            self.training.dropout_of(step),
+        );
         if !gradient.is_finite() {
             self.progress.finish();
             return Err(self.not_finite(&model, step, &gradient, &sequences));
@@ -185,7 +222,12 @@ impl<'a> Course<'a> {
         let update = gradient.update;
         model = self.updater.apply(model, gradient, rate);
         self.state.step = step;
-        tracing::debug!(step, loss = update.loss, gradient_norm = update.gradient_norm, learning_rate = rate);
+        tracing::debug!(
+            step,
+            loss = update.loss,
+            gradient_norm = update.gradient_norm,
+            learning_rate = rate
+        );
 
         let is_last = step == config.train.steps;
         let patterns_due = is_last || step.is_multiple_of(config.log.patterns_every);
@@ -193,7 +235,8 @@ impl<'a> Course<'a> {
         if patterns_due || step.is_multiple_of(config.log.every) {
             self.measure(&model, Some((update, rate)))?;
             if let Some(reason) = self.reason_to_end() {
-                self.progress.say(&format!("step {step}: training ends: {reason}"));
+                self.progress
+                    .say(&format!("step {step}: training ends: {reason}"));
                 self.state.ended = true;
             }
         }
@@ -209,7 +252,11 @@ impl<'a> Course<'a> {
     }
 
     /// Measures the model and writes what it is like now.
-    fn measure(&mut self, model: &Decoder, update: Option<(Update, f64)>) -> Result<(), InputError> {
+    fn measure(
+        &mut self,
+        model: &Decoder,
+        update: Option<(Update, f64)>,
+    ) -> Result<(), InputError> {
         let step = self.state.step;
         let measured = self.training.measure(model, self.updater.cores());
         self.watching += measured.watching;
@@ -220,10 +267,26 @@ impl<'a> Course<'a> {
             let tokens_per_second = tokens / self.last_row.0.elapsed().as_secs_f64();
             self.last_row = (Instant::now(), step);
             let watching = take(&mut self.watching).as_secs_f64();
-            self.run.append_timing(&TimingRow { step, seconds: self.seconds(), tokens_per_second, watching })?;
-            let Measured { evaluation, observations, .. } = &measured;
-            self.progress.measured(step, update.loss, evaluation, &observations[0], tokens_per_second);
-            for event in events::role_events(&mut self.state.roles, step, &measured.observations[0]) {
+            self.run.append_timing(&TimingRow {
+                step,
+                seconds: self.seconds(),
+                tokens_per_second,
+                watching,
+            })?;
+            let Measured {
+                evaluation,
+                observations,
+                ..
+            } = &measured;
+            self.progress.measured(
+                step,
+                update.loss,
+                evaluation,
+                &observations[0],
+                tokens_per_second,
+            );
+            for event in events::role_events(&mut self.state.roles, step, &measured.observations[0])
+            {
                 self.progress.say(&events::in_words(&event));
                 self.run.append_event(&event)?;
             }
@@ -234,8 +297,15 @@ impl<'a> Course<'a> {
 
     fn compare_with_best(&mut self, model: &Decoder, validation: f64) {
         // Whatever can be measured is better than what could not.
-        if self.state.best.is_none_or(|best| validation < best.validation || best.validation.is_nan()) {
-            self.state.best = Some(Best { step: self.state.step, validation });
+        if self
+            .state
+            .best
+            .is_none_or(|best| validation < best.validation || best.validation.is_nan())
+        {
+            self.state.best = Some(Best {
+                step: self.state.step,
+                validation,
+            });
             self.state.measured_since_best = 0;
             self.unwritten_best = Some(model.clone());
         } else {
@@ -245,28 +315,45 @@ impl<'a> Course<'a> {
 
     /// Why what was just measured is the end of training, if it is.
     fn reason_to_end(&self) -> Option<String> {
-        let TrainConfig { stop_when, patience, .. } = &self.training.config.train;
+        let TrainConfig {
+            stop_when,
+            patience,
+            ..
+        } = &self.training.config.train;
         let evaluation = &self.measured.as_ref()?.evaluation;
         let value_of = |quantity| match quantity {
             Quantity::Accuracy => evaluation.accuracy,
             Quantity::Exact => evaluation.exact,
             Quantity::Validation => evaluation.loss,
         };
-        let target = stop_when.filter(|target| target.is_reached(value_of)).map(|target| target.to_string());
+        let target = stop_when
+            .filter(|target| target.is_reached(value_of))
+            .map(|target| target.to_string());
         let waited = patience.filter(|&patience| self.state.measured_since_best >= patience);
-        let waited = waited.map(|waited| format!("no lower validation loss in {waited} measurements"));
+        let waited =
+            waited.map(|waited| format!("no lower validation loss in {waited} measurements"));
         target.or(waited)
     }
 
     fn write_patterns_and_uses(&mut self, model: &Decoder) -> Result<(), InputError> {
-        let Some(measured) = &self.measured else { return Ok(()) };
+        let Some(measured) = &self.measured else {
+            return Ok(());
+        };
         let begun = Instant::now();
         let (step, patterns) = (self.state.step, patterns_of(measured));
         self.writer.write(move |run| {
-            patterns.iter().try_for_each(|(name, patterns)| run.write_patterns(step, name, patterns))
+            patterns
+                .iter()
+                .try_for_each(|(name, patterns)| run.write_patterns(step, name, patterns))
         })?;
         let cores = self.updater.cores();
-        self.run.append_uses(&self.training.uses(model, measured, step, self.state.ended, cores))?;
+        self.run.append_uses(&self.training.uses(
+            model,
+            measured,
+            step,
+            self.state.ended,
+            cores,
+        ))?;
         self.watching += begun.elapsed();
         Ok(())
     }
@@ -281,14 +368,21 @@ impl<'a> Course<'a> {
         self.state.counts = counts;
         self.state.seconds = self.seconds();
         self.state.logs = self.run.log_lengths()?;
-        let checkpoint = Checkpoint { state: self.state.clone(), weights: bytes(model)?, optimizer };
+        let checkpoint = Checkpoint {
+            state: self.state.clone(),
+            weights: bytes(model)?,
+            optimizer,
+        };
         let keep = self.training.config.checkpoint.keep;
         self.unwritten_best = None;
         self.writer.write(move |run| {
-            // The best first: whoever is killed between the two goes on from an older checkpoint and writes it again.
+            // The best first: whoever is killed between the two goes on from an older checkpoint
+            // and writes it again.
             best.map_or(Ok(()), |best| run.write_best(&best))?;
             run.write_checkpoint(which, &checkpoint)?;
-            keep.map_or(Ok(()), |keep| run.forget_checkpoints(checkpoint.state.step, keep))
+            keep.map_or(Ok(()), |keep| {
+                run.forget_checkpoints(checkpoint.state.step, keep)
+            })
         })
     }
 
@@ -298,8 +392,17 @@ impl<'a> Course<'a> {
     }
 
     /// Which numbers went wrong, and where.
-    fn not_finite(&self, model: &Decoder, step: usize, gradient: &Gradient, sequences: &[Sequence]) -> InputError {
-        let Update { loss, gradient_norm } = gradient.update;
+    fn not_finite(
+        &self,
+        model: &Decoder,
+        step: usize,
+        gradient: &Gradient,
+        sequences: &[Sequence],
+    ) -> InputError {
+        let Update {
+            loss,
+            gradient_norm,
+        } = gradient.update;
         let seed = self.training.config.seed;
         let place = self.run.path().display();
         let activation = non_finite::first_activation(model, sequences, &self.training.device);
@@ -308,7 +411,10 @@ impl<'a> Course<'a> {
         } else {
             let alone = |row: &[Sequence]| !self.updater.gradient(model, row, None).is_finite();
             let tensor = non_finite::first_gradient(model, &gradient.gradients);
-            (sequences.chunks(1).position(alone), tensor.unwrap_or_else(|| "the norm of the gradient".to_owned()))
+            (
+                sequences.chunks(1).position(alone),
+                tensor.unwrap_or_else(|| "the norm of the gradient".to_owned()),
+            )
         };
         let row = row.map_or_else(|| "no row alone".to_owned(), |row| format!("row {row}"));
         InputError::new(

@@ -18,28 +18,41 @@ impl Training {
         let mut updater = Updater::new(train, self.device.clone().autodiff())
             .map_err(|error| InputError::new("train.shards", error))?;
         let place = format!("rank {}", ranks.rank());
-        let unusable = |error| InputError::new(place, format_args!("the checkpoint of the first rank: {error}"));
+        let unusable = |error| {
+            InputError::new(
+                place,
+                format_args!("the checkpoint of the first rank: {error}"),
+            )
+        };
         let (mut step, mut model) = match told(&*ranks)? {
             Told::Nothing => {
                 ranks.leave();
                 return Ok(());
             }
             Told::Begin => (0, self.model.clone()),
-            Told::GoOn(checkpoint) => {
-                (checkpoint.state.step, restored(&self, &mut updater, &checkpoint).map_err(unusable)?)
-            }
+            Told::GoOn(checkpoint) => (
+                checkpoint.state.step,
+                restored(&self, &mut updater, &checkpoint).map_err(unusable)?,
+            ),
         };
         loop {
             step += 1;
-            let gradient = updater.gradient_over(&*ranks, &model, &self.batch_of(step), self.dropout_of(step));
-            // No number: the first rank makes no more updates, or says what went wrong with this one.
+            let gradient =
+                updater.gradient_over(&*ranks, &model, &self.batch_of(step), self.dropout_of(step));
+            // No number: the first rank makes no more updates, or says what went wrong with this
+            // one.
             if !gradient.is_finite() {
                 ranks.leave();
                 return Ok(());
             }
             let (rank, update) = (ranks.rank(), gradient.update);
             model = updater.apply(model, gradient, learning_rate(train, step));
-            tracing::debug!(rank, step, loss = update.loss, gradient_norm = update.gradient_norm);
+            tracing::debug!(
+                rank,
+                step,
+                loss = update.loss,
+                gradient_norm = update.gradient_norm
+            );
         }
     }
 }

@@ -12,7 +12,11 @@ impl Training {
     pub fn live_facts(&self, path: &Path) -> LiveFacts {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         LiveFacts {
-            name: path.file_name().unwrap_or(path.as_os_str()).display().to_string(),
+            name: path
+                .file_name()
+                .unwrap_or(path.as_os_str())
+                .display()
+                .to_string(),
             task: self.config.task.name().to_owned(),
             steps: self.config.train.steps,
             floor: self.floor,

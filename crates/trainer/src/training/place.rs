@@ -7,10 +7,22 @@ use super::Training;
 use crate::{optimizer::Memory, ranks::Ranks, step::Updater};
 
 /// Gives `updater` what it remembered at `checkpoint`, and the model there.
-pub fn restored(training: &Training, updater: &mut Updater, checkpoint: &Checkpoint) -> Result<Decoder, String> {
-    let model = weights_from_bytes(training.model.clone(), &checkpoint.weights).map_err(|error| error.to_string())?;
-    let tensors = tensors_from_bytes(&checkpoint.optimizer).map_err(|error| format!("optimizer: {error}"))?;
-    updater.remember(&model, Memory { tensors, counts: checkpoint.state.counts.clone() })?;
+pub fn restored(
+    training: &Training,
+    updater: &mut Updater,
+    checkpoint: &Checkpoint,
+) -> Result<Decoder, String> {
+    let model = weights_from_bytes(training.model.clone(), &checkpoint.weights)
+        .map_err(|error| error.to_string())?;
+    let tensors =
+        tensors_from_bytes(&checkpoint.optimizer).map_err(|error| format!("optimizer: {error}"))?;
+    updater.remember(
+        &model,
+        Memory {
+            tensors,
+            counts: checkpoint.state.counts.clone(),
+        },
+    )?;
     Ok(model)
 }
 
@@ -18,8 +30,9 @@ pub fn restored(training: &Training, updater: &mut Updater, checkpoint: &Checkpo
 pub fn share(ranks: &dyn Ranks, checkpoint: Option<&Checkpoint>) -> Result<(), InputError> {
     let state = checkpoint.map(|checkpoint| &checkpoint.state);
     let state = serde_json::to_vec(&state).map_err(|error| InputError::new("checkpoint", error))?;
-    let [weights, optimizer] =
-        checkpoint.map_or_else(Default::default, |found| [found.weights.clone(), found.optimizer.clone()]);
+    let [weights, optimizer] = checkpoint.map_or_else(Default::default, |found| {
+        [found.weights.clone(), found.optimizer.clone()]
+    });
     for mut bytes in [state, weights, optimizer] {
         ranks.share(&mut bytes);
     }
@@ -53,6 +66,13 @@ pub fn told(ranks: &dyn Ranks) -> Result<Told, InputError> {
         return Ok(Told::Nothing);
     }
     let (weights, optimizer) = (next(), next());
-    let state: Option<_> = serde_json::from_slice(&state).map_err(|error| InputError::new("the first rank", error))?;
-    Ok(state.map_or(Told::Begin, |state| Told::GoOn(Box::new(Checkpoint { state, weights, optimizer }))))
+    let state: Option<_> =
+        serde_json::from_slice(&state).map_err(|error| InputError::new("the first rank", error))?;
+    Ok(state.map_or(Told::Begin, |state| {
+        Told::GoOn(Box::new(Checkpoint {
+            state,
+            weights,
+            optimizer,
+        }))
+    }))
 }

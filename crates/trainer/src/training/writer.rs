@@ -13,8 +13,8 @@ type Job = Box<dyn FnOnce(&RunDirectory) -> Result<(), InputError> + Send>;
 /// Jobs that may wait, and so are held in memory.
 const WAITING: usize = 4;
 
-/// Writes into a run on a thread of its own, in the order in which it is told to. What was not written yet when the
-/// process is killed belongs to steps after the newest checkpoint.
+/// Writes into a run on a thread of its own, in the order in which it is told to. What was not
+/// written yet when the process is killed belongs to steps after the newest checkpoint.
 pub(super) struct Writer {
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<Result<(), InputError>>>,
@@ -26,7 +26,10 @@ impl Writer {
         let run = run.clone();
         // The first error ends it: what comes after might need what could not be written.
         let thread = thread::spawn(move || waiting.into_iter().try_for_each(|job| job(&run)));
-        Self { jobs: Some(jobs), thread: Some(thread) }
+        Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        }
     }
 
     /// Writes `job` when all before it are written.
@@ -80,7 +83,12 @@ mod tests {
             model = { n_layers = 1, n_heads = 1, d_model = 8, n_ctx = 64, feed_forward = "none" }
             train = { steps = 10, batch_size = 8, learning_rate = 1e-3 }
         "#;
-        RunDirectory::create(&directory.join("run"), &Config::parse(text, "test", &[]).unwrap(), false).unwrap()
+        RunDirectory::create(
+            &directory.join("run"),
+            &Config::parse(text, "test", &[]).unwrap(),
+            false,
+        )
+        .unwrap()
     }
 
     #[test]
@@ -90,10 +98,18 @@ mod tests {
         let mut writer = Writer::new(&run_in(directory.path()));
         for job in 0..20 {
             let done = done.clone();
-            writer.write(move |_| done.send(job).map_err(|error| InputError::new("test", error))).unwrap();
+            writer
+                .write(move |_| {
+                    done.send(job)
+                        .map_err(|error| InputError::new("test", error))
+                })
+                .unwrap();
         }
         writer.finish().unwrap();
-        assert_eq!(log.try_iter().collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+        assert_eq!(
+            log.try_iter().collect::<Vec<_>>(),
+            (0..20).collect::<Vec<_>>()
+        );
     }
 
     #[test]
@@ -101,13 +117,23 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (done, log) = channel();
         let mut writer = Writer::new(&run_in(directory.path()));
-        writer.write(|_| Err(InputError::new("disk", "is full"))).unwrap();
+        writer
+            .write(|_| Err(InputError::new("disk", "is full")))
+            .unwrap();
         let told = (0..10).find_map(|_| {
             let done = done.clone();
-            writer.write(move |_| done.send(()).map_err(|error| InputError::new("test", error))).err()
+            writer
+                .write(move |_| {
+                    done.send(())
+                        .map_err(|error| InputError::new("test", error))
+                })
+                .err()
         });
         let told = told.or_else(|| writer.finish().err()).unwrap();
-        assert_eq!(told.to_string(), InputError::new("disk", "is full").to_string());
+        assert_eq!(
+            told.to_string(),
+            InputError::new("disk", "is full").to_string()
+        );
         assert!(log.try_iter().next().is_none());
     }
 }

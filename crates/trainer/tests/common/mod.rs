@@ -59,12 +59,22 @@ impl Workshop {
 
     pub fn train(&self, config: &Path, arguments: &[&str]) -> Output {
         let mut command = Command::cargo_bin("train").unwrap();
-        command.current_dir(self.0.path()).arg(config).args(arguments).output().unwrap()
+        command
+            .current_dir(self.0.path())
+            .arg(config)
+            .args(arguments)
+            .output()
+            .unwrap()
     }
 
     pub fn inspect(&self, run: &str, arguments: &[&str]) -> Output {
         let mut command = Command::cargo_bin("inspect").unwrap();
-        command.current_dir(self.0.path()).arg(run).args(arguments).output().unwrap()
+        command
+            .current_dir(self.0.path())
+            .arg(run)
+            .args(arguments)
+            .output()
+            .unwrap()
     }
 
     /// With `SMALL` trained in it, as `name`.
@@ -78,10 +88,15 @@ impl Workshop {
 
 #[track_caller]
 pub fn assert_ok(output: &Output) {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
-/// Exit code `code`, nothing on standard output, and one line on standard error that has all `parts`.
+/// Exit code `code`, nothing on standard output, and one line on standard error that has all
+/// `parts`.
 #[track_caller]
 pub fn assert_one_line(output: &Output, code: i32, parts: &[&str]) {
     let error = String::from_utf8_lossy(&output.stderr);
@@ -103,18 +118,30 @@ pub fn request(host: &str, head: &str, body: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(host).unwrap();
     let length = body.len();
     // A server that refuses early may close before it has read all.
-    let _ = write!(stream, "{head}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+    let _ = write!(
+        stream,
+        "{head}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = answer
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok());
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status.unwrap_or_else(|| panic!("no answer but {answer:?}")), body.to_owned())
+    (
+        status.unwrap_or_else(|| panic!("no answer but {answer:?}")),
+        body.to_owned(),
+    )
 }
 
 /// Status and body of the answer to a question in JSON.
 pub fn ask(host: &str, path: &str, question: &Value) -> (u16, Value) {
     let head = format!("POST {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json");
     let (status, body) = request(host, &head, &question.to_string());
-    (status, serde_json::from_str(&body).unwrap_or_else(|_| panic!("no JSON: {body}")))
+    (
+        status,
+        serde_json::from_str(&body).unwrap_or_else(|_| panic!("no JSON: {body}")),
+    )
 }

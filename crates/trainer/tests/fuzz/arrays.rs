@@ -14,20 +14,33 @@ use crate::{
 
 #[test]
 fn patterns() {
-    let small = PatternFile::quantise([1, 2, 1, 2], &[1.0, 0.0, 0.5, 0.5].repeat(2), vec![vec![1, 2], vec![3, 4]]);
+    let small = PatternFile::quantise(
+        [1, 2, 1, 2],
+        &[1.0, 0.0, 0.5, 0.5].repeat(2),
+        vec![vec![1, 2], vec![3, 4]],
+    );
     let empty = PatternFile::quantise([0, 0, 3, 2], &[], Vec::new());
     let valid = vec![small.to_bytes().unwrap(), empty.to_bytes().unwrap()];
     fuzz("patterns", CHEAP / 2, changed(valid), |bytes| {
         if let Ok(patterns) = PatternFile::from_bytes(bytes) {
-            assert_eq!(PatternFile::from_bytes(&patterns.to_bytes().unwrap()).unwrap(), patterns);
+            assert_eq!(
+                PatternFile::from_bytes(&patterns.to_bytes().unwrap()).unwrap(),
+                patterns
+            );
         }
     });
 }
 
 #[test]
 fn weights() {
-    let config =
-        DecoderConfig { vocabulary: 3, n_ctx: 2, d_model: 4, n_layers: 1, n_heads: 2, ..DecoderConfig::default() };
+    let config = DecoderConfig {
+        vocabulary: 3,
+        n_ctx: 2,
+        d_model: 4,
+        n_layers: 1,
+        n_heads: 2,
+        ..DecoderConfig::default()
+    };
     let model = config.try_init(0, &Device::flex()).unwrap();
     let valid = weights_to_bytes(&model).unwrap();
     fuzz("weights", SLOW * 4, changed(vec![valid]), |bytes| {
@@ -46,10 +59,15 @@ fn folders(name: &str, architecture: &str, changing: &str) {
         fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }
     from_huggingface(folder.path(), &Device::flex()).unwrap();
-    fuzz(name, SLOW, changed(vec![fs::read(fixture.join(changing)).unwrap()]), |bytes| {
-        fs::write(folder.path().join(changing), bytes).unwrap();
-        let _ = from_huggingface(folder.path(), &Device::flex());
-    });
+    fuzz(
+        name,
+        SLOW,
+        changed(vec![fs::read(fixture.join(changing)).unwrap()]),
+        |bytes| {
+            fs::write(folder.path().join(changing), bytes).unwrap();
+            let _ = from_huggingface(folder.path(), &Device::flex());
+        },
+    );
 }
 
 #[test]

@@ -27,8 +27,12 @@ const ASSIGNMENTS: [&str; 10] = [
 /// Every configuration that ships.
 fn shipped() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../configs");
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "toml")).collect();
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .collect();
     // Folders are listed in any order.
     paths.sort();
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
@@ -51,8 +55,14 @@ fn configurations() {
 
 #[test]
 fn assignments() {
-    let valid = ASSIGNMENTS.map(|assignment| assignment.as_bytes().to_vec()).to_vec();
-    let shipped = shipped().iter().map(|bytes| text(bytes)).find(|text| text.contains("repeat")).unwrap();
+    let valid = ASSIGNMENTS
+        .map(|assignment| assignment.as_bytes().to_vec())
+        .to_vec();
+    let shipped = shipped()
+        .iter()
+        .map(|bytes| text(bytes))
+        .find(|text| text.contains("repeat"))
+        .unwrap();
     fuzz("assignments", MIDDLING, changed(valid), |bytes| {
         if let Ok(config) = Config::parse(&shipped, "a.toml", &[text(bytes)]) {
             check(config);
@@ -62,11 +72,16 @@ fn assignments() {
 
 #[test]
 fn a_line_about_whatever_is_wrong_stays_one_line() {
-    fuzz("error lines", MIDDLING, prop_oneof![changed(shipped()), arbitrary()], |bytes| {
-        if let Err(error) = Config::parse(&text(bytes), &text(bytes), &[]) {
-            assert!(!error.to_string().contains(char::is_control), "{error}");
-        }
-    });
+    fuzz(
+        "error lines",
+        MIDDLING,
+        prop_oneof![changed(shipped()), arbitrary()],
+        |bytes| {
+            if let Err(error) = Config::parse(&text(bytes), &text(bytes), &[]) {
+                assert!(!error.to_string().contains(char::is_control), "{error}");
+            }
+        },
+    );
 }
 
 #[test]
@@ -75,7 +90,12 @@ fn lexicons() {
     fuzz("lexicons", SLOW, changed(vec![shipped]), |bytes| {
         if let Ok(lexicon) = Lexicon::parse(&text(bytes)) {
             let texts = lexicon.texts();
-            assert!(texts.iter().enumerate().all(|(id, text)| lexicon.token(text) == Some(id as u32)));
+            assert!(
+                texts
+                    .iter()
+                    .enumerate()
+                    .all(|(id, text)| lexicon.token(text) == Some(id as u32))
+            );
         }
     });
 }

@@ -1,4 +1,5 @@
-//! Whole documents, as large as they are read, made of whatever takes the most memory for its bytes.
+//! Whole documents, as large as they are read, made of whatever takes the most memory for its
+//! bytes.
 
 use std::{collections::BTreeMap, fs};
 
@@ -30,38 +31,92 @@ fn documents_stay_within_bounds() {
 
     let config: Read = |run| drop(run.config());
     for value in ["0,", "[],", "{},", "'',"] {
-        watch_file("config.toml", config, &format!("x = [{}]", value.repeat((127 << 10) / value.len())));
-        watch_file("config.toml", config, &format!("x = [{}]", value.repeat((24 << 20) / value.len())));
+        watch_file(
+            "config.toml",
+            config,
+            &format!("x = [{}]", value.repeat((127 << 10) / value.len())),
+        );
+        watch_file(
+            "config.toml",
+            config,
+            &format!("x = [{}]", value.repeat((24 << 20) / value.len())),
+        );
     }
-    watch_file("config.toml", config, &format!("seed = {}", unprintable(127 << 10)));
+    watch_file(
+        "config.toml",
+        config,
+        &format!("seed = {}", unprintable(127 << 10)),
+    );
     watch_file("config.toml", config, CONFIG);
 
     let vocabulary: Read = |run| drop(run.vocabulary());
-    watch_file("vocabulary.json", vocabulary, &format!("[{}\"\"]", "\"\",".repeat(4 << 20)));
-    watch_file("vocabulary.json", vocabulary, &format!("[{}\"\"]", "\"\",".repeat(65_535)));
-    watch_file("vocabulary.json", vocabulary, &format!("[{}]", list(60, |_| format!("\"{}\"", "a".repeat(250_000)))));
-    watch_file("vocabulary.json", vocabulary, &format!("[{}]", list(60, |_| format!("\"{}\"", r"\n".repeat(130_000)))));
+    watch_file(
+        "vocabulary.json",
+        vocabulary,
+        &format!("[{}\"\"]", "\"\",".repeat(4 << 20)),
+    );
+    watch_file(
+        "vocabulary.json",
+        vocabulary,
+        &format!("[{}\"\"]", "\"\",".repeat(65_535)),
+    );
+    watch_file(
+        "vocabulary.json",
+        vocabulary,
+        &format!("[{}]", list(60, |_| format!("\"{}\"", "a".repeat(250_000)))),
+    );
+    watch_file(
+        "vocabulary.json",
+        vocabulary,
+        &format!(
+            "[{}]",
+            list(60, |_| format!("\"{}\"", r"\n".repeat(130_000)))
+        ),
+    );
     watch_file("vocabulary.json", vocabulary, &unprintable(15 << 20));
     watch_file("vocabulary.json", vocabulary, &unprintable(250_000));
 
     let summary: Read = |run| drop(run.summary());
     let score = r#"{"":{"value":0,"null":0,"ceiling":0,"low":0,"high":0}}"#;
-    for head in
-        [r#"{"head":"L0H0","role":"","scores":{}}"#, &format!(r#"{{"head":"L0H0","role":"","scores":{score}}}"#)]
-    {
+    for head in [
+        r#"{"head":"L0H0","role":"","scores":{}}"#,
+        &format!(r#"{{"head":"L0H0","role":"","scores":{score}}}"#),
+    ] {
         for bytes in [2 << 20, 24 << 20] {
             let heads = list(bytes / (head.len() + 1) - 1, |_| head.to_owned());
-            watch_file("summary.json", summary, &format!(r#"{{"heads":[{heads}]}}"#));
+            watch_file(
+                "summary.json",
+                summary,
+                &format!(r#"{{"heads":[{heads}]}}"#),
+            );
         }
     }
-    watch_file("summary.json", summary, &format!(r#"{{"steps":{}}}"#, unprintable(250_000)));
+    watch_file(
+        "summary.json",
+        summary,
+        &format!(r#"{{"steps":{}}}"#, unprintable(250_000)),
+    );
 
     let seeds: Read = |run| drop(run.seeds());
-    let spread =
-        |name: usize, count| format!(r#""{name}":{{"mean":0,"values":[{}]}}"#, list(count, |_| "0".to_owned()));
-    for (spreads, values) in [(7, 65_537), (4, 131_000), (25_000, 1), (30_000, 0), (1, 500_000)] {
+    let spread = |name: usize, count| {
+        format!(
+            r#""{name}":{{"mean":0,"values":[{}]}}"#,
+            list(count, |_| "0".to_owned())
+        )
+    };
+    for (spreads, values) in [
+        (7, 65_537),
+        (4, 131_000),
+        (25_000, 1),
+        (30_000, 0),
+        (1, 500_000),
+    ] {
         let measures = list(spreads, |name| spread(name, values));
-        watch_file("../seeds.json", seeds, &format!(r#"{{"measures":{{{measures}}}}}"#));
+        watch_file(
+            "../seeds.json",
+            seeds,
+            &format!(r#"{{"measures":{{{measures}}}}}"#),
+        );
     }
 }
 
@@ -82,9 +137,15 @@ fn states_of_checkpoints_stay_within_bounds() {
             counts: (0..counts).map(|name| (format!("{name:x}"), 0)).collect(),
             logs: BTreeMap::new(),
         };
-        let checkpoint = Checkpoint { state, weights: Vec::new(), optimizer: Vec::new() };
+        let checkpoint = Checkpoint {
+            state,
+            weights: Vec::new(),
+            optimizer: Vec::new(),
+        };
         run.write_checkpoint(Weights::Last, &checkpoint).unwrap();
         let length = fs::metadata(path.join("last/state.json")).unwrap().len();
-        watch("state.json", length as usize, || assert_eq!(run.checkpoint(Weights::Last).is_ok(), length <= 2 << 20));
+        watch("state.json", length as usize, || {
+            assert_eq!(run.checkpoint(Weights::Last).is_ok(), length <= 2 << 20)
+        });
     }
 }

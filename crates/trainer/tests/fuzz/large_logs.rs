@@ -3,7 +3,8 @@
 use std::fs;
 
 use headlight_run::{
-    Follower, HeadName, HeadRow, Left, MetricsRow, RelationScore, RunDirectory, Score, SequenceKind, UsesRow,
+    Follower, HeadName, HeadRow, Left, MetricsRow, RelationScore, RunDirectory, Score,
+    SequenceKind, UsesRow,
 };
 use tempfile::TempDir;
 
@@ -40,13 +41,23 @@ fn rows(run: &RunDirectory, log: &str, what: &str, text: &[u8]) -> Option<usize>
 fn many(row: &str) -> Vec<u8> {
     let (before, after) = row.split_once(r#""step":0,"#).unwrap_or((row, ""));
     let count = BYTES / (row.len() + 8);
-    let step = |step: usize| if after.is_empty() { String::new() } else { format!(r#""step":{step:>7},"#) };
-    (0..count).flat_map(|at| format!("{before}{}{after}\n", step(at)).into_bytes()).collect()
+    let step = |step: usize| {
+        if after.is_empty() {
+            String::new()
+        } else {
+            format!(r#""step":{step:>7},"#)
+        }
+    };
+    (0..count)
+        .flat_map(|at| format!("{before}{}{after}\n", step(at)).into_bytes())
+        .collect()
 }
 
 /// `{name: value, …}` with `count` names.
 fn named(count: usize, value: &str) -> String {
-    let entries: Vec<String> = (0..count).map(|name| format!(r#""{name:x}":{value}"#)).collect();
+    let entries: Vec<String> = (0..count)
+        .map(|name| format!(r#""{name:x}":{value}"#))
+        .collect();
     format!("{{{}}}", entries.join(","))
 }
 
@@ -63,7 +74,8 @@ fn heads(scores: &str, more: &str) -> String {
 fn logs_of_hostile_rows_stay_within_bounds() {
     let folder = TempDir::new().unwrap();
     let (_, run) = run_in(&folder);
-    let relation = r#"{"":{"value":0,"null":0,"ceiling":0,"low":0,"high":0,"distance_null":0,"rows":0}}"#;
+    let relation =
+        r#"{"":{"value":0,"null":0,"ceiling":0,"low":0,"high":0,"distance_null":0,"rows":0}}"#;
     let one = named(1, SCORE);
     let metrics = |more: &str| format!(r#"{{"step":0,"validation":0,"accuracy":0{more}}}"#);
     let uses = |uses: &str, count: usize| {
@@ -73,45 +85,127 @@ fn logs_of_hostile_rows_stay_within_bounds() {
     let through = format!(r#"{{"heads":[],"name":"","through":{{"":{LEFT}}}}}"#);
     for (log, what, row) in [
         ("metrics.jsonl", "the shortest rows", metrics("")),
-        ("metrics.jsonl", "one answer each", metrics(r#","breakdown":{"":{"accuracy":0,"count":0}}"#)),
-        ("metrics.jsonl", "long numbers", metrics(&format!(r#","loss":0.{}"#, "1".repeat(100_000)))),
+        (
+            "metrics.jsonl",
+            "one answer each",
+            metrics(r#","breakdown":{"":{"accuracy":0,"count":0}}"#),
+        ),
+        (
+            "metrics.jsonl",
+            "long numbers",
+            metrics(&format!(r#","loss":0.{}"#, "1".repeat(100_000))),
+        ),
         ("heads.jsonl", "no rows", String::new()),
         ("heads.jsonl", "the shortest rows", heads("{}", "")),
         ("heads.jsonl", "one score each", heads(&one, "")),
-        ("heads.jsonl", "one relation each", heads(&one, &format!(r#","relations":{relation}"#))),
-        ("heads.jsonl", "many scores", heads(&named(10_000, SCORE), "")),
-        ("heads.jsonl", "scores on one line", heads(&named(BYTES / 58, SCORE), "")),
-        ("heads.jsonl", "long names", heads(&format!(r#"{{"{}":{SCORE}}}"#, "a".repeat(200_000)), "")),
-        ("heads.jsonl", "written names", heads(&format!(r#"{{"{}":{SCORE}}}"#, r"\u0041".repeat(40_000)), "")),
-        ("heads.jsonl", "a name of a megabyte", heads(&format!(r#"{{"{}":{SCORE}}}"#, "a".repeat(1 << 20)), "")),
-        ("heads.jsonl", "long roles", heads("{}", &format!(r#","role":"{}""#, "a".repeat(250_000)))),
-        ("heads.jsonl", "long heads", heads("{}", "").replace("L0H0", &"L0H0".repeat(60_000))),
-        ("heads.jsonl", "text for a number", heads(&format!("\"{}\"", UNPRINTABLE.repeat(250_000)), "")),
+        (
+            "heads.jsonl",
+            "one relation each",
+            heads(&one, &format!(r#","relations":{relation}"#)),
+        ),
+        (
+            "heads.jsonl",
+            "many scores",
+            heads(&named(10_000, SCORE), ""),
+        ),
+        (
+            "heads.jsonl",
+            "scores on one line",
+            heads(&named(BYTES / 58, SCORE), ""),
+        ),
+        (
+            "heads.jsonl",
+            "long names",
+            heads(&format!(r#"{{"{}":{SCORE}}}"#, "a".repeat(200_000)), ""),
+        ),
+        (
+            "heads.jsonl",
+            "written names",
+            heads(
+                &format!(r#"{{"{}":{SCORE}}}"#, r"\u0041".repeat(40_000)),
+                "",
+            ),
+        ),
+        (
+            "heads.jsonl",
+            "a name of a megabyte",
+            heads(&format!(r#"{{"{}":{SCORE}}}"#, "a".repeat(1 << 20)), ""),
+        ),
+        (
+            "heads.jsonl",
+            "long roles",
+            heads("{}", &format!(r#","role":"{}""#, "a".repeat(250_000))),
+        ),
+        (
+            "heads.jsonl",
+            "long heads",
+            heads("{}", "").replace("L0H0", &"L0H0".repeat(60_000)),
+        ),
+        (
+            "heads.jsonl",
+            "text for a number",
+            heads(&format!("\"{}\"", UNPRINTABLE.repeat(250_000)), ""),
+        ),
         ("heads.jsonl", "nested", heads(&"[".repeat(500_000), "")),
-        ("events.jsonl", "the shortest rows", r#"{"step":0,"event":"","head":"L0H0","role":"","value":0}"#.to_owned()),
+        (
+            "events.jsonl",
+            "the shortest rows",
+            r#"{"step":0,"event":"","head":"L0H0","role":"","value":0}"#.to_owned(),
+        ),
         ("uses.jsonl", "the shortest rows", uses("", 0)),
-        ("uses.jsonl", "one use each", uses(r#"{"heads":[],"name":""}"#, 1)),
-        ("uses.jsonl", "the shortest uses", uses(r#"{"heads":[],"name":""}"#, 40_000)),
-        ("uses.jsonl", "uses of one head", uses(r#"{"heads":["L0H0"],"name":""}"#, 30_000)),
-        ("uses.jsonl", "uses through one reader", uses(&through, 10_000)),
+        (
+            "uses.jsonl",
+            "one use each",
+            uses(r#"{"heads":[],"name":""}"#, 1),
+        ),
+        (
+            "uses.jsonl",
+            "the shortest uses",
+            uses(r#"{"heads":[],"name":""}"#, 40_000),
+        ),
+        (
+            "uses.jsonl",
+            "uses of one head",
+            uses(r#"{"heads":["L0H0"],"name":""}"#, 30_000),
+        ),
+        (
+            "uses.jsonl",
+            "uses through one reader",
+            uses(&through, 10_000),
+        ),
         (
             "uses.jsonl",
             "many heads",
-            uses(&format!(r#"{{"heads":[{}"L0H0"],"name":""}}"#, r#""L0H0","#.repeat(100_000)), 1),
+            uses(
+                &format!(
+                    r#"{{"heads":[{}"L0H0"],"name":""}}"#,
+                    r#""L0H0","#.repeat(100_000)
+                ),
+                1,
+            ),
         ),
     ] {
         rows(&run, log, what, &many(&row));
     }
     // Bytes that are no rows at all.
-    for (what, byte) in [("line feeds", b'\n'), ("spaces", b' '), ("zeros", 0), ("brackets", b'[')] {
+    for (what, byte) in [
+        ("line feeds", b'\n'),
+        ("spaces", b' '),
+        ("zeros", 0),
+        ("brackets", b'['),
+    ] {
         let mut text = [byte].repeat(BYTES);
         text.push(b'\n');
         assert_eq!(rows(&run, "heads.jsonl", what, &text), None);
     }
-    // Rows with so much white space that they are just accepted hold as much as accepted rows ever do.
+    // Rows with so much white space that they are just accepted hold as much as accepted rows ever
+    // do.
     for (length, accepted) in [(256, true), (242, false)] {
         let row = format!("{:<length$}", heads(&one, ""));
-        assert_eq!(rows(&run, "heads.jsonl", "as short as is accepted", &many(&row)).is_some(), accepted);
+        assert_eq!(
+            rows(&run, "heads.jsonl", "as short as is accepted", &many(&row)).is_some(),
+            accepted
+        );
     }
 }
 
@@ -126,16 +220,29 @@ fn large_logs_of_honest_rows_are_read() {
     let (_, run) = run_in(&folder);
     // Numbers as long as most are.
     let third = 1.0 / 3.0;
-    let score = Score { value: third, null: third, ceiling: 1.0, low: third, high: third };
+    let score = Score {
+        value: third,
+        null: third,
+        ceiling: 1.0,
+        low: third,
+        high: third,
+    };
     let names = ["current token", "first token", "entropy"].map(str::to_owned);
-    let relation = RelationScore { score, distance_null: third, rows: 100 };
+    let relation = RelationScore {
+        score,
+        distance_null: third,
+        rows: 100,
+    };
     let heads = |relations: usize| HeadRow {
         step: 0,
         on: SequenceKind::Probe,
         head: HeadName { layer: 0, head: 0 },
         role: Some("mixed".to_owned()),
         scores: names.iter().map(|name| (name.clone(), score)).collect(),
-        relations: names[..relations].iter().map(|name| (name.clone(), relation)).collect(),
+        relations: names[..relations]
+            .iter()
+            .map(|name| (name.clone(), relation))
+            .collect(),
     };
     let metrics = MetricsRow {
         step: 0,
@@ -145,18 +252,37 @@ fn large_logs_of_honest_rows_are_read() {
         exact: 0.25,
         in_context: Some(third),
         training_accuracy: None,
-        breakdown: [("agreement".to_owned(), headlight_run::Answers { accuracy: 0.5, count: 8 })].into(),
+        breakdown: [(
+            "agreement".to_owned(),
+            headlight_run::Answers {
+                accuracy: 0.5,
+                count: 8,
+            },
+        )]
+        .into(),
         learning_rate: Some(1e-3),
         gradient_norm: Some(third),
     };
-    let left = Left { accuracy: third, low: third, high: third, loss: third };
+    let left = Left {
+        accuracy: third,
+        low: third,
+        high: third,
+        loss: third,
+    };
     let uses = headlight_run::HeadsUse {
         heads: vec![HeadName { layer: 0, head: 0 }],
         name: "induction".to_owned(),
         ablated: Some(left),
-        through: ["keys", "values"].map(|reader| (reader.to_owned(), left)).into(),
+        through: ["keys", "values"]
+            .map(|reader| (reader.to_owned(), left))
+            .into(),
     };
-    let uses = UsesRow { step: 0, sequences: 64, untouched: left, uses: vec![uses; 500] };
+    let uses = UsesRow {
+        step: 0,
+        sequences: 64,
+        untouched: left,
+        uses: vec![uses; 500],
+    };
     for (log, line) in [
         ("metrics.jsonl", written(&metrics)),
         ("heads.jsonl", written(&heads(0))),
@@ -168,6 +294,11 @@ fn large_logs_of_honest_rows_are_read() {
         assert_eq!(rows(&run, log, "honest rows", &text), Some(count));
     }
     // Longer than any run's: not read at all.
-    fs::File::create(run.path().join("heads.jsonl")).unwrap().set_len((128 << 20) + 1).unwrap();
-    watch("heads.jsonl, too long", 1, || drop(run.heads().unwrap_err()));
+    fs::File::create(run.path().join("heads.jsonl"))
+        .unwrap()
+        .set_len((128 << 20) + 1)
+        .unwrap();
+    watch("heads.jsonl, too long", 1, || {
+        drop(run.heads().unwrap_err())
+    });
 }

@@ -21,7 +21,10 @@ fn count(bytes: isize) {
     });
 }
 
-#[expect(unsafe_code, reason = "an allocator is unsafe to write; this one hands everything on to the system's")]
+#[expect(
+    unsafe_code,
+    reason = "an allocator is unsafe to write; this one hands everything on to the system's"
+)]
 // SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -38,12 +38,13 @@ pub fn arbitrary() -> impl Strategy<Value = Vec<u8>> {
 /// One of `valid`, changed in up to six places, or arbitrary bytes.
 pub fn changed(valid: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let change = (any::<Index>(), any::<Index>(), 0..8_u8, any::<u8>());
-    let changed = (proptest::sample::select(valid), vec(change, 0..6)).prop_map(|(mut bytes, changes)| {
-        for (at, to, kind, byte) in changes {
-            apply(&mut bytes, (at, to), kind, byte);
-        }
-        bytes
-    });
+    let changed =
+        (proptest::sample::select(valid), vec(change, 0..6)).prop_map(|(mut bytes, changes)| {
+            for (at, to, kind, byte) in changes {
+                apply(&mut bytes, (at, to), kind, byte);
+            }
+            bytes
+        });
     prop_oneof![4 => changed, 1 => arbitrary()]
 }
 
@@ -66,7 +67,11 @@ fn apply(bytes: &mut Vec<u8>, (at, to): (Index, Index), kind: u8, byte: u8) {
         6 if a < bytes.len() => bytes[a] = byte,
         // A number in its place: lengths, offsets, sizes.
         _ => {
-            let number = bytes.iter().skip(a).position(u8::is_ascii_digit).map(|offset| a + offset);
+            let number = bytes
+                .iter()
+                .skip(a)
+                .position(u8::is_ascii_digit)
+                .map(|offset| a + offset);
             if let Some(number) = number {
                 bytes[number] = b'0' + byte % 10;
                 if byte > 127 {

@@ -15,22 +15,32 @@ fn of(texts: &[&str]) -> Vec<Vec<u8>> {
 
 #[test]
 fn head_names() {
-    fuzz("head names", CHEAP, changed(of(&["L0H1", "L12H345", "L1H2,L0H0"])), |bytes| {
-        if let Ok(head) = text(bytes).parse::<HeadName>() {
-            assert_eq!(head.to_string(), text(bytes));
-        }
-    });
+    fuzz(
+        "head names",
+        CHEAP,
+        changed(of(&["L0H1", "L12H345", "L1H2,L0H0"])),
+        |bytes| {
+            if let Ok(head) = text(bytes).parse::<HeadName>() {
+                assert_eq!(head.to_string(), text(bytes));
+            }
+        },
+    );
 }
 
 #[test]
 fn sites() {
     let mut valid: Vec<String> = Site::of_block(1).iter().map(Site::to_string).collect();
     valid.extend(Site::outside_blocks().iter().map(Site::to_string));
-    fuzz("sites", CHEAP / 2, changed(valid.into_iter().map(String::into_bytes).collect()), |bytes| {
-        if let Ok(site) = text(bytes).parse::<Site>() {
-            assert_eq!(site.to_string(), text(bytes));
-        }
-    });
+    fuzz(
+        "sites",
+        CHEAP / 2,
+        changed(valid.into_iter().map(String::into_bytes).collect()),
+        |bytes| {
+            if let Ok(site) = text(bytes).parse::<Site>() {
+                assert_eq!(site.to_string(), text(bytes));
+            }
+        },
+    );
 }
 
 #[test]
@@ -40,7 +50,13 @@ fn targets() {
         if let Ok(target) = text(bytes).parse::<StopWhen>() {
             assert_eq!(target.to_string().parse(), Ok(target));
             // The best there is reaches every target, what is no number none.
-            assert!(target.is_reached(|quantity| if quantity == Quantity::Validation { 0.0 } else { 1.0 }));
+            assert!(
+                target.is_reached(|quantity| if quantity == Quantity::Validation {
+                    0.0
+                } else {
+                    1.0
+                })
+            );
             assert!(!target.is_reached(|_| f64::NAN));
         }
     });
@@ -48,17 +64,26 @@ fn targets() {
 
 #[test]
 fn kinds_of_tokens() {
-    fuzz("kinds of tokens", CHEAP, changed(of(&["characters", "bytes", "words", "a/tokenizer.json"])), |bytes| {
-        if let Ok(kind) = text(bytes).parse::<TextTokens>() {
-            assert_eq!(kind.to_string(), text(bytes));
-        }
-    });
+    fuzz(
+        "kinds of tokens",
+        CHEAP,
+        changed(of(&["characters", "bytes", "words", "a/tokenizer.json"])),
+        |bytes| {
+            if let Ok(kind) = text(bytes).parse::<TextTokens>() {
+                assert_eq!(kind.to_string(), text(bytes));
+            }
+        },
+    );
 }
 
 /// A prompt, and after a line feed the vocabulary's names, one a line.
 fn prompts(name: &str, task: &TaskConfig) {
-    let valid =
-        of(&["a b c\na\nb\nc", "the cat's lamp\nthe\ncat's\nlamp\n,", "é \\n␣\n\\n\n␣\né\n\\u{301}\n\\\\", "\n"]);
+    let valid = of(&[
+        "a b c\na\nb\nc",
+        "the cat's lamp\nthe\ncat's\nlamp\n,",
+        "é \\n␣\n\\n\n␣\né\n\\u{301}\n\\\\",
+        "\n",
+    ]);
     fuzz(name, CHEAP, changed(valid), |bytes| {
         let whole = text(bytes);
         let mut lines = whole.lines();
@@ -66,8 +91,15 @@ fn prompts(name: &str, task: &TaskConfig) {
         let vocabulary: Vec<String> = lines.map(String::from).collect();
         if let Ok(tokens) = encode_prompt(task, prompt, &vocabulary, 16) {
             assert!((1..=16).contains(&tokens.len()));
-            let known = if name == "prompts of bytes" { 256 } else { vocabulary.len() };
-            assert!(tokens.iter().all(|&token| (token as usize) < known), "{tokens:?}");
+            let known = if name == "prompts of bytes" {
+                256
+            } else {
+                vocabulary.len()
+            };
+            assert!(
+                tokens.iter().all(|&token| (token as usize) < known),
+                "{tokens:?}"
+            );
         }
         for name in &vocabulary {
             assert!(!spelled(task, name).is_empty() || name.is_empty());
@@ -76,7 +108,10 @@ fn prompts(name: &str, task: &TaskConfig) {
 }
 
 fn text_task(tokens: TextTokens) -> TaskConfig {
-    TaskConfig::Text(TextConfig { path: "a.txt".into(), tokens })
+    TaskConfig::Text(TextConfig {
+        path: "a.txt".into(),
+        tokens,
+    })
 }
 
 #[test]

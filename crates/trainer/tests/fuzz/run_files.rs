@@ -7,8 +7,9 @@ use std::{
 };
 
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadName, HeadRow, HeadSummary, HeadsUse, Left,
-    MetricsRow, RunDirectory, Score, SeedsSummary, SequenceKind, Spread, Summary, UsesRow, Weights,
+    Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadName, HeadRow, HeadSummary,
+    HeadsUse, Left, MetricsRow, RunDirectory, Score, SeedsSummary, SequenceKind, Spread, Summary,
+    UsesRow, Weights,
 };
 use serde::Serialize;
 use tempfile::TempDir;
@@ -26,7 +27,8 @@ pub const CONFIG: &str = "
 
 pub fn run_in(folder: &TempDir) -> (PathBuf, RunDirectory) {
     let path = folder.path().join("run");
-    let run = RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
+    let run =
+        RunDirectory::create(&path, &Config::parse(CONFIG, "a.toml", &[]).unwrap(), false).unwrap();
     (path, run)
 }
 
@@ -47,7 +49,13 @@ pub fn line(row: &impl Serialize) -> Vec<u8> {
 }
 
 fn score() -> Score {
-    Score { value: 0.5, null: 0.1, ceiling: 1.0, low: 0.4, high: 0.6 }
+    Score {
+        value: 0.5,
+        null: 0.1,
+        ceiling: 1.0,
+        low: 0.4,
+        high: 0.6,
+    }
 }
 
 #[test]
@@ -60,7 +68,14 @@ fn metrics() {
         exact: 0.25,
         in_context: Some(-0.1),
         training_accuracy: Some(1.0),
-        breakdown: [("agreement".to_owned(), headlight_run::Answers { accuracy: 0.5, count: 8 })].into(),
+        breakdown: [(
+            "agreement".to_owned(),
+            headlight_run::Answers {
+                accuracy: 0.5,
+                count: 8,
+            },
+        )]
+        .into(),
         learning_rate: Some(1e-3),
         gradient_norm: None,
     };
@@ -85,7 +100,9 @@ fn heads() {
         relations: headlight_run::RelationScores::new(),
     };
     let valid = line(&row);
-    run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| drop(run.heads()));
+    run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| {
+        drop(run.heads())
+    });
 }
 
 #[test]
@@ -98,25 +115,44 @@ fn events() {
         value: 0.5,
     };
     let valid = line(&row);
-    run_file("events.jsonl", vec![valid.repeat(2), valid], |run| drop(run.events()));
+    run_file("events.jsonl", vec![valid.repeat(2), valid], |run| {
+        drop(run.events())
+    });
 }
 
 #[test]
 fn uses() {
-    let left = Left { accuracy: 0.5, low: 0.25, high: 0.75, loss: 1.5 };
+    let left = Left {
+        accuracy: 0.5,
+        low: 0.25,
+        high: 0.75,
+        loss: 1.5,
+    };
     let of_head = HeadsUse {
         heads: vec![HeadName { layer: 0, head: 1 }],
         name: "induction".to_owned(),
         ablated: Some(left),
         through: [("keys".to_owned(), left)].into(),
     };
-    let valid = line(&UsesRow { step: 50, sequences: 64, untouched: left, uses: vec![of_head] });
-    run_file("uses.jsonl", vec![valid.repeat(2), valid], |run| drop(run.uses()));
+    let valid = line(&UsesRow {
+        step: 50,
+        sequences: 64,
+        untouched: left,
+        uses: vec![of_head],
+    });
+    run_file("uses.jsonl", vec![valid.repeat(2), valid], |run| {
+        drop(run.uses())
+    });
 }
 
 #[test]
 fn seeds() {
-    let spread = Spread { mean: 0.5, low: Some(0.25), high: None, values: vec![Some(0.5), None] };
+    let spread = Spread {
+        mean: 0.5,
+        low: Some(0.25),
+        high: None,
+        values: vec![Some(0.5), None],
+    };
     let named = || BTreeMap::from([("loss".to_owned(), spread.clone())]);
     let summary = SeedsSummary {
         task: "repeat".to_owned(),
@@ -126,7 +162,9 @@ fn seeds() {
         emergence: named(),
         half_way: named(),
     };
-    run_file("../seeds.json", vec![line(&summary)], |run| drop(run.seeds()));
+    run_file("../seeds.json", vec![line(&summary)], |run| {
+        drop(run.seeds())
+    });
 }
 
 #[test]
@@ -150,7 +188,9 @@ fn summaries() {
             scores: [("induction".to_owned(), score())].into(),
         }],
     };
-    run_file("summary.json", vec![line(&summary)], |run| drop(run.summary()));
+    run_file("summary.json", vec![line(&summary)], |run| {
+        drop(run.summary())
+    });
 }
 
 fn state(logs: &[(&str, u64)]) -> Vec<u8> {
@@ -160,28 +200,45 @@ fn state(logs: &[(&str, u64)]) -> Vec<u8> {
         step: 50,
         ended: false,
         seconds: 0.5,
-        best: Some(Best { step: 50, validation: 1.25 }),
+        best: Some(Best {
+            step: 50,
+            validation: 1.25,
+        }),
         measured_since_best: 0,
         roles: [(HeadName { layer: 0, head: 1 }, "induction".to_owned())].into(),
         counts: [("blocks.0.attention.query.weight".to_owned(), 50)].into(),
-        logs: logs.iter().map(|&(name, length)| (name.to_owned(), length)).collect(),
+        logs: logs
+            .iter()
+            .map(|&(name, length)| (name.to_owned(), length))
+            .collect(),
     };
     serde_json::to_vec_pretty(&state).unwrap()
 }
 
-/// What was read as a state comes back from a checkpoint as it was, or is refused for a log that the run lacks.
+/// What was read as a state comes back from a checkpoint as it was, or is refused for a log that
+/// the run lacks.
 #[test]
 fn states_of_checkpoints() {
     let folder = TempDir::new().unwrap();
     let (_, run) = run_in(&folder);
-    let valid = vec![state(&[("metrics.jsonl", 0)]), state(&[("../heads.jsonl", 0)]), state(&[])];
+    let valid = vec![
+        state(&[("metrics.jsonl", 0)]),
+        state(&[("../heads.jsonl", 0)]),
+        state(&[]),
+    ];
     fuzz("states of checkpoints", SLOW, changed(valid), |bytes| {
-        let Ok(state) = serde_json::from_slice::<CheckpointState>(bytes) else { return };
+        let Ok(state) = serde_json::from_slice::<CheckpointState>(bytes) else {
+            return;
+        };
         let lacks = |(name, &length): (&String, &u64)| {
             length > 0 || name.contains('/') || name.strip_suffix(".jsonl").is_none()
         };
         let refused = state.logs.iter().any(lacks);
-        let written = Checkpoint { state, weights: Vec::new(), optimizer: Vec::new() };
+        let written = Checkpoint {
+            state,
+            weights: Vec::new(),
+            optimizer: Vec::new(),
+        };
         run.write_checkpoint(Weights::Last, &written).unwrap();
         match run.checkpoint(Weights::Last) {
             // As text: what is no number does not equal itself.
@@ -193,10 +250,16 @@ fn states_of_checkpoints() {
 
 #[test]
 fn vocabularies() {
-    run_file("vocabulary.json", vec![b"[\"a\", \"\\n\", \"\\u00e9\"]".to_vec()], |run| drop(run.vocabulary()));
+    run_file(
+        "vocabulary.json",
+        vec![b"[\"a\", \"\\n\", \"\\u00e9\"]".to_vec()],
+        |run| drop(run.vocabulary()),
+    );
 }
 
 #[test]
 fn configurations_of_runs() {
-    run_file("config.toml", vec![CONFIG.as_bytes().to_vec()], |run| drop(run.config()));
+    run_file("config.toml", vec![CONFIG.as_bytes().to_vec()], |run| {
+        drop(run.config())
+    });
 }

@@ -15,16 +15,32 @@ pub(super) fn measured() -> Result<Vec<MemoryUse>, InputError> {
     let table = table.split_once("\n## ").map_or(table, |(table, _)| table);
     // | length | Headlight ms | PyTorch ms | ratio | Headlight MB | PyTorch MB |
     let rows: Vec<MemoryUse> = table.lines().filter_map(row).collect();
-    if rows.is_empty() { Err(missing()) } else { Ok(rows) }
+    if rows.is_empty() {
+        Err(missing())
+    } else {
+        Ok(rows)
+    }
 }
 
 fn row(line: &str) -> Option<MemoryUse> {
-    let cells: Vec<f64> = line.split('|').map(|cell| cell.trim().parse().unwrap_or(f64::NAN)).collect();
-    let &[_, length, _, _, _, headlight, pytorch, _] = cells.as_slice() else { return None };
-    let all_there = [length, headlight, pytorch].iter().all(|value| value.is_finite());
+    let cells: Vec<f64> = line
+        .split('|')
+        .map(|cell| cell.trim().parse().unwrap_or(f64::NAN))
+        .collect();
+    let &[_, length, _, _, _, headlight, pytorch, _] = cells.as_slice() else {
+        return None;
+    };
+    let all_there = [length, headlight, pytorch]
+        .iter()
+        .all(|value| value.is_finite());
     // In MB as the benchmark's, of single precision.
     let weights = HEADS * length * length * 4.0 / 1e6;
-    all_there.then_some(MemoryUse { length: length as usize, headlight, pytorch, weights })
+    all_there.then_some(MemoryUse {
+        length: length as usize,
+        headlight,
+        pytorch,
+        weights,
+    })
 }
 
 #[cfg(test)]
@@ -38,8 +54,14 @@ mod tests {
         for pair in rows.windows(2) {
             let longer = pair[1].length as f64 / pair[0].length as f64;
             // Measured memory grows with the length at most, the weights with its square.
-            assert!(pair[1].headlight / pair[0].headlight < 1.2 * longer, "{pair:?}");
-            assert!((pair[1].weights / pair[0].weights - longer * longer).abs() < 1e-9, "{pair:?}");
+            assert!(
+                pair[1].headlight / pair[0].headlight < 1.2 * longer,
+                "{pair:?}"
+            );
+            assert!(
+                (pair[1].weights / pair[0].weights - longer * longer).abs() < 1e-9,
+                "{pair:?}"
+            );
         }
     }
 }

@@ -30,7 +30,11 @@ fn lesson(device: &Device) -> Result<Lesson, InputError> {
     Ok(Lesson {
         tokens: TOKENS.map(str::to_owned).to_vec(),
         features: features().map(str::to_owned).to_vec(),
-        example: example.matrices().into_iter().map(|(name, rows)| (name.to_owned(), rows.clone())).collect(),
+        example: example
+            .matrices()
+            .into_iter()
+            .map(|(name, rows)| (name.to_owned(), rows.clone()))
+            .collect(),
         clouds: scaling::clouds(device),
         saturation: scaling::saturation(device),
         sharpening: softmax::sharpening(device),

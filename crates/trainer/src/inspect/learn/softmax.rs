@@ -1,7 +1,9 @@
 //! What softmax makes of scores, and what weights make of values.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use headlight_attention::{AttentionOptions, Mask, attention_weights, worked_example::WorkedExample};
+use headlight_attention::{
+    AttentionOptions, Mask, attention_weights, worked_example::WorkedExample,
+};
 use headlight_report::{Sharpening, ValueSize};
 
 use super::scaling::numbers;
@@ -17,28 +19,61 @@ const QUERY: usize = 1;
 pub(super) fn sharpening(device: &Device) -> Sharpening {
     // A query of 1 against these keys has them as scores.
     let query = Tensor::<4>::ones([1, 1, 1, 1], device);
-    let key = Tensor::<4>::from_data(TensorData::new(SCORES.to_vec(), [1, 1, SCORES.len(), 1]), device);
+    let key = Tensor::<4>::from_data(
+        TensorData::new(SCORES.to_vec(), [1, 1, SCORES.len(), 1]),
+        device,
+    );
     let softmax = FACTORS.map(|factor| {
         let options = AttentionOptions::default().with_scale(f64::from(factor));
-        (factor, numbers(attention_weights(query.clone(), key.clone(), &Mask::none(), &options)))
+        (
+            factor,
+            numbers(attention_weights(
+                query.clone(),
+                key.clone(),
+                &Mask::none(),
+                &options,
+            )),
+        )
     });
     let sum: f32 = SCORES.iter().sum();
-    Sharpening { scores: SCORES.to_vec(), plain: SCORES.map(|score| score / sum).to_vec(), softmax: softmax.to_vec() }
+    Sharpening {
+        scores: SCORES.to_vec(),
+        plain: SCORES.map(|score| score / sum).to_vec(),
+        softmax: softmax.to_vec(),
+    }
 }
 
-/// The worked example's `cat` while the value of the token that it looks at most shrinks: the weights stay.
+/// The worked example's `cat` while the value of the token that it looks at most shrinks: the
+/// weights stay.
 pub(super) fn value_sizes(example: &WorkedExample, device: &Device) -> Vec<ValueSize> {
     let as_tensor = |rows: &[Vec<f32>]| {
-        Tensor::<4>::from_data(TensorData::new(rows.concat(), [1, 1, rows.len(), rows[0].len()]), device)
+        Tensor::<4>::from_data(
+            TensorData::new(rows.concat(), [1, 1, rows.len(), rows[0].len()]),
+            device,
+        )
     };
     let query = as_tensor(&example.q[QUERY..=QUERY]);
-    let weights = numbers(attention_weights(query, as_tensor(&example.k), &Mask::none(), &AttentionOptions::default()));
-    let most = (0..weights.len()).max_by(|&a, &b| weights[a].total_cmp(&weights[b])).unwrap_or(0);
+    let weights = numbers(attention_weights(
+        query,
+        as_tensor(&example.k),
+        &Mask::none(),
+        &AttentionOptions::default(),
+    ));
+    let most = (0..weights.len())
+        .max_by(|&a, &b| weights[a].total_cmp(&weights[b]))
+        .unwrap_or(0);
     let norm = |value: &[f32]| value.iter().map(|x| x * x).sum::<f32>().sqrt();
     let size = |factor| {
         let size_of = |key| if key == most { factor } else { 1.0 };
-        let moved = weights.iter().enumerate().map(|(key, weight)| weight * size_of(key) * norm(&example.v[key]));
-        ValueSize { factor, weights: weights.clone(), moved: moved.collect() }
+        let moved = weights
+            .iter()
+            .enumerate()
+            .map(|(key, weight)| weight * size_of(key) * norm(&example.v[key]));
+        ValueSize {
+            factor,
+            weights: weights.clone(),
+            moved: moved.collect(),
+        }
     };
     SIZES.map(size).to_vec()
 }
@@ -54,7 +89,10 @@ mod tests {
         for (factor, weights) in softmax {
             // exp(f·4)/exp(f·3) = exp(f)
             let ratio = weights[3] / weights[2];
-            assert!((ratio / factor.exp() - 1.0).abs() < 1e-4, "a ratio of {ratio} at factor {factor}");
+            assert!(
+                (ratio / factor.exp() - 1.0).abs() < 1e-4,
+                "a ratio of {ratio} at factor {factor}"
+            );
         }
     }
 

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
 use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
-use headlight_run::{HeadName, HeadsUse, InputError, SequenceKind, Summary, UsesRow, write_atomically};
+use headlight_run::{
+    HeadName, HeadsUse, InputError, SequenceKind, Summary, UsesRow, write_atomically,
+};
 
 use super::{Inspection, ModelParts, learn::write_lesson};
 use crate::{
@@ -33,16 +35,36 @@ const MEASURES: [(&str, &str, &str, bool); 7] = [
         "looks at the places where the current token stood before",
         true,
     ),
-    ("previous token", "mean over q ≥ 1 of A[q, q−1]", "looks one token back", true),
-    ("current token", "mean over q ≥ 1 of A[q, q]", "looks at the current token itself", true),
-    ("first token", "mean over q ≥ 1 of A[q, 0]", "looks at the first token", true),
+    (
+        "previous token",
+        "mean over q ≥ 1 of A[q, q−1]",
+        "looks one token back",
+        true,
+    ),
+    (
+        "current token",
+        "mean over q ≥ 1 of A[q, q]",
+        "looks at the current token itself",
+        true,
+    ),
+    (
+        "first token",
+        "mean over q ≥ 1 of A[q, 0]",
+        "looks at the first token",
+        true,
+    ),
     (
         "entropy",
         "mean over queries that see n ≥ 2 keys of −Σ A ln A / ln n; 1 is evenly spread, 0 is one token",
         "spreads its attention",
         false,
     ),
-    ("mean distance", "mean over q ≥ 1 of Σ A[q, k]·(q − k), in tokens", "looks far back", false),
+    (
+        "mean distance",
+        "mean over q ≥ 1 of Σ A[q, k]·(q − k), in tokens",
+        "looks far back",
+        false,
+    ),
 ];
 
 /// Random sets beside the heads of each role.
@@ -58,16 +80,28 @@ impl Inspection {
     pub fn report(&self) -> Result<ReportData, InputError> {
         let summary = self.run.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
-        if !summary.heads.iter().map(|head| head.head).eq(all_heads(&model)) {
+        if !summary
+            .heads
+            .iter()
+            .map(|head| head.head)
+            .eq(all_heads(&model))
+        {
             let place = format!("{}/summary.json", self.run.path().display());
             return Err(InputError::new(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
         let used_as = self.run.uses()?;
-        let is_one_of_several = self.run.path().ends_with(format!("seed-{}", self.config.seed));
+        let is_one_of_several = self
+            .run
+            .path()
+            .ends_with(format!("seed-{}", self.config.seed));
         let mut left_out = Vec::new();
         let over = over_training::Scores::of(self, &summary, &mut left_out)?;
-        let heads: Vec<(HeadName, String)> = summary.heads.iter().map(|head| (head.head, head.role.clone())).collect();
+        let heads: Vec<(HeadName, String)> = summary
+            .heads
+            .iter()
+            .map(|head| (head.head, head.role.clone()))
+            .collect();
         let measure = |(name, formula, does, is_role): &(&str, &str, &str, bool)| MeasureText {
             name: (*name).to_owned(),
             formula: (*formula).to_owned(),
@@ -79,13 +113,29 @@ impl Inspection {
             headline: None,
             run: self.facts(&summary, &model)?,
             metrics: self.run.metrics()?,
-            measures: MEASURES.iter().map(measure).chain(over.relations()).collect(),
+            measures: MEASURES
+                .iter()
+                .map(measure)
+                .chain(over.relations())
+                .collect(),
             events: self.run.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
-            shuffled: self.shuffled_heads().probe.into_iter().map(|(_, scores)| scores).collect(),
-            controls: used_as.last().map(|row| self.controls(&model, &behaviour, row)).unwrap_or_default(),
+            shuffled: self
+                .shuffled_heads()
+                .probe
+                .into_iter()
+                .map(|(_, scores)| scores)
+                .collect(),
+            controls: used_as
+                .last()
+                .map(|row| self.controls(&model, &behaviour, row))
+                .unwrap_or_default(),
             uses: used_as,
-            seeds: if is_one_of_several { self.run.seeds()? } else { None },
+            seeds: if is_one_of_several {
+                self.run.seeds()?
+            } else {
+                None
+            },
             circuits: weights::pairs(&model, &vocabulary, &mut left_out),
             stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
             walk: self.walk(&model, &vocabulary, &mut left_out),
@@ -108,21 +158,31 @@ impl Inspection {
         Ok(path)
     }
 
-    /// The run's task on as many sequences as [`uses::SEQUENCES`], or on as few as keep their patterns within bounds.
+    /// The run's task on as many sequences as [`uses::SEQUENCES`], or on as few as keep their
+    /// patterns within bounds.
     fn bounded_behaviour(&self, model: &Decoder) -> Result<Behaviour, InputError> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let of_sequence = model.blocks.len() * model.n_heads() * model.n_ctx() * model.n_ctx();
         let sequences = (MOST_WEIGHTS / of_sequence).clamp(1, uses::SEQUENCES);
-        Ok(uses::behaviour(&tasks::validation(&*task, self.config.seed), sequences, &self.device))
+        Ok(uses::behaviour(
+            &tasks::validation(&*task, self.config.seed),
+            sequences,
+            &self.device,
+        ))
     }
 
     /// For the heads of each role that were switched off together, as many others drawn at random.
     fn controls(&self, model: &Decoder, behaviour: &Behaviour, row: &UsesRow) -> Vec<Control> {
-        let roles =
-            row.uses.iter().filter(|uses| MEASURES.iter().any(|(name, .., is_role)| *is_role && uses.name == *name));
+        let roles = row.uses.iter().filter(|uses| {
+            MEASURES
+                .iter()
+                .any(|(name, .., is_role)| *is_role && uses.name == *name)
+        });
         // A head that shares its role stands beside the others in a set of its own.
         let sets = roles.filter(|uses| {
-            row.uses.iter().all(|other| other.name != uses.name || other.heads.len() <= uses.heads.len())
+            row.uses
+                .iter()
+                .all(|other| other.name != uses.name || other.heads.len() <= uses.heads.len())
         });
         let of_set = |uses: &HeadsUse| {
             let drawn = matched_sets(model, &uses.heads, CONTROLS, self.config.seed);
@@ -138,12 +198,19 @@ impl Inspection {
 
     fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, InputError> {
         let path = self.run.path();
-        let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        let name = path
+            .canonicalize()
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
         let line = describe(model.config()).swap_remove(0);
         Ok(RunFacts {
             name: name.unwrap_or_else(|| path.display().to_string()),
             task: summary.task.clone(),
-            model: line.strip_prefix("model").unwrap_or(&line).trim().to_owned(),
+            model: line
+                .strip_prefix("model")
+                .unwrap_or(&line)
+                .trim()
+                .to_owned(),
             config: self.config.to_toml()?,
             seed: self.config.seed,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -161,9 +228,12 @@ impl Inspection {
     }
 }
 
-/// Writes the report of a run that has just ended. One that cannot be made is said and costs nothing else of the run.
+/// Writes the report of a run that has just ended. One that cannot be made is said and costs
+/// nothing else of the run.
 pub fn report_after_training(run: &Path, device: &str) {
-    if let Err(error) = Inspection::open(run, device).and_then(|inspection| inspection.write_report()) {
+    if let Err(error) =
+        Inspection::open(run, device).and_then(|inspection| inspection.write_report())
+    {
         tracing::warn!("the run has no report.html: {error}");
     }
 }

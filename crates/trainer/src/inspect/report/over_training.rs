@@ -23,55 +23,110 @@ pub(super) struct Scores {
 }
 
 impl Scores {
-    pub(super) fn of(run: &Inspection, summary: &Summary, left_out: &mut Vec<String>) -> Result<Self, InputError> {
+    pub(super) fn of(
+        run: &Inspection,
+        summary: &Summary,
+        left_out: &mut Vec<String>,
+    ) -> Result<Self, InputError> {
         let rows = run.run.heads()?;
         let heads: Vec<HeadName> = summary.heads.iter().map(|head| head.head).collect();
-        let all: Vec<usize> = rows.iter().map(|row| row.step).collect::<BTreeSet<_>>().into_iter().collect();
-        let by_place: BTreeMap<(usize, bool, HeadName), &HeadRow> =
-            rows.iter().map(|row| ((row.step, row.on == SequenceKind::Task, row.head), row)).collect();
-        let last = |task| by_place.get(&(*all.last()?, task, *heads.first()?)).copied();
+        let all: Vec<usize> = rows
+            .iter()
+            .map(|row| row.step)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let by_place: BTreeMap<(usize, bool, HeadName), &HeadRow> = rows
+            .iter()
+            .map(|row| ((row.step, row.on == SequenceKind::Task, row.head), row))
+            .collect();
+        let last = |task| {
+            by_place
+                .get(&(*all.last()?, task, *heads.first()?))
+                .copied()
+        };
         let names: Vec<(SequenceKind, String, Score)> = [SequenceKind::Probe, SequenceKind::Task]
             .into_iter()
-            .flat_map(|on| last(on == SequenceKind::Task).map(|row| scores_of(row, on)).unwrap_or_default())
+            .flat_map(|on| {
+                last(on == SequenceKind::Task)
+                    .map(|row| scores_of(row, on))
+                    .unwrap_or_default()
+            })
             .collect();
         let bytes_a_step = 12 * heads.len() * names.len();
         let steps = thinned(&all, MOST_SCORE_BYTES / bytes_a_step.max(1));
         if steps.len() < all.len() {
-            left_out.push(format!("head scores at {} of {} logged steps", all.len() - steps.len(), all.len()));
+            left_out.push(format!(
+                "head scores at {} of {} logged steps",
+                all.len() - steps.len(),
+                all.len()
+            ));
         }
         let series = names.into_iter().map(|(on, name, reference)| {
             let value = |step: usize, head: HeadName| {
                 let row = by_place.get(&(step, on == SequenceKind::Task, head))?;
-                row.scores.get(&name).or_else(|| row.relations.get(&name).map(|relation| &relation.score))
+                row.scores
+                    .get(&name)
+                    .or_else(|| row.relations.get(&name).map(|relation| &relation.score))
             };
-            let of_step = |&step: &usize| heads.iter().flat_map(move |&head| three(value(step, head)));
-            let values = steps.iter().flat_map(|step| of_step(step).collect::<Vec<f32>>()).collect();
+            let of_step =
+                |&step: &usize| heads.iter().flat_map(move |&head| three(value(step, head)));
+            let values = steps
+                .iter()
+                .flat_map(|step| of_step(step).collect::<Vec<f32>>())
+                .collect();
             let Score { null, ceiling, .. } = reference;
-            ScoreSeries { on, name: name.clone(), null, ceiling, values: Floats(values) }
+            ScoreSeries {
+                on,
+                name: name.clone(),
+                null,
+                ceiling,
+                values: Floats(values),
+            }
         });
-        Ok(Self { series: series.collect(), steps })
+        Ok(Self {
+            series: series.collect(),
+            steps,
+        })
     }
 
     /// What the scores against gold relations mean.
     pub(super) fn relations(&self) -> impl Iterator<Item = MeasureText> {
         let known = |name: &str| MEASURES.iter().any(|(known, ..)| *known == name);
-        self.series.iter().filter(move |series| !known(&series.name)).map(|series| MeasureText {
-            name: series.name.clone(),
-            formula: format!("mean of A[dependent, source] over the pairs of words of the relation {}", series.name),
-            does: "looks from a word at the word it depends on".to_owned(),
-            is_role: false,
-        })
+        self.series
+            .iter()
+            .filter(move |series| !known(&series.name))
+            .map(|series| MeasureText {
+                name: series.name.clone(),
+                formula: format!(
+                    "mean of A[dependent, source] over the pairs of words of the relation {}",
+                    series.name
+                ),
+                does: "looks from a word at the word it depends on".to_owned(),
+                is_role: false,
+            })
     }
 }
 
 /// The scores and relation scores of a row, with their nulls and ceilings.
 fn scores_of(row: &HeadRow, on: SequenceKind) -> Vec<(SequenceKind, String, Score)> {
-    let scores = row.scores.iter().map(|(name, score)| (on, name.clone(), *score));
-    scores.chain(row.relations.iter().map(|(name, relation)| (on, name.clone(), relation.score))).collect()
+    let scores = row
+        .scores
+        .iter()
+        .map(|(name, score)| (on, name.clone(), *score));
+    scores
+        .chain(
+            row.relations
+                .iter()
+                .map(|(name, relation)| (on, name.clone(), relation.score)),
+        )
+        .collect()
 }
 
 fn three(score: Option<&Score>) -> [f32; 3] {
-    score.map_or([f32::NAN; 3], |score| [score.value, score.low, score.high].map(|number| number as f32))
+    score.map_or([f32::NAN; 3], |score| {
+        [score.value, score.low, score.high].map(|number| number as f32)
+    })
 }
 
 /// At most `count` of these, at least the first and the last, evenly spread.
@@ -80,11 +135,14 @@ fn thinned(steps: &[usize], count: usize) -> Vec<usize> {
         return steps.to_vec();
     }
     let last = count.max(2) - 1;
-    (0..=last).map(|at| steps[at * (steps.len() - 1) / last]).collect()
+    (0..=last)
+        .map(|at| steps[at * (steps.len() - 1) / last])
+        .collect()
 }
 
 impl Inspection {
-    /// The patterns over training: fewer sequences, then fewer steps, then fewer tokens where there are too many.
+    /// The patterns over training: fewer sequences, then fewer steps, then fewer tokens where there
+    /// are too many.
     pub(super) fn pattern_sets(
         &self,
         model: &Decoder,
@@ -92,53 +150,89 @@ impl Inspection {
         left_out: &mut Vec<String>,
     ) -> Result<Vec<PatternSet>, InputError> {
         let all = self.run.pattern_steps()?;
-        let Some(&last) = all.last() else { return Ok(Vec::new()) };
+        let Some(&last) = all.last() else {
+            return Ok(Vec::new());
+        };
         let heads = model.blocks.len() * model.n_heads();
         let newest = self.checked_patterns(last, SequenceKind::Probe, model, vocabulary)?;
         let [_, sequences, _, length] = newest.sizes();
-        let size =
-            |sequences: usize, steps: usize, tokens: usize| 2 * sequences * steps * heads * tokens * (tokens + 1) / 2;
-        let tokens =
-            std::iter::successors(Some(length), |tokens| (*tokens > FEWEST_TOKENS).then_some(tokens.div_ceil(2)));
-        let ways = tokens.flat_map(|tokens| {
-            [(sequences, all.len()), (1, all.len()), (1, 6), (1, 2), (1, 1)]
-                .map(|(sequences, steps)| (sequences, steps, tokens))
+        let size = |sequences: usize, steps: usize, tokens: usize| {
+            2 * sequences * steps * heads * tokens * (tokens + 1) / 2
+        };
+        let tokens = std::iter::successors(Some(length), |tokens| {
+            (*tokens > FEWEST_TOKENS).then_some(tokens.div_ceil(2))
         });
-        let fits =
-            |&(sequences, steps, tokens): &(usize, usize, usize)| size(sequences, steps, tokens) <= MOST_PATTERN_BYTES;
+        let ways = tokens.flat_map(|tokens| {
+            [
+                (sequences, all.len()),
+                (1, all.len()),
+                (1, 6),
+                (1, 2),
+                (1, 1),
+            ]
+            .map(|(sequences, steps)| (sequences, steps, tokens))
+        });
+        let fits = |&(sequences, steps, tokens): &(usize, usize, usize)| {
+            size(sequences, steps, tokens) <= MOST_PATTERN_BYTES
+        };
         let Some((kept, steps, tokens)) = ways.into_iter().find(fits) else {
             left_out.push(format!("the patterns of {heads} heads: too many"));
             return Ok(Vec::new());
         };
-        let steps = if steps == 1 { vec![last] } else { thinned(&all, steps) };
+        let steps = if steps == 1 {
+            vec![last]
+        } else {
+            thinned(&all, steps)
+        };
         if kept < sequences {
-            left_out.push(format!("patterns on {} of {sequences} sequences of each kind", sequences - kept));
+            left_out.push(format!(
+                "patterns on {} of {sequences} sequences of each kind",
+                sequences - kept
+            ));
         }
         if steps.len() < all.len() {
-            left_out.push(format!("patterns at {} of {} steps", all.len() - steps.len(), all.len()));
+            left_out.push(format!(
+                "patterns at {} of {} steps",
+                all.len() - steps.len(),
+                all.len()
+            ));
         }
         if tokens < length {
-            left_out.push(format!("patterns beyond the first {tokens} of {length} tokens"));
+            left_out.push(format!(
+                "patterns beyond the first {tokens} of {length} tokens"
+            ));
         }
         let mut sets = Vec::new();
         for kind in [SequenceKind::Probe, SequenceKind::Task] {
-            let files = steps.iter().map(|&step| self.checked_patterns(step, kind, model, vocabulary));
+            let files = steps
+                .iter()
+                .map(|&step| self.checked_patterns(step, kind, model, vocabulary));
             let files = files.collect::<Result<Vec<_>, _>>()?;
             let Some(newest) = files.last() else { continue };
             for sequence in 0..kept.min(newest.tokens().len()) {
                 let row = &newest.tokens()[sequence];
                 let same = |file: &PatternFile| file.tokens().get(sequence) == Some(row);
                 if !files.iter().all(same) {
-                    return Err(InputError::new(self.run.path().display(), "patterns are of different sequences"));
+                    return Err(InputError::new(
+                        self.run.path().display(),
+                        "patterns are of different sequences",
+                    ));
                 }
                 // Keys beyond the cut are seen by no query before it.
                 let row = &row[..tokens.min(row.len())];
                 sets.push(PatternSet {
                     on: kind,
-                    tokens: row.iter().map(|&token| vocabulary[token as usize].clone()).collect(),
+                    tokens: row
+                        .iter()
+                        .map(|&token| vocabulary[token as usize].clone())
+                        .collect(),
                     steps: steps.clone(),
-                    weights: files.iter().map(|file| lower_triangles(file, sequence, row.len())).collect(),
-                    value_norms: (last == self.config.train.steps).then(|| Floats(self.norms(model, row))),
+                    weights: files
+                        .iter()
+                        .map(|file| lower_triangles(file, sequence, row.len()))
+                        .collect(),
+                    value_norms: (last == self.config.train.steps)
+                        .then(|| Floats(self.norms(model, row))),
                 });
             }
         }
@@ -156,9 +250,20 @@ impl Inspection {
         let name = file_name(kind);
         let file = self.run.patterns(step, name)?;
         let [layers, _, heads, length] = file.sizes();
-        let known = file.tokens().iter().flatten().all(|&token| (token as usize) < vocabulary.len());
-        if layers != model.blocks.len() || heads != model.n_heads() || length > model.n_ctx() || !known {
-            let place = format!("{}/patterns/step-{step}/{name}.safetensors", self.run.path().display());
+        let known = file
+            .tokens()
+            .iter()
+            .flatten()
+            .all(|&token| (token as usize) < vocabulary.len());
+        if layers != model.blocks.len()
+            || heads != model.n_heads()
+            || length > model.n_ctx()
+            || !known
+        {
+            let place = format!(
+                "{}/patterns/step-{step}/{name}.safetensors",
+                self.run.path().display()
+            );
             return Err(InputError::new(place, "holds patterns of another model"));
         }
         Ok(file)
@@ -166,11 +271,15 @@ impl Inspection {
 
     /// `[head][key]`: the norms of the values that each head reads.
     fn norms(&self, model: &Decoder, row: &[u32]) -> Vec<f32> {
-        let sites: Vec<Site> = (0..model.blocks.len()).map(|layer| Site::Attention(layer, AttentionSite::V)).collect();
+        let sites: Vec<Site> = (0..model.blocks.len())
+            .map(|layer| Site::Attention(layer, AttentionSite::V))
+            .collect();
         let mut seen = Capture::new(&sites, usize::MAX);
         let _ = model.forward_probed(ids(&[row.to_vec()], &self.device), &mut seen);
         let values = sites.into_iter().filter_map(|site| seen.get::<4>(site));
-        values.flat_map(|values| value_norms(values, model.n_heads())).collect()
+        values
+            .flat_map(|values| value_norms(values, model.n_heads()))
+            .collect()
     }
 }
 

@@ -21,17 +21,29 @@ impl Inspection {
         vocabulary: &[String],
     ) -> Result<StreamData, InputError> {
         let parts = written_sites(model);
-        let mut seen = Capture::new(&parts.iter().map(|(_, site)| *site).collect::<Vec<_>>(), usize::MAX);
+        let mut seen = Capture::new(
+            &parts.iter().map(|(_, site)| *site).collect::<Vec<_>>(),
+            usize::MAX,
+        );
         let _ = model.forward_probed(behaviour.inputs(), &mut seen);
-        let norm = |x: Tensor<3>| f64::from(x.square().sum_dim(2).sqrt().mean().into_scalar::<f32>());
-        let norms = parts.into_iter().filter_map(|(name, site)| Some((name, norm(seen.get::<3>(site)?)))).collect();
+        let norm =
+            |x: Tensor<3>| f64::from(x.square().sum_dim(2).sqrt().mean().into_scalar::<f32>());
+        let norms = parts
+            .into_iter()
+            .filter_map(|(name, site)| Some((name, norm(seen.get::<3>(site)?))))
+            .collect();
         let depths = logit_lens(model, behaviour);
         let lens = self.lens_by_position(model, vocabulary, &depths)?;
         let depth = |depth: &Depth| (depth.site.clone(), left(&depth.performance), depth.norm);
         let logits = direct_logit_attribution(model, behaviour);
         Ok(StreamData {
             norms,
-            logits: logits.map(|parts| parts.into_iter().map(|part| (part.name, part.logit)).collect()),
+            logits: logits.map(|parts| {
+                parts
+                    .into_iter()
+                    .map(|part| (part.name, part.logit))
+                    .collect()
+            }),
             depths: depths.iter().map(depth).collect(),
             lens,
         })
@@ -45,25 +57,44 @@ impl Inspection {
         depths: &[Depth],
     ) -> Result<LensData, InputError> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequence =
-            task.sequence(tasks::RowKey { seed: self.config.seed, usage: tasks::Use::Validation, step: 0, row: 0 });
+        let sequence = task.sequence(tasks::RowKey {
+            seed: self.config.seed,
+            usage: tasks::Use::Validation,
+            step: 0,
+            row: 0,
+        });
         let length = sequence.scored.len().min(MOST_TOKENS);
         let (inputs, targets) = (&sequence.tokens[..length], &sequence.tokens[1..=length]);
-        let sites: Vec<(String, Site)> =
-            depths.iter().filter_map(|depth| Some((depth.site.clone(), depth.site.parse().ok()?))).collect();
-        let mut seen = Capture::new(&sites.iter().map(|(_, site)| *site).collect::<Vec<_>>(), usize::MAX);
+        let sites: Vec<(String, Site)> = depths
+            .iter()
+            .filter_map(|depth| Some((depth.site.clone(), depth.site.parse().ok()?)))
+            .collect();
+        let mut seen = Capture::new(
+            &sites.iter().map(|(_, site)| *site).collect::<Vec<_>>(),
+            usize::MAX,
+        );
         let _ = model.forward_probed(ids(&[inputs.to_vec()], &self.device), &mut seen);
         let name = |&token: &u32| vocabulary.get(token as usize).cloned().unwrap_or_default();
         let (mut right, mut confidence, mut likeliest) = (Vec::new(), Vec::new(), Vec::new());
         for (_, site) in &sites {
-            let Some(x) = seen.get::<3>(*site) else { continue };
+            let Some(x) = seen.get::<3>(*site) else {
+                continue;
+            };
             let probabilities = numbers(softmax(model.unembed(x, &mut NoProbe), 2));
             let rows = probabilities.chunks(model.vocabulary()).map(|row| {
-                let best = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(token, _)| token);
+                let best = row
+                    .iter()
+                    .enumerate()
+                    .max_by(|a, b| a.1.total_cmp(b.1))
+                    .map_or(0, |(token, _)| token);
                 (row, best as u32)
             });
             let rows: Vec<(&[f32], u32)> = rows.collect();
-            right.extend(rows.iter().zip(targets).map(|((row, _), &target)| row[target as usize]));
+            right.extend(
+                rows.iter()
+                    .zip(targets)
+                    .map(|((row, _), &target)| row[target as usize]),
+            );
             confidence.extend(rows.iter().map(|(row, best)| row[*best as usize]));
             likeliest.push(rows.iter().map(|(_, best)| name(best)).collect());
         }
@@ -81,10 +112,19 @@ impl Inspection {
 
 /// What is written to the stream, in order.
 pub(super) fn written_sites(model: &Decoder) -> Vec<(String, Site)> {
-    let mut sites = vec![("embedding".to_owned(), Site::Embed), ("positions".to_owned(), Site::PosEmbed)];
+    let mut sites = vec![
+        ("embedding".to_owned(), Site::Embed),
+        ("positions".to_owned(), Site::PosEmbed),
+    ];
     for layer in 0..model.blocks.len() {
-        sites.push((format!("attention {layer}"), Site::Block(layer, BlockSite::AttnOut)));
-        sites.push((format!("feed-forward {layer}"), Site::Block(layer, BlockSite::MlpOut)));
+        sites.push((
+            format!("attention {layer}"),
+            Site::Block(layer, BlockSite::AttnOut),
+        ));
+        sites.push((
+            format!("feed-forward {layer}"),
+            Site::Block(layer, BlockSite::MlpOut),
+        ));
     }
     sites.retain(|(_, site)| model.has(*site));
     sites

@@ -5,7 +5,9 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 use headlight_attention::Heads;
 use headlight_report::{Floats, WalkData, WalkHead, WalkLayer, WalkNorm};
-use headlight_residual::{AttentionSite, BlockSite, Capture, Decoder, Norm, NormPlacement, NormSite, Positions, Site};
+use headlight_residual::{
+    AttentionSite, BlockSite, Capture, Decoder, Norm, NormPlacement, NormSite, Positions, Site,
+};
 
 use super::{Inspection, numbers, stream::written_sites};
 use crate::watch::{Watched, ids};
@@ -16,21 +18,34 @@ const MOST_BYTES: usize = 1_050_000;
 const LENGTHS: [usize; 6] = [64, 48, 32, 24, 16, 8];
 
 impl Inspection {
-    /// The walk along the first probe sequence: fewer tokens, then fewer heads where there are too many numbers.
-    pub(super) fn walk(&self, model: &Decoder, vocabulary: &[String], left_out: &mut Vec<String>) -> Option<WalkData> {
+    /// The walk along the first probe sequence: fewer tokens, then fewer heads where there are too
+    /// many numbers.
+    pub(super) fn walk(
+        &self,
+        model: &Decoder,
+        vocabulary: &[String],
+        left_out: &mut Vec<String>,
+    ) -> Option<WalkData> {
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let sequence = probe.tokens.first()?;
         let sizes = |tokens: usize| Sizes::of(model, tokens.min(sequence.len()));
         let all = model.blocks.len() * model.n_heads();
-        let sizes =
-            LENGTHS.map(sizes).into_iter().find(|sizes| sizes.heads_that_fit() >= all).unwrap_or_else(|| sizes(8));
+        let sizes = LENGTHS
+            .map(sizes)
+            .into_iter()
+            .find(|sizes| sizes.heads_that_fit() >= all)
+            .unwrap_or_else(|| sizes(8));
         let heads = sizes.heads_that_fit().min(all);
         if heads == 0 {
             left_out.push("the walk: its matrices are too large for a page".to_owned());
             return None;
         }
         if sizes.tokens < sequence.len() {
-            left_out.push(format!("the walk beyond the first {} of {} tokens", sizes.tokens, sequence.len()));
+            left_out.push(format!(
+                "the walk beyond the first {} of {} tokens",
+                sizes.tokens,
+                sequence.len()
+            ));
         }
         if heads < all {
             left_out.push(format!("the walk through {} of {all} heads", all - heads));
@@ -38,13 +53,21 @@ impl Inspection {
         let tokens = sequence[..sizes.tokens].to_vec();
         let mut seen = Capture::new(&model.sites(), usize::MAX);
         let _ = model.forward_probed(ids(std::slice::from_ref(&tokens), &self.device), &mut seen);
-        let names = tokens.iter().map(|&token| vocabulary[token as usize].clone()).collect();
-        let in_layer = |layer: usize| 0..heads.saturating_sub(layer * model.n_heads()).min(model.n_heads());
+        let names = tokens
+            .iter()
+            .map(|&token| vocabulary[token as usize].clone())
+            .collect();
+        let in_layer = |layer: usize| {
+            0..heads
+                .saturating_sub(layer * model.n_heads())
+                .min(model.n_heads())
+        };
         Some(walk_of(model, names, seen, in_layer))
     }
 }
 
-/// The walk through those heads of each layer that `heads` names, from what a pass along `tokens` left at all sites.
+/// The walk through those heads of each layer that `heads` names, from what a pass along `tokens`
+/// left at all sites.
 pub(in crate::inspect) fn walk_of(
     model: &Decoder,
     tokens: Vec<String>,
@@ -54,7 +77,9 @@ pub(in crate::inspect) fn walk_of(
     let walked = Walked { model, seen };
     let config = model.config();
     let layers = (0..model.blocks.len()).filter(|&layer| !heads(layer).is_empty());
-    let written = written_sites(model).into_iter().map(|(name, site)| (name, walked.three(site)));
+    let written = written_sites(model)
+        .into_iter()
+        .map(|(name, site)| (name, walked.three(site)));
     WalkData {
         tokens,
         d_model: config.d_model,
@@ -65,7 +90,9 @@ pub(in crate::inspect) fn walk_of(
             Some(scale) => scale.to_string(),
         },
         replaces_stream: config.norm_placement == NormPlacement::Post,
-        layers: layers.filter_map(|layer| walked.layer(layer, heads(layer))).collect(),
+        layers: layers
+            .filter_map(|layer| walked.layer(layer, heads(layer)))
+            .collect(),
         written: written.collect(),
     }
 }
@@ -83,10 +110,16 @@ impl Sizes {
         let config = model.config();
         let (d_model, d_head) = (config.d_model, config.d_head());
         let stream = tokens * d_model;
-        // Stream, norm, what attention adds, and what was written; Q, K, V, Z, W_Q, W_K, W_V, W_O, scores, pattern, result.
+        // Stream, norm, what attention adds, and what was written; Q, K, V, Z, W_Q, W_K, W_V, W_O,
+        // scores, pattern, result.
         let of_all_layers = 4 * (model.blocks.len() * 5 + 2) * stream;
-        let of_head = 4 * (4 * tokens * d_head + 4 * d_model * d_head + 2 * tokens * tokens + stream);
-        Self { tokens, of_all_layers, of_head }
+        let of_head =
+            4 * (4 * tokens * d_head + 4 * d_model * d_head + 2 * tokens * tokens + stream);
+        Self {
+            tokens,
+            of_all_layers,
+            of_head,
+        }
     }
 
     fn heads_that_fit(self) -> usize {
@@ -103,16 +136,35 @@ struct Walked<'a> {
 impl Walked<'_> {
     fn layer(&self, layer: usize, heads: Range<usize>) -> Option<WalkLayer> {
         let block = &self.model.blocks[layer];
-        let heads_of = |site| Some(self.seen.get::<4>(Site::Attention(layer, site))?.swap_dims(1, 2));
-        let seen =
-            Heads { q: heads_of(AttentionSite::Q)?, k: heads_of(AttentionSite::K)?, v: heads_of(AttentionSite::V)? };
+        let heads_of = |site| {
+            Some(
+                self.seen
+                    .get::<4>(Site::Attention(layer, site))?
+                    .swap_dims(1, 2),
+            )
+        };
+        let seen = Heads {
+            q: heads_of(AttentionSite::Q)?,
+            k: heads_of(AttentionSite::K)?,
+            v: heads_of(AttentionSite::V)?,
+        };
         let rotates = matches!(self.model.config().positions, Positions::Rotary { .. });
-        let turned = rotates.then(|| block.attn.with_positions(seen.clone(), &self.model.mask()).0);
+        let turned = rotates.then(|| {
+            block
+                .attn
+                .with_positions(seen.clone(), &self.model.mask())
+                .0
+        });
         let group = self.model.n_heads() / self.model.config().n_kv_heads();
-        let of_head = |tensor: &Tensor<4>, head: usize| Floats(numbers(tensor.clone().narrow(1, head, 1)));
+        let of_head =
+            |tensor: &Tensor<4>, head: usize| Floats(numbers(tensor.clone().narrow(1, head, 1)));
         let at = |site, head| {
             let tensor = self.seen.get::<4>(Site::Attention(layer, site))?;
-            Some(Floats(numbers(tensor.narrow(if tensor_is_square(site) { 1 } else { 2 }, head, 1))))
+            Some(Floats(numbers(tensor.narrow(
+                if tensor_is_square(site) { 1 } else { 2 },
+                head,
+                1,
+            ))))
         };
         let head = |head: usize| {
             let kv = head / group;
@@ -123,13 +175,32 @@ impl Walked<'_> {
                     columns(&block.attn.w_k.weight.val(), kv, self.width()),
                     columns(&block.attn.w_v.weight.val(), kv, self.width()),
                 ],
-                b_qkv: [(&block.attn.w_q, head), (&block.attn.w_k, kv), (&block.attn.w_v, kv)].map(|(linear, head)| {
+                b_qkv: [
+                    (&block.attn.w_q, head),
+                    (&block.attn.w_k, kv),
+                    (&block.attn.w_v, kv),
+                ]
+                .map(|(linear, head)| {
                     let bias = linear.bias.as_ref()?.val();
-                    Some(Floats(numbers(bias.narrow(0, head * self.width(), self.width()))))
+                    Some(Floats(numbers(bias.narrow(
+                        0,
+                        head * self.width(),
+                        self.width(),
+                    ))))
                 }),
-                w_o: Floats(numbers(block.attn.w_o.weight.val().narrow(0, head * self.width(), self.width()))),
-                qkv: [of_head(&seen.q, head), of_head(&seen.k, kv), of_head(&seen.v, kv)],
-                rotated: turned.as_ref().map(|turned| [of_head(&turned.q, head), of_head(&turned.k, kv)]),
+                w_o: Floats(numbers(block.attn.w_o.weight.val().narrow(
+                    0,
+                    head * self.width(),
+                    self.width(),
+                ))),
+                qkv: [
+                    of_head(&seen.q, head),
+                    of_head(&seen.k, kv),
+                    of_head(&seen.v, kv),
+                ],
+                rotated: turned
+                    .as_ref()
+                    .map(|turned| [of_head(&turned.q, head), of_head(&turned.k, kv)]),
                 scores: at(AttentionSite::Scores, head)?,
                 pattern: at(AttentionSite::Pattern, head)?,
                 z: at(AttentionSite::Z, head)?,
@@ -141,7 +212,12 @@ impl Walked<'_> {
             stream: self.three(Site::Block(layer, BlockSite::ResidPre)),
             norm: self.norm(layer),
             added: self.three(Site::Block(layer, BlockSite::AttnOut)),
-            bias: block.attn.w_o.bias.as_ref().map(|bias| Floats(numbers(bias.val()))),
+            bias: block
+                .attn
+                .w_o
+                .bias
+                .as_ref()
+                .map(|bias| Floats(numbers(bias.val()))),
             heads: heads.map(head).collect::<Option<_>>()?,
         })
     }
@@ -149,7 +225,10 @@ impl Walked<'_> {
     /// The norm that attention reads through; a post-norm block reads the stream as it is.
     fn norm(&self, layer: usize) -> Option<WalkNorm> {
         let config = self.model.config();
-        let norm = self.model.blocks[layer].ln1.as_ref().filter(|_| config.norm_placement == NormPlacement::Pre)?;
+        let norm = self.model.blocks[layer]
+            .ln1
+            .as_ref()
+            .filter(|_| config.norm_placement == NormPlacement::Pre)?;
         let (kind, gain, bias) = match norm {
             Norm::Layer(norm) => ("layer", &norm.gain, Some(&norm.bias)),
             Norm::Rms(norm) => ("rms", &norm.gain, None),

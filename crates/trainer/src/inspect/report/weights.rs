@@ -10,7 +10,11 @@ const PAIRS: usize = 10;
 const MOST_ENTRIES: usize = 200_000_000;
 
 /// One of these for each head; none where the model has no circuits to read, or too many entries.
-pub(super) fn pairs(model: &Decoder, vocabulary: &[String], left_out: &mut Vec<String>) -> Vec<HeadPairs> {
+pub(super) fn pairs(
+    model: &Decoder,
+    vocabulary: &[String],
+    left_out: &mut Vec<String>,
+) -> Vec<HeadPairs> {
     let heads = model.blocks.len() * model.n_heads();
     if 2 * heads * vocabulary.len() * vocabulary.len() > MOST_ENTRIES {
         left_out.push(
@@ -26,9 +30,18 @@ pub(super) fn pairs(model: &Decoder, vocabulary: &[String], left_out: &mut Vec<S
         }
     };
     let named = |table: &FactoredMatrix| {
-        let name = |entry: Entry| (vocabulary[entry.row].clone(), vocabulary[entry.column].clone(), entry.value);
+        let name = |entry: Entry| {
+            (
+                vocabulary[entry.row].clone(),
+                vocabulary[entry.column].clone(),
+                entry.value,
+            )
+        };
         table.largest(PAIRS).into_iter().map(name).collect()
     };
-    let of_head = |head| HeadPairs { qk: named(&circuits.full_qk(head)), ov: named(&circuits.full_ov(head)) };
+    let of_head = |head| HeadPairs {
+        qk: named(&circuits.full_qk(head)),
+        ov: named(&circuits.full_ov(head)),
+    };
     circuits.heads().into_iter().map(of_head).collect()
 }

@@ -32,8 +32,8 @@ pub struct Referent {
     pub gender: Gender,
 }
 
-/// The state of a text: what is still to be written, and what later words may refer to. It follows from the words
-/// so far alone.
+/// The state of a text: what is still to be written, and what later words may refer to. It follows
+/// from the words so far alone.
 #[derive(Debug, Clone)]
 pub struct Discourse<'a> {
     pub(super) lexicon: &'a Lexicon,
@@ -114,21 +114,26 @@ impl<'a> Discourse<'a> {
                         left -= probability;
                         left < 0.0
                     });
-                    let (_, goals) = alternatives.swap_remove(chosen.unwrap_or(alternatives.len() - 1));
+                    let (_, goals) =
+                        alternatives.swap_remove(chosen.unwrap_or(alternatives.len() - 1));
                     self.goals.extend(goals.into_iter().rev());
                 }
             }
         }
     }
 
-    /// Reads a word that somebody wrote: its probability, or `None` if the grammar never writes it here.
+    /// Reads a word that somebody wrote: its probability, or `None` if the grammar never writes it
+    /// here.
     pub fn read(&mut self, token: u32) -> Option<f64> {
         let fits = |terminal| match terminal {
             Terminal::Only(only) => only == token,
             Terminal::Any(part) => self.lexicon.word(token).part == part,
         };
         // Alternatives begin with different words, so at most one continuation fits.
-        let next = self.continuations().into_iter().find(|next| fits(next.terminal))?;
+        let next = self
+            .continuations()
+            .into_iter()
+            .find(|next| fits(next.terminal))?;
         let probability = next.probability / self.choices(next.terminal);
         self.goals = next.goals;
         self.take(token, next.act);
@@ -163,12 +168,19 @@ impl<'a> Discourse<'a> {
         let mut open = vec![(1.0, self.goals.clone())];
         while let Some((probability, mut goals)) = open.pop() {
             match goals.pop().unwrap_or(Goal::Sentence) {
-                Goal::Word(terminal, act) => found.push(Continuation { probability, terminal, act, goals }),
-                goal => open.extend(self.alternatives(goal).into_iter().map(|(share, alternative)| {
-                    let mut goals = goals.clone();
-                    goals.extend(alternative.into_iter().rev());
-                    (probability * share, goals)
-                })),
+                Goal::Word(terminal, act) => found.push(Continuation {
+                    probability,
+                    terminal,
+                    act,
+                    goals,
+                }),
+                goal => open.extend(self.alternatives(goal).into_iter().map(
+                    |(share, alternative)| {
+                        let mut goals = goals.clone();
+                        goals.extend(alternative.into_iter().rev());
+                        (probability * share, goals)
+                    },
+                )),
             }
         }
         found
@@ -176,7 +188,10 @@ impl<'a> Discourse<'a> {
 
     /// The innermost subject without a verb.
     pub(super) fn waiting_subject(&self) -> Referent {
-        *self.waiting.last().expect("a subject comes before its verb")
+        *self
+            .waiting
+            .last()
+            .expect("a subject comes before its verb")
     }
 
     /// The noun just written.
@@ -186,12 +201,16 @@ impl<'a> Discourse<'a> {
 
     /// The particle that the verb just written must have.
     pub(super) fn particle(&self) -> Option<u32> {
-        self.words.last().and_then(|&verb| self.lexicon.word(verb).particle)
+        self.words
+            .last()
+            .and_then(|&verb| self.lexicon.word(verb).particle)
     }
 
     /// The token of a word that the rules name.
     pub(super) fn function_word(&self, text: &str) -> u32 {
-        self.lexicon.token(text).expect("every lexicon has the function words")
+        self.lexicon
+            .token(text)
+            .expect("every lexicon has the function words")
     }
 
     /// Appends a word and draws the consequences.
@@ -211,7 +230,10 @@ impl<'a> Discourse<'a> {
             Act::StandFor(antecedent) => {
                 self.relate(PRONOUN_TO_ANTECEDENT, position, antecedent.position);
                 self.ask_standing_for(Part::Pronoun, "pronoun", token, antecedent);
-                let pronoun = Referent { position, ..antecedent };
+                let pronoun = Referent {
+                    position,
+                    ..antecedent
+                };
                 self.referents.push(pronoun);
                 self.waiting.push(pronoun);
             }
@@ -241,7 +263,11 @@ impl<'a> Discourse<'a> {
             Part::Noun(number) => number,
             _ => Number::Singular,
         };
-        let referent = Referent { position, number, gender: word.gender.unwrap_or(Gender::Neuter) };
+        let referent = Referent {
+            position,
+            number,
+            gender: word.gender.unwrap_or(Gender::Neuter),
+        };
         if word.part == Part::Person {
             self.last_person = Some((position, token));
         }
@@ -259,12 +285,19 @@ impl<'a> Discourse<'a> {
     }
 
     fn relate(&mut self, name: &'static str, dependent: usize, source: usize) {
-        self.relations.push(Relation { name, dependent, source });
+        self.relations.push(Relation {
+            name,
+            dependent,
+            source,
+        });
     }
 
     /// The verb in the right number, or in the other?
     fn ask_agreement(&mut self, verb: u32, subject: Referent) {
-        let after = self.referents.iter().filter(|referent| referent.position > subject.position);
+        let after = self
+            .referents
+            .iter()
+            .filter(|referent| referent.position > subject.position);
         let distractors = match after.count() {
             0 => "agreement, no noun between",
             1 => "agreement, 1 noun between",
@@ -275,18 +308,37 @@ impl<'a> Discourse<'a> {
         match self.last_noun() {
             Some(nearest) if nearest.position != subject.position => {
                 kinds.push("agreement, nearest noun not the subject");
-                kinds.extend((nearest.number != subject.number).then_some("agreement, nearest noun of other number"));
+                kinds.extend(
+                    (nearest.number != subject.number)
+                        .then_some("agreement, nearest noun of other number"),
+                );
             }
             _ => kinds.push("agreement, nearest noun the subject"),
         }
-        self.ask(verb, self.lexicon.word(verb).other_number.into_iter().collect(), kinds);
+        self.ask(
+            verb,
+            self.lexicon.word(verb).other_number.into_iter().collect(),
+            kinds,
+        );
     }
 
     /// The right pronoun, or one of the three others?
-    fn ask_standing_for(&mut self, part: Part, kind: &'static str, pronoun: u32, antecedent: Referent) {
+    fn ask_standing_for(
+        &mut self,
+        part: Part,
+        kind: &'static str,
+        pronoun: u32,
+        antecedent: Referent,
+    ) {
         let mut kinds = vec![kind];
-        let nearest = self.last_noun().filter(|nearest| nearest.position != antecedent.position);
-        let misleads = |nearest: Referent| self.lexicon.standing_for(part, nearest.gender, nearest.number) != pronoun;
+        let nearest = self
+            .last_noun()
+            .filter(|nearest| nearest.position != antecedent.position);
+        let misleads = |nearest: Referent| {
+            self.lexicon
+                .standing_for(part, nearest.gender, nearest.number)
+                != pronoun
+        };
         if nearest.is_some_and(misleads) {
             kinds.push(match part {
                 Part::Reflexive => "reflexive, nearest noun takes another",
@@ -301,7 +353,14 @@ impl<'a> Discourse<'a> {
         let part = self.lexicon.word(name).part;
         let others = self.others_of(part, name);
         let is_place = part == Part::Place;
-        let mut kinds = vec!["name", if is_place { "name of a place" } else { "name of a person" }];
+        let mut kinds = vec![
+            "name",
+            if is_place {
+                "name of a place"
+            } else {
+                "name of a person"
+            },
+        ];
         if self.words.iter().any(|word| others.contains(word)) {
             kinds.push("name, others named before");
         }
@@ -309,13 +368,23 @@ impl<'a> Discourse<'a> {
     }
 
     fn others_of(&self, part: Part, token: u32) -> Vec<u32> {
-        self.lexicon.words_of(part).iter().copied().filter(|&other| other != token).collect()
+        self.lexicon
+            .words_of(part)
+            .iter()
+            .copied()
+            .filter(|&other| other != token)
+            .collect()
     }
 
     fn ask(&mut self, right: u32, wrong: Vec<u32>, kinds: Vec<&'static str>) {
         // The first word of all is nobody's target.
         if let Some(input) = self.words.len().checked_sub(1) {
-            self.questions.push(Question { input, right, wrong, kinds });
+            self.questions.push(Question {
+                input,
+                right,
+                wrong,
+                kinds,
+            });
         }
     }
 }

@@ -24,7 +24,8 @@ pub enum Gender {
     Neuter,
 }
 
-/// The class of a word. The grammar speaks of classes only; within one every word is equally likely.
+/// The class of a word. The grammar speaks of classes only; within one every word is equally
+/// likely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Part {
     /// With nouns of one number, or of either.
@@ -140,7 +141,8 @@ impl Lexicon {
     /// Never: a test reads it.
     #[must_use]
     pub fn english() -> Self {
-        Self::parse(include_str!("../../../../../data/lexicon.toml")).expect("the lexicon that ships is valid")
+        Self::parse(include_str!("../../../../../data/lexicon.toml"))
+            .expect("the lexicon that ships is valid")
     }
 
     /// Reads a lexicon.
@@ -150,7 +152,11 @@ impl Lexicon {
     pub fn parse(toml: &str) -> Result<Self, String> {
         use Number::{Plural, Singular};
         let entries: Entries = toml::from_str(toml).map_err(|error| error.to_string())?;
-        let mut lexicon = Self { words: Vec::new(), by_text: HashMap::new(), by_part: HashMap::new() };
+        let mut lexicon = Self {
+            words: Vec::new(),
+            by_text: HashMap::new(),
+            by_part: HashMap::new(),
+        };
         for text in FUNCTION_WORDS {
             lexicon.add(text, Part::Function, None)?;
         }
@@ -158,7 +164,11 @@ impl Lexicon {
             lexicon.add(subject, Part::Pronoun, gender)?;
             lexicon.add(reflexive, Part::Reflexive, gender)?;
         }
-        let Determiners { any, singular, plural } = entries.determiners;
+        let Determiners {
+            any,
+            singular,
+            plural,
+        } = entries.determiners;
         for (part, texts) in [
             (Part::Determiner(None), any),
             (Part::Determiner(Some(Singular)), singular),
@@ -168,23 +178,38 @@ impl Lexicon {
             (Part::Preposition, entries.prepositions),
             (Part::Place, entries.places),
         ] {
-            texts.iter().try_for_each(|text| lexicon.add(text, part, None).map(|_| ()))?;
+            texts
+                .iter()
+                .try_for_each(|text| lexicon.add(text, part, None).map(|_| ()))?;
         }
-        for (gender, texts) in
-            [(Gender::Masculine, entries.names.masculine), (Gender::Feminine, entries.names.feminine)]
-        {
-            texts.iter().try_for_each(|text| lexicon.add(text, Part::Person, Some(gender)).map(|_| ()))?;
+        for (gender, texts) in [
+            (Gender::Masculine, entries.names.masculine),
+            (Gender::Feminine, entries.names.feminine),
+        ] {
+            texts
+                .iter()
+                .try_for_each(|text| lexicon.add(text, Part::Person, Some(gender)).map(|_| ()))?;
         }
         for (gender, pairs) in [
             (Gender::Masculine, entries.nouns.masculine),
             (Gender::Feminine, entries.nouns.feminine),
             (Gender::Neuter, entries.nouns.neuter),
         ] {
-            pairs.iter().try_for_each(|pair| lexicon.add_pair(pair, Part::Noun, Some(gender)).map(|_| ()))?;
+            pairs.iter().try_for_each(|pair| {
+                lexicon.add_pair(pair, Part::Noun, Some(gender)).map(|_| ())
+            })?;
         }
-        let Verbs { intransitive, particle, transitive } = entries.verbs;
-        intransitive.iter().try_for_each(|pair| lexicon.add_pair(pair, Part::Intransitive, None).map(|_| ()))?;
-        transitive.iter().try_for_each(|pair| lexicon.add_pair(pair, Part::Transitive, None).map(|_| ()))?;
+        let Verbs {
+            intransitive,
+            particle,
+            transitive,
+        } = entries.verbs;
+        intransitive
+            .iter()
+            .try_for_each(|pair| lexicon.add_pair(pair, Part::Intransitive, None).map(|_| ()))?;
+        transitive
+            .iter()
+            .try_for_each(|pair| lexicon.add_pair(pair, Part::Transitive, None).map(|_| ()))?;
         for [singular, plural, particle] in particle {
             let particle = match lexicon.token(&particle) {
                 Some(known) if lexicon.word(known).part == Part::Particle => known,
@@ -195,7 +220,12 @@ impl Lexicon {
             }
         }
         let needed = [Singular, Plural].into_iter().flat_map(|number| {
-            [Part::Determiner(Some(number)), Part::Noun(number), Part::Intransitive(number), Part::Transitive(number)]
+            [
+                Part::Determiner(Some(number)),
+                Part::Noun(number),
+                Part::Intransitive(number),
+                Part::Transitive(number),
+            ]
         });
         let needed = needed.chain([
             Part::Determiner(None),
@@ -222,7 +252,13 @@ impl Lexicon {
             return Err(format!("{text} occurs twice"));
         }
         self.by_part.entry(part).or_default().push(token);
-        self.words.push(Word { text: text.to_owned(), part, gender, other_number: None, particle: None });
+        self.words.push(Word {
+            text: text.to_owned(),
+            part,
+            gender,
+            other_number: None,
+            particle: None,
+        });
         Ok(token)
     }
 
@@ -275,7 +311,11 @@ impl Lexicon {
     pub fn standing_for(&self, part: Part, gender: Gender, number: Number) -> u32 {
         let gender = (number == Number::Singular).then_some(gender);
         let stands = |token: &&u32| self.word(**token).gender == gender;
-        *self.words_of(part).iter().find(stands).expect("pronouns and reflexives of every gender and number")
+        *self
+            .words_of(part)
+            .iter()
+            .find(stands)
+            .expect("pronouns and reflexives of every gender and number")
     }
 }
 
@@ -286,17 +326,29 @@ mod tests {
     #[test]
     fn the_lexicon_that_ships_has_a_few_hundred_words_and_none_that_needs_an() {
         let lexicon = Lexicon::english();
-        assert!((300..500).contains(&lexicon.texts().len()), "{}", lexicon.texts().len());
+        assert!(
+            (300..500).contains(&lexicon.texts().len()),
+            "{}",
+            lexicon.texts().len()
+        );
         for part in [Part::Adjective, Part::Noun(Number::Singular)] {
             for &token in lexicon.words_of(part) {
-                assert!(!lexicon.word(token).text.starts_with(['a', 'e', 'i', 'o', 'u']), "{:?}", lexicon.word(token));
+                assert!(
+                    !lexicon
+                        .word(token)
+                        .text
+                        .starts_with(['a', 'e', 'i', 'o', 'u']),
+                    "{:?}",
+                    lexicon.word(token)
+                );
             }
         }
     }
 
     #[test]
     fn a_spelling_that_occurs_twice_is_refused() {
-        let text = include_str!("../../../../../data/lexicon.toml").replace("\"witch\"", "\"wolf\"");
+        let text =
+            include_str!("../../../../../data/lexicon.toml").replace("\"witch\"", "\"wolf\"");
         assert_eq!(Lexicon::parse(&text).unwrap_err(), "wolf occurs twice");
     }
 }

@@ -3,9 +3,10 @@
 //! ```text
 //! the cat that the dogs chase sits down . she … , says mary . … back in paris .
 //! ```
-//! Determiners and nouns, verbs and their subjects (across prepositional phrases and relative clauses), pronouns and
-//! their antecedents, names that must be repeated: each is a gold relation, and each is a question a model can be
-//! asked. [`rules`] has the grammar, `data/lexicon.toml` its words.
+//! Determiners and nouns, verbs and their subjects (across prepositional phrases and relative
+//! clauses), pronouns and their antecedents, names that must be repeated: each is a gold relation,
+//! and each is a question a model can be asked. [`rules`] has the grammar, `data/lexicon.toml` its
+//! words.
 
 mod discourse;
 mod lexicon;
@@ -18,11 +19,12 @@ pub use lexicon::Lexicon;
 use self::discourse::Discourse;
 use super::{Question, RowKey, Sequence, Task};
 
-/// Sentences of the grammar, one after the other, from the beginning of one. Every target is scored: this is
-/// language modelling.
+/// Sentences of the grammar, one after the other, from the beginning of one. Every target is
+/// scored: this is language modelling.
 ///
-/// The words so far tell which rules were applied, so the probability of the next word is known exactly, and the
-/// best predictor pays `−ln P(word | words before)`: on average the entropy of the grammar per word.
+/// The words so far tell which rules were applied, so the probability of the next word is known
+/// exactly, and the best predictor pays `−ln P(word | words before)`: on average the entropy of the
+/// grammar per word.
 #[derive(Debug, Clone)]
 pub struct Grammar {
     lexicon: Lexicon,
@@ -39,7 +41,10 @@ impl Grammar {
     /// The text read again, so that its relations and questions are known.
     fn read(&self, sequence: &Sequence) -> Discourse<'_> {
         let mut discourse = Discourse::new(&self.lexicon);
-        let _ = sequence.tokens.iter().try_for_each(|&token| discourse.read(token).map(|_| ()));
+        let _ = sequence
+            .tokens
+            .iter()
+            .try_for_each(|&token| discourse.read(token).map(|_| ()));
         discourse
     }
 }
@@ -55,13 +60,19 @@ impl Task for Grammar {
         for _ in 0..=self.n_ctx {
             discourse.write(&mut rng);
         }
-        Sequence { tokens: discourse.words().to_vec(), scored: vec![true; self.n_ctx] }
+        Sequence {
+            tokens: discourse.words().to_vec(),
+            scored: vec![true; self.n_ctx],
+        }
     }
 
     /// Infinite at a word that the grammar does not allow.
     fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
         let mut discourse = Discourse::new(&self.lexicon);
-        let losses = sequence.tokens.iter().map(|&token| discourse.read(token).map_or(f64::INFINITY, |p| -p.ln()));
+        let losses = sequence
+            .tokens
+            .iter()
+            .map(|&token| discourse.read(token).map_or(f64::INFINITY, |p| -p.ln()));
         losses.skip(1).collect()
     }
 

@@ -1,7 +1,8 @@
 //! The grammar: what may become of each goal, and how likely.
 //!
-//! The alternatives of a goal begin with different words, so that the words written so far always tell which
-//! alternative was taken (the grammar is LL(1)). That is why the probability of the next word is exact.
+//! The alternatives of a goal begin with different words, so that the words written so far always
+//! tell which alternative was taken (the grammar is LL(1)). That is why the probability of the next
+//! word is exact.
 
 use super::{
     discourse::{Discourse, Referent},
@@ -55,7 +56,8 @@ pub enum Role {
 pub enum Subject {
     /// The phrase before it, known when the predicate's turn comes.
     Before,
-    /// The phrase before it, in a clause whose object is the noun that the clause modifies: "that the dogs chase".
+    /// The phrase before it, in a clause whose object is the noun that the clause modifies: "that
+    /// the dogs chase".
     BeforeWithoutObject,
     /// The noun that the clause modifies: "that chases the dogs".
     Known(Referent),
@@ -116,7 +118,13 @@ impl Discourse<'_> {
             Goal::Modifier(depth) => self.modifier(depth),
             Goal::Relative(noun, depth) => vec![
                 (0.5, vec![Goal::Predicate(Subject::Known(noun), depth)]),
-                (0.5, vec![Goal::Phrase(Role::Subject, depth), Goal::Predicate(Subject::BeforeWithoutObject, depth)]),
+                (
+                    0.5,
+                    vec![
+                        Goal::Phrase(Role::Subject, depth),
+                        Goal::Predicate(Subject::BeforeWithoutObject, depth),
+                    ],
+                ),
             ],
             Goal::Predicate(subject, depth) => self.predicate(subject, depth),
             Goal::Complement => match self.particle() {
@@ -124,9 +132,14 @@ impl Discourse<'_> {
                 None => vec![(0.2, vec![any(Part::Adverb)]), (0.8, vec![])],
             },
             Goal::Object(subject, depth) => {
-                let reflexive = self.lexicon.standing_for(Part::Reflexive, subject.gender, subject.number);
+                let reflexive =
+                    self.lexicon
+                        .standing_for(Part::Reflexive, subject.gender, subject.number);
                 vec![
-                    (0.3, vec![Goal::Word(Terminal::Only(reflexive), Act::Reflect(subject))]),
+                    (
+                        0.3,
+                        vec![Goal::Word(Terminal::Only(reflexive), Act::Reflect(subject))],
+                    ),
                     (0.7, vec![Goal::Phrase(Role::Other, depth + 1)]),
                 ]
             }
@@ -140,12 +153,20 @@ impl Discourse<'_> {
     fn sentence(&self) -> Vec<Alternative> {
         let after = |subject: Goal| {
             let end = Goal::Word(Terminal::Only(self.function_word(".")), Act::End);
-            vec![subject, Goal::Predicate(Subject::Before, 0), Goal::Setting, Goal::Saying, end]
+            vec![
+                subject,
+                Goal::Predicate(Subject::Before, 0),
+                Goal::Setting,
+                Goal::Saying,
+                end,
+            ]
         };
         let phrase = after(Goal::Phrase(Role::MainSubject, 0));
         match self.last_subject {
             Some(subject) => {
-                let pronoun = self.lexicon.standing_for(Part::Pronoun, subject.gender, subject.number);
+                let pronoun =
+                    self.lexicon
+                        .standing_for(Part::Pronoun, subject.gender, subject.number);
                 let pronoun = Goal::Word(Terminal::Only(pronoun), Act::StandFor(subject));
                 vec![(0.3, after(pronoun)), (0.7, phrase)]
             }
@@ -165,7 +186,10 @@ impl Discourse<'_> {
         let that = self.function_word("that");
         vec![
             (1.0 - phrase - clause, vec![]),
-            (phrase, vec![any(Part::Preposition), Goal::Phrase(Role::Other, depth + 1)]),
+            (
+                phrase,
+                vec![any(Part::Preposition), Goal::Phrase(Role::Other, depth + 1)],
+            ),
             (clause, vec![only(that), Goal::Relative(noun, depth + 1)]),
         ]
     }
@@ -177,13 +201,22 @@ impl Discourse<'_> {
             Subject::Before | Subject::BeforeWithoutObject => (self.waiting_subject(), true),
         };
         let verb = |part: fn(Number) -> Part| {
-            Goal::Word(Terminal::Any(part(referent.number)), Act::Agree { subject: referent, open })
+            Goal::Word(
+                Terminal::Any(part(referent.number)),
+                Act::Agree {
+                    subject: referent,
+                    open,
+                },
+            )
         };
         match subject {
             Subject::BeforeWithoutObject => vec![(1.0, vec![verb(Part::Transitive)])],
             _ => vec![
                 (0.5, vec![verb(Part::Intransitive), Goal::Complement]),
-                (0.5, vec![verb(Part::Transitive), Goal::Object(referent, depth)]),
+                (
+                    0.5,
+                    vec![verb(Part::Transitive), Goal::Object(referent, depth)],
+                ),
             ],
         }
     }
@@ -194,7 +227,11 @@ impl Discourse<'_> {
         let new = vec![into, Goal::Word(Terminal::Any(Part::Place), Act::Place)];
         match self.last_place {
             Some((position, place)) => {
-                let again = vec![back, into, Goal::Word(Terminal::Only(place), Act::Repeat(position))];
+                let again = vec![
+                    back,
+                    into,
+                    Goal::Word(Terminal::Only(place), Act::Repeat(position)),
+                ];
                 vec![(0.7, vec![]), (0.15, new), (0.15, again)]
             }
             None => vec![(0.7, vec![]), (0.3, new)],
@@ -221,7 +258,10 @@ fn phrase(role: Role, depth: Depth) -> Vec<Alternative> {
         vec![determiner, Goal::Nominal(number, role, depth)]
     };
     vec![
-        (0.2, vec![Goal::Word(Terminal::Any(Part::Person), Act::Name(role))]),
+        (
+            0.2,
+            vec![Goal::Word(Terminal::Any(Part::Person), Act::Name(role))],
+        ),
         (0.4, determined(None)),
         (0.2, determined(Some(Number::Singular))),
         (0.2, determined(Some(Number::Plural))),
@@ -231,12 +271,22 @@ fn phrase(role: Role, depth: Depth) -> Vec<Alternative> {
 /// `Nominal → adjective Nominal | noun Modifier`, the noun of the determiner's number
 fn nominal(number: Option<Number>, role: Role, depth: Depth) -> Vec<Alternative> {
     const ADJECTIVE: f64 = 0.2;
-    let noun = |number| vec![Goal::Word(Terminal::Any(Part::Noun(number)), Act::Name(role)), Goal::Modifier(depth)];
-    let mut alternatives = vec![(ADJECTIVE, vec![any(Part::Adjective), Goal::Nominal(number, role, depth)])];
+    let noun = |number| {
+        vec![
+            Goal::Word(Terminal::Any(Part::Noun(number)), Act::Name(role)),
+            Goal::Modifier(depth),
+        ]
+    };
+    let mut alternatives = vec![(
+        ADJECTIVE,
+        vec![any(Part::Adjective), Goal::Nominal(number, role, depth)],
+    )];
     match number {
         Some(number) => alternatives.push((1.0 - ADJECTIVE, noun(number))),
-        None => alternatives
-            .extend([Number::Singular, Number::Plural].map(|number| ((1.0 - ADJECTIVE) / 2.0, noun(number)))),
+        None => alternatives.extend(
+            [Number::Singular, Number::Plural]
+                .map(|number| ((1.0 - ADJECTIVE) / 2.0, noun(number))),
+        ),
     }
     alternatives
 }

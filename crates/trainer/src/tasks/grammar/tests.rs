@@ -1,7 +1,10 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    discourse::{DETERMINER_TO_NOUN, NAME_TO_LAST_NAME, NOUN_TO_DETERMINER, PRONOUN_TO_ANTECEDENT, VERB_TO_SUBJECT},
+    discourse::{
+        DETERMINER_TO_NOUN, NAME_TO_LAST_NAME, NOUN_TO_DETERMINER, PRONOUN_TO_ANTECEDENT,
+        VERB_TO_SUBJECT,
+    },
     lexicon::{Number, Part},
     *,
 };
@@ -72,8 +75,8 @@ fn every_next_word_has_one_reading_and_the_probabilities_are_a_distribution() {
 
 #[test]
 fn what_is_written_is_paid_for_at_the_entropy() {
-    // Words are drawn by one procedure and their probabilities are added up by another: the mean of −ln P must be
-    // the mean entropy of the distributions on the way.
+    // Words are drawn by one procedure and their probabilities are added up by another: the mean of
+    // −ln P must be the mean entropy of the distributions on the way.
     let task = english();
     let sequences = batch(&task, 2, Use::Training, 0, 400);
     let paid = mean_scored(&sequences, |sequence| task.bayes_losses(sequence));
@@ -81,7 +84,13 @@ fn what_is_written_is_paid_for_at_the_entropy() {
         let mut discourse = Discourse::new(&task.lexicon);
         let mut entropies = Vec::new();
         for &token in &sequence.tokens {
-            entropies.push(discourse.distribution().iter().map(|(_, p)| -p * p.ln()).sum());
+            entropies.push(
+                discourse
+                    .distribution()
+                    .iter()
+                    .map(|(_, p)| -p * p.ln())
+                    .sum(),
+            );
             discourse.read(token);
         }
         entropies.split_off(1)
@@ -97,32 +106,48 @@ fn relations_point_at_the_right_kinds_of_words_and_all_agree() {
         let number = |position: usize| match word(position).part {
             Part::Noun(number) => Some(number),
             Part::Person => Some(Number::Singular),
-            Part::Pronoun => Some(if word(position).gender.is_some() { Number::Singular } else { Number::Plural }),
+            Part::Pronoun => Some(if word(position).gender.is_some() {
+                Number::Singular
+            } else {
+                Number::Plural
+            }),
             _ => None,
         };
         for relation in task.relations(&sequence) {
             let (dependent, source) = (word(relation.dependent), word(relation.source));
             let agrees = match relation.name {
                 DETERMINER_TO_NOUN => match (dependent.part, source.part) {
-                    (Part::Determiner(number), Part::Noun(found)) => number.is_none_or(|number| number == found),
+                    (Part::Determiner(number), Part::Noun(found)) => {
+                        number.is_none_or(|number| number == found)
+                    }
                     _ => false,
                 },
                 NOUN_TO_DETERMINER => {
-                    matches!((dependent.part, source.part), (Part::Noun(_), Part::Determiner(_)))
+                    matches!(
+                        (dependent.part, source.part),
+                        (Part::Noun(_), Part::Determiner(_))
+                    )
                 }
                 VERB_TO_SUBJECT => match dependent.part {
-                    Part::Intransitive(found) | Part::Transitive(found) => number(relation.source) == Some(found),
+                    Part::Intransitive(found) | Part::Transitive(found) => {
+                        number(relation.source) == Some(found)
+                    }
                     _ => false,
                 },
                 PRONOUN_TO_ANTECEDENT => {
                     let plural = number(relation.source) == Some(Number::Plural);
                     let expected = if plural { None } else { source.gender };
-                    matches!(dependent.part, Part::Pronoun | Part::Reflexive) && dependent.gender == expected
+                    matches!(dependent.part, Part::Pronoun | Part::Reflexive)
+                        && dependent.gender == expected
                 }
                 NAME_TO_LAST_NAME => {
                     let between = &sequence.tokens[relation.source + 1..relation.dependent];
-                    let names = between.iter().filter(|&&token| task.lexicon.word(token).part == source.part);
-                    dependent == source && matches!(source.part, Part::Person | Part::Place) && names.count() == 0
+                    let names = between
+                        .iter()
+                        .filter(|&&token| task.lexicon.word(token).part == source.part);
+                    dependent == source
+                        && matches!(source.part, Part::Person | Part::Place)
+                        && names.count() == 0
                 }
                 other => panic!("unknown relation {other}"),
             };
@@ -143,7 +168,9 @@ fn every_verb_has_a_subject_and_every_pronoun_an_antecedent() {
                 Part::Pronoun | Part::Reflexive => PRONOUN_TO_ANTECEDENT,
                 _ => continue,
             };
-            let of_word = relations.iter().filter(|relation| relation.dependent == position && relation.name == name);
+            let of_word = relations
+                .iter()
+                .filter(|relation| relation.dependent == position && relation.name == name);
             assert_eq!(of_word.count(), 1);
         }
     }
@@ -153,8 +180,14 @@ fn every_verb_has_a_subject_and_every_pronoun_an_antecedent() {
 fn sentences_in_the_wrong_number_are_impossible() {
     let task = english();
     let loss = |text: &str| {
-        let tokens = text.split(' ').map(|word| task.lexicon.token(word).unwrap()).collect();
-        let losses = task.bayes_losses(&Sequence { tokens, scored: Vec::new() });
+        let tokens = text
+            .split(' ')
+            .map(|word| task.lexicon.token(word).unwrap())
+            .collect();
+        let losses = task.bayes_losses(&Sequence {
+            tokens,
+            scored: Vec::new(),
+        });
         losses.iter().sum::<f64>()
     };
     for good in [
@@ -183,8 +216,14 @@ fn each_relation_is_frequent_and_the_nearest_noun_is_often_not_the_subject() {
     let sequences = batch(&task, 5, Use::Training, 0, 1000);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for sequence in &sequences {
-        let relations = task.relations(sequence).into_iter().map(|relation| relation.name);
-        let kinds = task.questions(sequence).into_iter().flat_map(|question| question.kinds);
+        let relations = task
+            .relations(sequence)
+            .into_iter()
+            .map(|relation| relation.name);
+        let kinds = task
+            .questions(sequence)
+            .into_iter()
+            .flat_map(|question| question.kinds);
         for name in relations.chain(kinds) {
             *counts.entry(name).or_default() += 1;
         }
@@ -206,8 +245,12 @@ fn each_relation_is_frequent_and_the_nearest_noun_is_often_not_the_subject() {
     let share = |part: &str, whole: &str| counts[part] as f64 / counts[whole] as f64;
     let elsewhere = share("agreement, nearest noun not the subject", "agreement");
     assert!((elsewhere - 0.29).abs() < 0.015, "{elsewhere}");
-    // Where it is not the subject, the nearest noun is of the other number half of the time: it tells nothing.
-    let misleads = share("agreement, nearest noun of other number", "agreement, nearest noun not the subject");
+    // Where it is not the subject, the nearest noun is of the other number half of the time: it
+    // tells nothing.
+    let misleads = share(
+        "agreement, nearest noun of other number",
+        "agreement, nearest noun not the subject",
+    );
     assert!((misleads - 0.5).abs() < 0.03, "{misleads}");
 }
 
@@ -217,7 +260,15 @@ fn a_row_is_the_same_on_every_thread() {
     let rows = batch(&task, 6, Use::Training, 9, 8);
     std::thread::scope(|scope| {
         for (row, expected) in rows.iter().enumerate().rev() {
-            let (task, key) = (&task, RowKey { seed: 6, usage: Use::Training, step: 9, row });
+            let (task, key) = (
+                &task,
+                RowKey {
+                    seed: 6,
+                    usage: Use::Training,
+                    step: 9,
+                    row,
+                },
+            );
             scope.spawn(move || assert_eq!(task.sequence(key), *expected));
         }
     });

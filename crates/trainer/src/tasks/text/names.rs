@@ -3,8 +3,8 @@
 /// The name of the space, which would not be seen.
 const SPACE: char = '␣';
 
-/// A printable name that no other character has: `␣` for the space, `\n`, `\u{301}`, … for what has no picture of
-/// its own, else the character.
+/// A printable name that no other character has: `␣` for the space, `\n`, `\u{301}`, … for what has
+/// no picture of its own, else the character.
 #[must_use]
 pub fn character_name(c: char) -> String {
     match c {
@@ -57,7 +57,11 @@ pub fn named_word(name: &str) -> String {
 /// The name of a byte: of the character if it is ASCII, else `0xE2`.
 #[must_use]
 pub fn byte_name(byte: u8) -> String {
-    if byte.is_ascii() { character_name(char::from(byte)) } else { format!("0x{byte:02X}") }
+    if byte.is_ascii() {
+        character_name(char::from(byte))
+    } else {
+        format!("0x{byte:02X}")
+    }
 }
 
 #[cfg(test)]
@@ -69,7 +73,10 @@ mod tests {
         let mut names = std::collections::HashSet::new();
         for c in ('\0'..='\u{3000}').chain(['🦀', '\u{10ffff}']) {
             let name = character_name(c);
-            assert!(!name.chars().any(|c| c.is_control() || c == ' '), "{name:?}");
+            assert!(
+                !name.chars().any(|c| c.is_control() || c == ' '),
+                "{name:?}"
+            );
             assert_eq!(named_character(&name), Some(c), "{name}");
             assert!(names.insert(name));
         }

@@ -33,7 +33,10 @@ impl Source {
         let mut paths = Vec::new();
         collect_files(path, &mut paths)?;
         if paths.is_empty() {
-            return Err(wrong(path, "is a folder without files; expected UTF-8 text"));
+            return Err(wrong(
+                path,
+                "is a folder without files; expected UTF-8 text",
+            ));
         }
         paths.into_iter().map(Self::open).collect()
     }
@@ -58,9 +61,15 @@ impl Source {
             Ok(text) => text.len(),
             Err(error) => error.valid_up_to(),
         };
-        let (at, what) = match (self.bytes[..end].iter().position(|&byte| byte == 0), self.bytes.get(end)) {
+        let (at, what) = match (
+            self.bytes[..end].iter().position(|&byte| byte == 0),
+            self.bytes.get(end),
+        ) {
             (Some(nul), _) => (nul, "is NUL; expected text, not binary data".to_owned()),
-            (None, Some(byte)) => (end, format!("0x{byte:02X} is not UTF-8; expected UTF-8 text")),
+            (None, Some(byte)) => (
+                end,
+                format!("0x{byte:02X} is not UTF-8; expected UTF-8 text"),
+            ),
             (None, None) => return Ok(()),
         };
         let line = self.bytes[..at].split(|&byte| byte == b'\n').count();
@@ -86,15 +95,23 @@ impl Source {
     /// If the file was changed after it was opened, so that it is no longer UTF-8.
     #[must_use]
     pub fn text(&self, range: Range<usize>) -> &str {
-        std::str::from_utf8(&self.bytes[range])
-            .unwrap_or_else(|_| panic!("{} was changed while it was being read", self.path.display()))
+        std::str::from_utf8(&self.bytes[range]).unwrap_or_else(|_| {
+            panic!(
+                "{} was changed while it was being read",
+                self.path.display()
+            )
+        })
     }
 }
 
-/// The first `share` of all bytes, and the rest, as segments of files; cut where a token may begin, which
-/// `may_begin(byte before, next byte)` tells.
+/// The first `share` of all bytes, and the rest, as segments of files; cut where a token may begin,
+/// which `may_begin(byte before, next byte)` tells.
 #[must_use]
-pub fn split(sources: &[Source], share: f64, may_begin: impl Fn(u8, u8) -> bool) -> [Vec<Segment>; 2] {
+pub fn split(
+    sources: &[Source],
+    share: f64,
+    may_begin: impl Fn(u8, u8) -> bool,
+) -> [Vec<Segment>; 2] {
     let total: usize = sources.iter().map(|source| source.bytes.len()).sum();
     let mut left = (total as f64 * share) as usize;
     let mut parts = [Vec::new(), Vec::new()];
@@ -106,7 +123,10 @@ pub fn split(sources: &[Source], share: f64, may_begin: impl Fn(u8, u8) -> bool)
         }
         left = left.saturating_sub(length);
         for (part, bytes) in parts.iter_mut().zip([0..cut, cut..length]) {
-            part.extend((!bytes.is_empty()).then_some(Segment { source: index, bytes }));
+            part.extend((!bytes.is_empty()).then_some(Segment {
+                source: index,
+                bytes,
+            }));
         }
     }
     parts
@@ -122,7 +142,10 @@ fn collect_files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), InputError
     let entries: Result<Vec<_>, _> = std::fs::read_dir(path).map_err(unreadable)?.collect();
     let mut entries = entries.map_err(unreadable)?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries.iter().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")) {
+    for entry in entries
+        .iter()
+        .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
+    {
         // A link to a folder might lead back here.
         let is_link = entry.file_type().map_err(unreadable)?.is_symlink();
         if !(is_link && entry.path().is_dir()) {
@@ -142,7 +165,8 @@ pub fn wrong(path: &Path, message: &str) -> InputError {
     reason = "a mapped file must not be cut short meanwhile; that cannot be ruled out, only asked for"
 )]
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the mapping is only read. Text is checked again whenever it is decoded, so a file that changes under it
-    // leads to a panic that says so; one that is cut short ends the process, as the documentation of the task warns.
+    // SAFETY: the mapping is only read. Text is checked again whenever it is decoded, so a file
+    // that changes under it leads to a panic that says so; one that is cut short ends the process,
+    // as the documentation of the task warns.
     unsafe { Mmap::map(file) }
 }

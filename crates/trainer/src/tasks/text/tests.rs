@@ -28,7 +28,13 @@ impl Folder {
     }
 
     fn open(&self, name: &str, tokens: &TextTokens, n_ctx: usize) -> Result<Text, InputError> {
-        Text::open(&TextConfig { path: self.0.path().join(name), tokens: tokens.clone() }, n_ctx)
+        Text::open(
+            &TextConfig {
+                path: self.0.path().join(name),
+                tokens: tokens.clone(),
+            },
+            n_ctx,
+        )
     }
 }
 
@@ -42,40 +48,120 @@ fn what_is_no_text_is_refused_by_file_and_place() {
     let other = long.replace("lamp", "moon");
     let bad_byte = [long.as_bytes(), b"\xff again\n"].concat();
     let cases: [(&str, &[u8], TextTokens, &[&str]); 11] = [
-        ("empty.txt", b"", TextTokens::Characters, &["empty.txt", "task.path", "is empty", "UTF-8"]),
-        ("short.txt", b"too short", TextTokens::Characters, &["short.txt", "has 8 tokens", "n_ctx + 1 = 17"]),
-        ("tail.txt", &long.as_bytes()[..160], TextTokens::Characters, &["tail.txt", "last 10 %", "n_ctx + 1 = 17"]),
-        ("bad.txt", &bad_byte, TextTokens::Characters, &["bad.txt:21", "byte 420", "0xFF", "UTF-8"]),
-        ("cut.txt", b"caf\xc3", TextTokens::Bytes, &["cut.txt:1", "byte 3", "0xC3"]),
-        ("nul.txt", b"one\ntwo\0", TextTokens::Words, &["nul.txt:2", "byte 7", "NUL"]),
-        ("a.txt", long.as_bytes(), TextTokens::Tokenizer("none.json".into()), &["none.json", "no such tokenizer"]),
-        ("a.txt", long.as_bytes(), TextTokens::Tokenizer(broken), &["broken.json", "is no tokenizer.json"]),
-        ("a.txt", long.as_bytes(), TextTokens::Tokenizer(sparse), &["sparse.json", "\"again\"", "70000", "65536"]),
-        ("other.txt", other.as_bytes(), TextTokens::Tokenizer(json), &["other.txt", "from byte 0"]),
-        ("words.txt", b"one two three", TextTokens::Words, &["words.txt", "n_ctx + 1 = 17"]),
+        (
+            "empty.txt",
+            b"",
+            TextTokens::Characters,
+            &["empty.txt", "task.path", "is empty", "UTF-8"],
+        ),
+        (
+            "short.txt",
+            b"too short",
+            TextTokens::Characters,
+            &["short.txt", "has 8 tokens", "n_ctx + 1 = 17"],
+        ),
+        (
+            "tail.txt",
+            &long.as_bytes()[..160],
+            TextTokens::Characters,
+            &["tail.txt", "last 10 %", "n_ctx + 1 = 17"],
+        ),
+        (
+            "bad.txt",
+            &bad_byte,
+            TextTokens::Characters,
+            &["bad.txt:21", "byte 420", "0xFF", "UTF-8"],
+        ),
+        (
+            "cut.txt",
+            b"caf\xc3",
+            TextTokens::Bytes,
+            &["cut.txt:1", "byte 3", "0xC3"],
+        ),
+        (
+            "nul.txt",
+            b"one\ntwo\0",
+            TextTokens::Words,
+            &["nul.txt:2", "byte 7", "NUL"],
+        ),
+        (
+            "a.txt",
+            long.as_bytes(),
+            TextTokens::Tokenizer("none.json".into()),
+            &["none.json", "no such tokenizer"],
+        ),
+        (
+            "a.txt",
+            long.as_bytes(),
+            TextTokens::Tokenizer(broken),
+            &["broken.json", "is no tokenizer.json"],
+        ),
+        (
+            "a.txt",
+            long.as_bytes(),
+            TextTokens::Tokenizer(sparse),
+            &["sparse.json", "\"again\"", "70000", "65536"],
+        ),
+        (
+            "other.txt",
+            other.as_bytes(),
+            TextTokens::Tokenizer(json),
+            &["other.txt", "from byte 0"],
+        ),
+        (
+            "words.txt",
+            b"one two three",
+            TextTokens::Words,
+            &["words.txt", "n_ctx + 1 = 17"],
+        ),
     ];
     for (name, bytes, tokens, parts) in cases {
         folder.write(name, bytes);
-        let error = folder.open(name, &tokens, 16).err().unwrap_or_else(|| panic!("{name} was accepted")).to_string();
+        let error = folder
+            .open(name, &tokens, 16)
+            .err()
+            .unwrap_or_else(|| panic!("{name} was accepted"))
+            .to_string();
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     }
-    let missing = folder.open("nowhere.txt", &TextTokens::Characters, 16).err().unwrap().to_string();
-    assert!(missing.contains("nowhere.txt") && missing.contains("cannot read"), "{missing}");
+    let missing = folder
+        .open("nowhere.txt", &TextTokens::Characters, 16)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        missing.contains("nowhere.txt") && missing.contains("cannot read"),
+        "{missing}"
+    );
     fs::create_dir(folder.0.path().join("hollow")).unwrap();
-    let hollow = folder.open("hollow", &TextTokens::Characters, 16).err().unwrap().to_string();
+    let hollow = folder
+        .open("hollow", &TextTokens::Characters, 16)
+        .err()
+        .unwrap()
+        .to_string();
     assert!(hollow.contains("without files"), "{hollow}");
 }
 
 #[test]
 fn windows_are_pieces_of_their_own_part_of_the_text() {
-    // Every character once, some of them of 2, 3 and 4 bytes: a window must be a run, inside its part.
-    let text: String = ('a'..='z').chain('à'..='ÿ').chain('あ'..='み').chain('😀'..='😿').cycle().take(4000).collect();
+    // Every character once, some of them of 2, 3 and 4 bytes: a window must be a run, inside its
+    // part.
+    let text: String = ('a'..='z')
+        .chain('à'..='ÿ')
+        .chain('あ'..='み')
+        .chain('😀'..='😿')
+        .cycle()
+        .take(4000)
+        .collect();
     let folder = Folder::new();
     folder.write("a.txt", &text);
     let task = folder.open("a.txt", &TextTokens::Characters, 10).unwrap();
     let ids = task.tokens.encode(&text).unwrap();
     let cut = text[..text.len() * 9 / 10 + 3].chars().count();
-    for (usage, part) in [(Use::Training, &ids[..cut]), (Use::Validation, &ids[cut - 3..])] {
+    for (usage, part) in [
+        (Use::Training, &ids[..cut]),
+        (Use::Validation, &ids[cut - 3..]),
+    ] {
         for sequence in batch(&task, 0, usage, 0, 300) {
             assert_eq!((sequence.tokens.len(), sequence.scored.len()), (11, 10));
             assert!(part.windows(11).any(|window| window == sequence.tokens));
@@ -89,9 +175,15 @@ fn every_place_of_the_text_is_drawn() {
     folder.write("a.txt", "abcdefghijklmnopqrstuvwxyz".repeat(8));
     let task = folder.open("a.txt", &TextTokens::Bytes, 4).unwrap();
     // 187 bytes of training text hold 183 windows of 5, of which 26 differ.
-    let starts: HashSet<u32> = batch(&task, 0, Use::Training, 1, 600).into_iter().map(|s| s.tokens[0]).collect();
+    let starts: HashSet<u32> = batch(&task, 0, Use::Training, 1, 600)
+        .into_iter()
+        .map(|s| s.tokens[0])
+        .collect();
     assert_eq!(starts.len(), 26);
-    let Stretch { segment, last_start } = &task.training[0];
+    let Stretch {
+        segment,
+        last_start,
+    } = &task.training[0];
     assert_eq!((segment.bytes.clone(), *last_start), (0..187, 182));
 }
 
@@ -105,9 +197,15 @@ fn a_folder_is_read_in_the_order_of_names_and_windows_stay_within_a_file() {
     let task = folder.open("texts", &TextTokens::Characters, 8).unwrap();
     assert_eq!(task.vocabulary(), ["a", "b", "c"]);
     let tokens = |usage| -> HashSet<Vec<u32>> {
-        batch(&task, 0, usage, 0, 200).into_iter().map(|sequence| sequence.tokens).collect()
+        batch(&task, 0, usage, 0, 200)
+            .into_iter()
+            .map(|sequence| sequence.tokens)
+            .collect()
     };
-    assert_eq!(tokens(Use::Training), HashSet::from([vec![0; 9], vec![1; 9], vec![2; 9]]));
+    assert_eq!(
+        tokens(Use::Training),
+        HashSet::from([vec![0; 9], vec![1; 9], vec![2; 9]])
+    );
     assert_eq!(tokens(Use::Validation), HashSet::from([vec![2; 9]]));
 }
 
@@ -116,11 +214,20 @@ fn a_tokenizer_cuts_windows_as_it_cuts_the_whole() {
     let folder = Folder::new();
     let json = folder.write("t.json", TOKENIZER);
     folder.write("a.txt", "the lamp burns again ".repeat(40));
-    let task = folder.open("a.txt", &TextTokens::Tokenizer(json), 12).unwrap();
-    assert_eq!(task.vocabulary(), ["the", "lamp", "burns", "unused 3", "unused 4", "again"]);
+    let task = folder
+        .open("a.txt", &TextTokens::Tokenizer(json), 12)
+        .unwrap();
+    assert_eq!(
+        task.vocabulary(),
+        ["the", "lamp", "burns", "unused 3", "unused 4", "again"]
+    );
     for sequence in batch(&task, 0, Use::Training, 0, 50) {
         let follows = |pair: &[u32]| matches!(pair, [0, 1] | [1, 2] | [2, 5] | [5, 0]);
-        assert!(sequence.tokens.len() == 13 && sequence.tokens.windows(2).all(follows), "{:?}", sequence.tokens);
+        assert!(
+            sequence.tokens.len() == 13 && sequence.tokens.windows(2).all(follows),
+            "{:?}",
+            sequence.tokens
+        );
     }
     let words = folder.open("a.txt", &TextTokens::Words, 12).unwrap();
     assert_eq!(words.vocabulary(), ["again", "burns", "lamp", "the"]);

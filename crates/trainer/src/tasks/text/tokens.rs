@@ -81,13 +81,18 @@ impl Tokens {
         match kind {
             TextTokens::Characters => {
                 let character = |name: &String| {
-                    named_character(name)
-                        .ok_or_else(|| InputError::new("vocabulary.json", "is no character").value(name))
+                    named_character(name).ok_or_else(|| {
+                        InputError::new("vocabulary.json", "is no character").value(name)
+                    })
                 };
-                Ok(Self::Characters(names.iter().map(character).collect::<Result<_, _>>()?))
+                Ok(Self::Characters(
+                    names.iter().map(character).collect::<Result<_, _>>()?,
+                ))
             }
             TextTokens::Bytes => Ok(Self::Bytes),
-            TextTokens::Words => Ok(Self::of_words(names.iter().map(|name| named_word(name)).collect())),
+            TextTokens::Words => Ok(Self::of_words(
+                names.iter().map(|name| named_word(name)).collect(),
+            )),
             TextTokens::Tokenizer(path) => {
                 let tokens = Self::open_tokenizer(path)?;
                 if tokens.names() == names {
@@ -102,7 +107,11 @@ impl Tokens {
     }
 
     fn of_words(words: Vec<String>) -> Self {
-        let tokens = words.iter().enumerate().map(|(token, word)| (word.clone(), token as u32)).collect();
+        let tokens = words
+            .iter()
+            .enumerate()
+            .map(|(token, word)| (word.clone(), token as u32))
+            .collect();
         Self::Words { words, tokens }
     }
 
@@ -112,30 +121,46 @@ impl Tokens {
             return Err(wrong("there is no such tokenizer file"));
         }
         let bytes = read_capped(path, MOST_TOKENIZER_BYTES)?;
-        let mut tokenizer =
-            parse_tokenizer(&bytes).map_err(|error| wrong(&format!("is no tokenizer.json: {error}")))?;
+        let mut tokenizer = parse_tokenizer(&bytes)
+            .map_err(|error| wrong(&format!("is no tokenizer.json: {error}")))?;
         tokenizer.with_padding(None);
-        tokenizer.with_truncation(None).map_err(|error| wrong(&error.to_string()))?;
-        // Special tokens come from the tokenizer alone: what looks like one in the text is read as text.
+        tokenizer
+            .with_truncation(None)
+            .map_err(|error| wrong(&error.to_string()))?;
+        // Special tokens come from the tokenizer alone: what looks like one in the text is read as
+        // text.
         tokenizer.set_encode_special_tokens(true);
         let vocabulary = tokenizer.get_vocab(true);
-        let (name, &largest) =
-            vocabulary.iter().max_by_key(|(_, token)| **token).ok_or_else(|| wrong("has no tokens"))?;
+        let (name, &largest) = vocabulary
+            .iter()
+            .max_by_key(|(_, token)| **token)
+            .ok_or_else(|| wrong("has no tokens"))?;
         if largest as usize >= MOST_TOKENS {
-            return Err(wrong(&format!("token {name:?} has the id {largest}; ids must be below {MOST_TOKENS}")));
+            return Err(wrong(&format!(
+                "token {name:?} has the id {largest}; ids must be below {MOST_TOKENS}"
+            )));
         }
-        Ok(Self::Pieces { tokenizer: Box::new(tokenizer), count: largest as usize + 1 })
+        Ok(Self::Pieces {
+            tokenizer: Box::new(tokenizer),
+            count: largest as usize + 1,
+        })
     }
 
     /// Printable names, by token.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         match self {
-            Self::Characters(characters) => characters.iter().copied().map(character_name).collect(),
+            Self::Characters(characters) => {
+                characters.iter().copied().map(character_name).collect()
+            }
             Self::Bytes => (0..=u8::MAX).map(byte_name).collect(),
             Self::Words { words, .. } => words.iter().map(|word| word_name(word)).collect(),
             Self::Pieces { tokenizer, count } => {
-                let name = |token| tokenizer.id_to_token(token).unwrap_or_else(|| format!("unused {token}"));
+                let name = |token| {
+                    tokenizer
+                        .id_to_token(token)
+                        .unwrap_or_else(|| format!("unused {token}"))
+                };
                 (0..*count as u32).map(name).collect()
             }
         }
@@ -149,23 +174,37 @@ impl Tokens {
         match self {
             Self::Characters(known) => text
                 .chars()
-                .map(|c| known.binary_search(&c).map(|token| token as u32).map_err(|_| character_name(c)))
+                .map(|c| {
+                    known
+                        .binary_search(&c)
+                        .map(|token| token as u32)
+                        .map_err(|_| character_name(c))
+                })
                 .collect(),
             Self::Bytes => Ok(text.bytes().map(u32::from).collect()),
-            Self::Words { tokens, .. } => {
-                words(text).map(|word| tokens.get(word).copied().ok_or_else(|| word.to_owned())).collect()
-            }
+            Self::Words { tokens, .. } => words(text)
+                .map(|word| tokens.get(word).copied().ok_or_else(|| word.to_owned()))
+                .collect(),
             Self::Pieces { tokenizer, count } => {
-                let encoding = tokenizer.encode_fast(text, false).map_err(|error| error.to_string())?;
-                match encoding.get_ids().iter().find(|&&token| token as usize >= *count) {
-                    Some(token) => Err(format!("token id {token}, beyond the vocabulary of {count},")),
+                let encoding = tokenizer
+                    .encode_fast(text, false)
+                    .map_err(|error| error.to_string())?;
+                match encoding
+                    .get_ids()
+                    .iter()
+                    .find(|&&token| token as usize >= *count)
+                {
+                    Some(token) => Err(format!(
+                        "token id {token}, beyond the vocabulary of {count},"
+                    )),
                     None => Ok(encoding.get_ids().to_vec()),
                 }
             }
         }
     }
 
-    /// Whether text may be cut before the byte `next` when `before` stands before it, so that no token is halved.
+    /// Whether text may be cut before the byte `next` when `before` stands before it, so that no
+    /// token is halved.
     #[must_use]
     pub fn may_begin(&self, before: u8, next: u8) -> bool {
         match self {
@@ -173,18 +212,23 @@ impl Tokens {
             // Not inside a character: bytes that continue one are 10xxxxxx.
             Self::Characters(_) => next & 0xC0 != 0x80,
             // At the white space before a word: some tokenizers count it to the word.
-            Self::Words { .. } | Self::Pieces { .. } => next.is_ascii_whitespace() && !before.is_ascii_whitespace(),
+            Self::Words { .. } | Self::Pieces { .. } => {
+                next.is_ascii_whitespace() && !before.is_ascii_whitespace()
+            }
         }
     }
 }
 
-/// The library panics where some parts of a tokenizer are not what they must be, decoders above all.
+/// The library panics where some parts of a tokenizer are not what they must be, decoders above
+/// all.
 fn parse_tokenizer(bytes: &[u8]) -> Result<tokenizers::Tokenizer, String> {
-    let mut json: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let mut json: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     // Nothing is decoded here.
     json.as_object_mut().map(|parts| parts.remove("decoder"));
     let parse = || serde_json::from_value(json).map_err(|error| error.to_string());
-    catch_unwind(AssertUnwindSafe(parse)).unwrap_or_else(|_| Err("one of its parts cannot be read".to_owned()))
+    catch_unwind(AssertUnwindSafe(parse))
+        .unwrap_or_else(|_| Err("one of its parts cannot be read".to_owned()))
 }
 
 /// Words and single marks; white space parts them and is dropped.
@@ -194,7 +238,11 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         rest = rest.trim_start();
         let first = rest.chars().next()?;
-        let end = if in_word(first) { rest.find(|c| !in_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let end = if in_word(first) {
+            rest.find(|c| !in_word(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
         let word;
         (word, rest) = rest.split_at(end);
         Some(word)
@@ -205,7 +253,9 @@ fn check_size(size: usize, what: &str, place: &Path) -> Result<(), InputError> {
     if size <= MOST_TOKENS {
         return Ok(());
     }
-    let message = format!("has more than {MOST_TOKENS} different {what}; cut it with bytes or a tokenizer.json");
+    let message = format!(
+        "has more than {MOST_TOKENS} different {what}; cut it with bytes or a tokenizer.json"
+    );
     Err(InputError::new(place.display(), message).key("task.tokens"))
 }
 
@@ -216,7 +266,22 @@ mod tests {
     #[test]
     fn words_and_marks() {
         let text = "The keeper’s lamp—lit, at 9!\n\n(It's dark.)";
-        let expected = ["The", "keeper’s", "lamp", "—", "lit", ",", "at", "9", "!", "(", "It's", "dark", ".", ")"];
+        let expected = [
+            "The",
+            "keeper’s",
+            "lamp",
+            "—",
+            "lit",
+            ",",
+            "at",
+            "9",
+            "!",
+            "(",
+            "It's",
+            "dark",
+            ".",
+            ")",
+        ];
         assert_eq!(words(text).collect::<Vec<_>>(), expected);
     }
 
@@ -224,14 +289,18 @@ mod tests {
     fn tokens_come_back_from_the_names_they_wrote() {
         let text = "a b\n\\ ␣ é 🦀 a\u{7f}";
         for kind in [TextTokens::Characters, TextTokens::Bytes, TextTokens::Words] {
-            let tokens = Tokens::of_texts(&kind, Path::new("a.txt"), std::iter::once(text)).unwrap();
+            let tokens =
+                Tokens::of_texts(&kind, Path::new("a.txt"), std::iter::once(text)).unwrap();
             let names = tokens.names();
             let again = Tokens::of_vocabulary(&kind, &names).unwrap();
             assert_eq!(again.names(), names);
             assert_eq!(again.encode(text).unwrap(), tokens.encode(text).unwrap());
             let distinct: std::collections::HashSet<_> = names.iter().collect();
             assert_eq!(distinct.len(), names.len());
-            assert!(names.iter().all(|name| !name.chars().any(char::is_control)), "{names:?}");
+            assert!(
+                names.iter().all(|name| !name.chars().any(char::is_control)),
+                "{names:?}"
+            );
         }
     }
 }
