@@ -13,6 +13,7 @@
 use std::time::Instant;
 
 use burn::{
+    config::Config,
     module::{Initializer, Module, Param},
     nn::{
         Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig,
@@ -21,7 +22,7 @@ use burn::{
     optim::{AdamWConfig, GradientsParams},
     tensor::{Device, Int, Tensor, TensorData},
 };
-use headlight_attention::{ConfigError, Mask, MultiHeadAttention, MultiHeadAttentionConfig};
+use headlight_attention::{Mask, MultiHeadAttention, MultiHeadAttentionConfig};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -31,8 +32,37 @@ const HELD_OUT: usize = 1000;
 const VOCABULARY: usize = 16;
 const MARKER: i64 = 0;
 const MAX_LENGTH: usize = 12;
-const D_MODEL: usize = 32;
 const N_HEADS: usize = 2;
+
+/// The attention's configuration is a field of the model's, like any other Burn configuration.
+#[derive(Config, Debug)]
+struct ClassifierConfig {
+    attention: MultiHeadAttentionConfig,
+    #[config(default = "VOCABULARY")]
+    vocabulary: usize,
+    #[config(default = "MAX_LENGTH")]
+    max_length: usize,
+}
+
+impl ClassifierConfig {
+    fn init(&self, device: &Device) -> Classifier {
+        let d_model = self.attention.d_model;
+        let standard_normal = Initializer::Normal {
+            mean: 0.0,
+            std: 1.0,
+        };
+        Classifier {
+            tokens: EmbeddingConfig::new(self.vocabulary, d_model).init(device),
+            positions: EmbeddingConfig::new(self.max_length, d_model).init(device),
+            norm: LayerNormConfig::new(d_model).init(device),
+            attention: self.attention.init(device),
+            pool_norm: LayerNormConfig::new(d_model).init(device),
+            pool_query: standard_normal.init([1, 1, d_model], device),
+            pool: MultiHeadAttentionConfig::new(d_model, 1).init(device),
+            output: LinearConfig::new(d_model, self.vocabulary).init(device),
+        }
+    }
+}
 
 #[derive(Module, Debug)]
 struct Classifier {
@@ -48,31 +78,14 @@ struct Classifier {
 }
 
 impl Classifier {
-    fn try_init(device: &Device) -> Result<Self, ConfigError> {
-        Ok(Self {
-            tokens: EmbeddingConfig::new(VOCABULARY, D_MODEL).init(device),
-            positions: EmbeddingConfig::new(MAX_LENGTH, D_MODEL).init(device),
-            norm: LayerNormConfig::new(D_MODEL).init(device),
-            attention: MultiHeadAttentionConfig::new(D_MODEL, N_HEADS).try_init(device)?,
-            pool_norm: LayerNormConfig::new(D_MODEL).init(device),
-            pool_query: Initializer::Normal {
-                mean: 0.0,
-                std: 1.0,
-            }
-            .init([1, 1, D_MODEL], device),
-            pool: MultiHeadAttentionConfig::new(D_MODEL, 1).try_init(device)?,
-            output: LinearConfig::new(D_MODEL, VOCABULARY).init(device),
-        })
-    }
-
     /// Logits `[batch, VOCABULARY]`.
     fn forward(&self, batch: &Batch, mask: &Mask) -> Tensor<2> {
         let (query, x) = self.pool_inputs(self.embed(batch), mask);
-        let pooled = self.pool.cross(query, x, mask); // [batch, 1, D_MODEL]
+        let pooled = self.pool.cross(query, x, mask); // [batch, 1, d_model]
         self.output.forward(pooled.squeeze_dim(1))
     }
 
-    /// `[batch, MAX_LENGTH, D_MODEL]`
+    /// `[batch, MAX_LENGTH, d_model]`
     fn embed(&self, batch: &Batch) -> Tensor<3> {
         let positions = Tensor::arange(0..MAX_LENGTH as i64, &batch.tokens.device()).unsqueeze();
         self.tokens.forward(batch.tokens.clone()) + self.positions.forward(positions)
@@ -157,11 +170,11 @@ fn accuracy(model: &Classifier, batch: &Batch, mask: &Mask) -> f32 {
         .into_scalar()
 }
 
-fn train(device: &Device, held_out: &Batch) -> Result<Classifier, ConfigError> {
+fn train(config: &ClassifierConfig, device: &Device, held_out: &Batch) -> Classifier {
     let device = device.clone().autodiff();
     device.seed(SEED); // for the initial weights
     let mut rng = ChaCha8Rng::seed_from_u64(SEED); // for the sequences
-    let mut model = Classifier::try_init(&device)?;
+    let mut model = config.init(&device);
     let mut optimizer = AdamWConfig::new().init();
     let cross_entropy = CrossEntropyLossConfig::new().init(&device);
     for step in 1..=STEPS {
@@ -178,7 +191,7 @@ fn train(device: &Device, held_out: &Batch) -> Result<Classifier, ConfigError> {
             );
         }
     }
-    Ok(model.valid())
+    model.valid()
 }
 
 /// Who looks at whom: written out for the first sequence, and averaged over all where the right key
@@ -246,15 +259,22 @@ fn print_patterns(model: &Classifier, batch: &Batch) {
     println!("  pool:          the learned query on the answer              {mean:.2}");
 }
 
-fn main() -> Result<(), ConfigError> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let start = Instant::now();
+    let config = ClassifierConfig::new(MultiHeadAttentionConfig::new(32, N_HEADS));
+    // Saved and loaded as any Burn configuration is.
+    let file = std::env::temp_dir().join(format!("classifier-{}.json", std::process::id()));
+    config.save(&file)?;
+    let config = ClassifierConfig::load(&file)?;
+    std::fs::remove_file(&file)?;
+
     let device = Device::flex();
     let held_out = Batch::draw(HELD_OUT, &mut ChaCha8Rng::seed_from_u64(SEED + 1), &device);
     println!(
         "Which of {0} tokens follows the marker? Guessing is right one time in {0}.\n",
         VOCABULARY - 1
     );
-    let model = train(&device, &held_out)?;
+    let model = train(&config, &device, &held_out);
     println!("\ntrained in {:.1} s", start.elapsed().as_secs_f32());
     let [with, without] =
         [held_out.mask(), Mask::none()].map(|mask| accuracy(&model, &held_out, &mask));

@@ -22,18 +22,16 @@ pub struct DropoutKey {
 /// Drops each attention weight with a probability and scales the others up by
 /// `1/(1 − probability)`.
 ///
+/// A call drops weights only if it is given one of these
+/// ([`attention_with_dropout`](crate::attention_with_dropout),
+/// [`MultiHeadAttention::forward_with_dropout`](crate::MultiHeadAttention::forward_with_dropout)).
+/// No configuration and no module holds one, so no other call can drop anything.
+///
 /// ```
 /// use headlight_attention::{Dropout, DropoutKey};
 ///
-/// use burn::tensor::{Device, Tensor};
-/// use headlight_attention::{attention, AttentionOptions, Mask};
-///
-/// let dropout = Dropout::new(0.5, DropoutKey { seed: 1, step: 7, ..DropoutKey::default() });
-/// let zeros = |n| Tensor::<4>::zeros([1, 1, n, 1], &Device::flex());
-/// let ones = Tensor::<4>::ones([1, 1, 2, 1], &Device::flex());
-/// let options = AttentionOptions::default().with_dropout(dropout);
-/// let output = attention(zeros(1), zeros(2), ones, &Mask::none(), &options).into_scalar::<f32>();
-/// assert!([0.0, 1.0, 2.0].contains(&output)); // each weight ½ fell to 0 or rose to 1
+/// let dropout = Dropout::new(0.25, DropoutKey { seed: 1, step: 7, ..DropoutKey::default() });
+/// assert_eq!(dropout.probability(), 0.25);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {
@@ -53,18 +51,44 @@ impl Dropout {
         Self { probability, key }
     }
 
-    /// The share of weights that fall.
+    /// The probability with which a weight is dropped.
     #[must_use]
     pub fn probability(&self) -> f64 {
         self.probability
     }
 
-    /// `[batch, heads, queries, keys]`: 0 where a weight falls, else `1/(1 − probability)`.
-    pub(crate) fn factors(&self, dims: [usize; 4], device: &Device) -> Tensor<4> {
-        let [batch, heads, queries, keys] = dims;
-        let mut factors = Vec::with_capacity(batch * heads * queries * keys);
-        for row in 0..batch {
-            factors.extend(self.factors_from(row, 0).take(heads * queries * keys));
+    /// The same dropout in another part of the model: a decoder gives each layer its own site.
+    #[must_use]
+    pub fn at_site(self, site: u64) -> Self {
+        Self {
+            key: DropoutKey { site, ..self.key },
+            ..self
+        }
+    }
+
+    /// Where in the model the weights are dropped.
+    #[must_use]
+    pub fn site(&self) -> u64 {
+        self.key.site
+    }
+
+    /// 0 where a number is dropped, `1/(1 − probability)` elsewhere. The first axis counts batch
+    /// rows, and each row draws from its own stream.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use headlight_attention::{Dropout, DropoutKey};
+    ///
+    /// let dropout = Dropout::new(0.5, DropoutKey::default());
+    /// let factors = dropout.factors([2, 3], &Device::flex()).into_data();
+    /// assert!(factors.iter::<f32>().all(|factor| factor == 0.0 || factor == 2.0));
+    /// ```
+    #[must_use]
+    pub fn factors<const D: usize>(&self, dims: [usize; D], device: &Device) -> Tensor<D> {
+        let numbers_in_row: usize = dims[1..].iter().product();
+        let mut factors = Vec::with_capacity(dims.iter().product());
+        for row in 0..dims[0] {
+            factors.extend(self.factors_from(row, 0).take(numbers_in_row));
         }
         Tensor::from_data(TensorData::new(factors, dims), device)
     }

@@ -33,14 +33,6 @@ pub enum ConfigError {
         /// Its value.
         larger: usize,
     },
-    /// A probability is not at least 0 and below 1.
-    #[error("{name} must be at least 0 and below 1, not {value}")]
-    NotAProbability {
-        /// The setting.
-        name: &'static str,
-        /// Its value as written.
-        value: String,
-    },
     /// A number that must be positive and finite is not.
     #[error("{name} must be a positive finite number, not {value}")]
     NotPositive {
@@ -87,17 +79,6 @@ impl ConfigError {
             larger_name: larger.0,
             larger: larger.1,
         })
-    }
-
-    pub(crate) fn check_probability(name: &'static str, value: f64) -> Result<(), Self> {
-        if (0.0..1.0).contains(&value) {
-            Ok(())
-        } else {
-            Err(Self::NotAProbability {
-                name,
-                value: value.to_string(),
-            })
-        }
     }
 
     pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<(), Self> {

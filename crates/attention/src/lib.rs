@@ -31,7 +31,7 @@
 //! | scale | `1/√d_head` unless set; softcap comes before the mask |
 //! | softmax | in f32 or wider, for f16 and bf16 inputs too |
 //! | grouped queries | query head `h` reads key/value head `h / (heads / kv_heads)` |
-//! | dropout | on the weights, after softmax, only in a call that carries a [`DropoutKey`]; weights handed out are before it |
+//! | dropout | on the weights, after softmax, only in a call that is given a [`Dropout`]; weights handed out are before it |
 //! | weights | per head, on request, beside the output, which keeps its bits |
 //! | errors | a shape that cannot be right panics and names both shapes; a configuration that cannot be right is an `Err` that names both numbers |
 
@@ -122,8 +122,8 @@ pub use positions::Positions;
 pub use relative_bias::RelativeBias;
 pub use rotary::{Rotary, RotaryLayout};
 pub use scaled_dot_product::{
-    AttentionOptions, attention, attention_scores, attention_weights, softmax_of_scores,
-    weighted_sum,
+    AttentionOptions, attention, attention_scores, attention_weights, attention_with_dropout,
+    softmax_of_scores, weighted_sum,
 };
 pub use single_head::SingleHeadAttention;
 

@@ -8,10 +8,12 @@ use burn::{
 use headlight_ops::apply;
 
 use crate::{
-    AttentionOptions, Dropout, DropoutKey, Mask, PositionScheme, attention, attention_weights,
+    AttentionOptions, Dropout, Mask, PositionScheme, attention, attention_weights,
+    attention_with_dropout,
 };
 
 /// Multi-head attention (Vaswani et al. 2017, section 3.2.2): each head looks in its own subspace.
+/// Should be created with [`MultiHeadAttentionConfig`](crate::MultiHeadAttentionConfig).
 ///
 /// `w_q`, `w_k`, `w_v`, `w_o` are the parameters; what [`project`](Self::project) makes of an input
 /// are the activations Q, K, V. Column block `h` of `w_q` belongs to head `h`, row block `h` of
@@ -52,7 +54,6 @@ pub struct MultiHeadAttention {
     pub position: Option<PositionScheme>,
     pub(crate) n_heads: usize,
     pub(crate) n_kv_heads: usize,
-    pub(crate) dropout: f64,
     #[module(skip)]
     pub(crate) options: AttentionOptions,
 }
@@ -93,6 +94,37 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn forward(&self, x: Tensor<3>, mask: &Mask) -> Tensor<3> {
         self.merge(self.attend(self.project(x.clone(), x.clone(), x), mask))
+    }
+
+    /// Self-attention in a training step that drops attention weights.
+    ///
+    /// Only this call drops anything: neither the module nor its configuration knows a probability.
+    ///
+    /// # Shapes
+    /// As [`forward`](Self::forward).
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    ///
+    /// ```
+    /// # use burn::{module::Param, tensor::{Device, Tensor}};
+    /// # use headlight_attention::{Dropout, DropoutKey, Mask, MultiHeadAttentionConfig};
+    /// # let device = Device::flex();
+    /// # let mut attention = MultiHeadAttentionConfig::new(1, 1).init(&device);
+    /// # for projection in [&mut attention.w_v, &mut attention.w_o] {
+    /// #     projection.weight = Param::from_tensor(Tensor::ones([1, 1], &device));
+    /// # }
+    /// // W_V = W_O = 1, and one token of 3, so the only weight is 1.
+    /// let x = Tensor::<3>::from_floats([[[3.0]]], &device);
+    /// let dropout = Dropout::new(0.5, DropoutKey { step: 1, ..DropoutKey::default() });
+    /// let y = attention.forward_with_dropout(x.clone(), &Mask::none(), &dropout);
+    /// assert!([0.0, 6.0].contains(&y.into_scalar::<f32>())); // dropped, or kept and doubled
+    /// assert_eq!(attention.forward(x, &Mask::none()).into_scalar::<f32>(), 3.0);
+    /// ```
+    #[must_use]
+    pub fn forward_with_dropout(&self, x: Tensor<3>, mask: &Mask, dropout: &Dropout) -> Tensor<3> {
+        let heads = self.project(x.clone(), x.clone(), x);
+        self.merge(self.attend_with_dropout(heads, mask, dropout))
     }
 
     /// Self-attention, and beside it each head's weights; the output has the same bits as
@@ -199,6 +231,19 @@ impl MultiHeadAttention {
         attention(heads.q, heads.k, heads.v, &mask, &self.options)
     }
 
+    /// [`attend`](Self::attend) in a training step that drops attention weights.
+    ///
+    /// # Shapes
+    /// As [`attend`](Self::attend).
+    ///
+    /// # Panics
+    /// As [`attend`](Self::attend).
+    #[must_use]
+    pub fn attend_with_dropout(&self, heads: Heads, mask: &Mask, dropout: &Dropout) -> Tensor<4> {
+        let (heads, mask) = self.with_positions(heads, mask);
+        attention_with_dropout(heads.q, heads.k, heads.v, &mask, &self.options, dropout)
+    }
+
     /// Each head's attention weights, before dropout.
     ///
     /// # Shapes
@@ -229,17 +274,6 @@ impl MultiHeadAttention {
             v: heads.v,
         };
         (heads, add_bias(mask, scheme.bias(&positions, &device)))
-    }
-
-    /// The same module for a call in which weights fall:
-    /// `attention.with_dropout(key).forward(x, &mask)`.
-    ///
-    /// Without it nothing ever falls, whatever the configuration says.
-    #[must_use]
-    pub fn with_dropout(&self, key: DropoutKey) -> Self {
-        let mut attention = self.clone();
-        attention.options.dropout = (self.dropout > 0.0).then(|| Dropout::new(self.dropout, key));
-        attention
     }
 
     /// The heads side by side times `W_O`: `Σ_h z_h·W_O[h]` (plus the bias).

@@ -1,9 +1,12 @@
 //! Sizes and parts of multi-head attention.
 
 use burn::{
+    config::Config,
     nn::{LinearConfig, RmsNormConfig},
     tensor::Device,
 };
+
+use serde::{Deserialize, Serialize};
 
 use crate::{AttentionOptions, ConfigError, MultiHeadAttention, PositionConfig};
 
@@ -12,35 +15,71 @@ use crate::{AttentionOptions, ConfigError, MultiHeadAttention, PositionConfig};
 /// ```
 /// use headlight_attention::{MultiHeadAttentionConfig, PositionConfig};
 ///
-/// let config = MultiHeadAttentionConfig::new(64, 4).with_n_kv_heads(2).with_position(PositionConfig::rotary());
+/// let config = MultiHeadAttentionConfig::new(64, 4).with_n_kv_heads(2);
+/// let config = config.with_position(PositionConfig::rotary());
 /// assert_eq!((config.d_head(), config.n_kv_heads()), (16, 2));
 /// let message = MultiHeadAttentionConfig::new(5, 2).validate().unwrap_err().to_string();
 /// assert_eq!(message, "d_model 5 is not divisible by n_heads 2");
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+///
+/// It is a [`Config`], so it can be a field of the configuration of your own model:
+///
+/// ```
+/// use burn::config::Config;
+/// use headlight_attention::MultiHeadAttentionConfig;
+///
+/// #[derive(Config, Debug)]
+/// struct MyModelConfig {
+///     attention: MultiHeadAttentionConfig,
+///     #[config(default = 3)]
+///     n_classes: usize,
+/// }
+///
+/// let config = MyModelConfig::new(MultiHeadAttentionConfig::new(64, 4).with_bias(true));
+/// let file = std::env::temp_dir().join("headlight_my_model.json");
+/// config.save(&file)?;
+/// assert_eq!(MyModelConfig::load(&file)?.attention, config.attention);
+///
+/// // Only d_model and n_heads must be there; a key that nobody knows is an error.
+/// let load = |json: &str| MultiHeadAttentionConfig::load_binary(json.as_bytes());
+/// assert_eq!(load(r#"{"d_model": 64, "n_heads": 4}"#)?, MultiHeadAttentionConfig::new(64, 4));
+/// assert!(load(r#"{"n_heads": 4}"#).unwrap_err().to_string().contains("missing field `d_model`"));
+/// let error = load(r#"{"d_model": 64, "n_heads": 4, "n_head": 8}"#).unwrap_err().to_string();
+/// assert!(error.contains("unknown field `n_head`"));
+/// # std::fs::remove_file(file)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MultiHeadAttentionConfig {
     /// The width of the vectors that come in and go out.
     pub d_model: usize,
     /// The number of query heads.
     pub n_heads: usize,
     /// The number of key/value heads (grouped queries, Ainslie et al. 2023); `None`: `n_heads`.
+    #[serde(default)]
     pub n_kv_heads: Option<usize>,
     /// The width of a query and a key; `None`: `d_model / n_heads`.
+    #[serde(default)]
     pub d_head: Option<usize>,
     /// The width of a value; `None`: `d_head`.
+    #[serde(default)]
     pub d_value: Option<usize>,
     /// The widths of what keys and values are made from, in cross-attention; `None`: `d_model`.
+    #[serde(default)]
     pub d_context: Option<(usize, usize)>,
     /// Which projections have a bias.
+    #[serde(default)]
     pub bias: Biases,
     /// Whether queries and keys pass an RMS norm with a learned gain before they meet (Henry et al.
     /// 2020).
+    #[serde(default)]
     pub qk_norm: bool,
-    /// The share of weights that fall in a call with a dropout key.
-    pub dropout: f64,
     /// How positions enter.
+    #[serde(default)]
     pub position: PositionConfig,
     /// Scale and softcap of the scores.
+    #[serde(default)]
     pub options: AttentionOptions,
 }
 
@@ -54,7 +93,8 @@ pub struct MultiHeadAttentionConfig {
 /// assert!(attention.w_q.bias.is_none() && attention.w_o.bias.is_some());
 /// # Ok::<(), headlight_attention::ConfigError>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "four projections, each with its own answer"
@@ -69,6 +109,8 @@ pub struct Biases {
     /// `b_O`
     pub output: bool,
 }
+
+impl Config for Biases {}
 
 impl Biases {
     /// All of them.
@@ -87,17 +129,10 @@ impl Biases {
     };
 }
 
-macro_rules! setters {
-    ($($(#[$doc:meta])* $name:ident: $field:ident = $value:ident: $kind:ty => $set:expr;)*) => {
-        $($(#[$doc])* #[must_use] pub fn $name(mut self, $value: $kind) -> Self {
-            self.$field = $set;
-            self
-        })*
-    };
-}
+impl Config for MultiHeadAttentionConfig {}
 
 impl MultiHeadAttentionConfig {
-    /// `n_heads` heads of width `d_model / n_heads`, without bias, norm, dropout or positions.
+    /// `n_heads` heads of width `d_model / n_heads`, without bias, norm or positions.
     #[must_use]
     pub fn new(d_model: usize, n_heads: usize) -> Self {
         Self {
@@ -109,35 +144,79 @@ impl MultiHeadAttentionConfig {
             d_context: None,
             bias: Biases::NONE,
             qk_norm: false,
-            dropout: 0.0,
             position: PositionConfig::None,
             options: AttentionOptions::default(),
         }
     }
 
-    setters! {
-        /// Sets the number of key/value heads.
-        with_n_kv_heads: n_kv_heads = n_kv_heads: usize => Some(n_kv_heads);
-        /// Sets the width of queries and keys.
-        with_d_head: d_head = d_head: usize => Some(d_head);
-        /// Sets the width of values.
-        with_d_value: d_value = d_value: usize => Some(d_value);
-        /// Sets the width of what keys and values are made from.
-        with_d_context: d_context = d_context: usize => Some((d_context, d_context));
-        /// Sets the widths of what keys and of what values are made from, where they differ.
-        with_d_key_and_value_context: d_context = widths: (usize, usize) => Some(widths);
-        /// Gives all projections a bias, or none.
-        with_bias: bias = bias: bool => if bias { Biases::ALL } else { Biases::NONE };
-        /// Says for each projection whether it has a bias.
-        with_biases: bias = biases: Biases => biases;
-        /// Normalises queries and keys.
-        with_qk_norm: qk_norm = qk_norm: bool => qk_norm;
-        /// Sets the share of weights that fall in a call with a dropout key.
-        with_dropout: dropout = probability: f64 => probability;
-        /// Sets how positions enter.
-        with_position: position = position: PositionConfig => position;
-        /// Sets scale and softcap of the scores.
-        with_options: options = options: AttentionOptions => options;
+    /// Sets the number of key/value heads.
+    #[must_use]
+    pub fn with_n_kv_heads(mut self, n_kv_heads: usize) -> Self {
+        self.n_kv_heads = Some(n_kv_heads);
+        self
+    }
+
+    /// Sets the width of queries and keys.
+    #[must_use]
+    pub fn with_d_head(mut self, d_head: usize) -> Self {
+        self.d_head = Some(d_head);
+        self
+    }
+
+    /// Sets the width of values.
+    #[must_use]
+    pub fn with_d_value(mut self, d_value: usize) -> Self {
+        self.d_value = Some(d_value);
+        self
+    }
+
+    /// Sets the width of the input that keys and values are made from.
+    #[must_use]
+    pub fn with_d_context(mut self, d_context: usize) -> Self {
+        self.d_context = Some((d_context, d_context));
+        self
+    }
+
+    /// Sets the widths of the inputs that keys and values are made from, where they differ.
+    #[must_use]
+    pub fn with_d_key_and_value_context(mut self, widths: (usize, usize)) -> Self {
+        self.d_context = Some(widths);
+        self
+    }
+
+    /// Gives all four projections a bias, or none.
+    #[must_use]
+    pub fn with_bias(mut self, bias: bool) -> Self {
+        self.bias = if bias { Biases::ALL } else { Biases::NONE };
+        self
+    }
+
+    /// Says for each projection whether it has a bias.
+    #[must_use]
+    pub fn with_biases(mut self, biases: Biases) -> Self {
+        self.bias = biases;
+        self
+    }
+
+    /// Says whether queries and keys are normalised before they meet.
+    #[must_use]
+    pub fn with_qk_norm(mut self, qk_norm: bool) -> Self {
+        self.qk_norm = qk_norm;
+        self
+    }
+
+    /// Sets how positions enter.
+    #[must_use]
+    pub fn with_position(mut self, position: PositionConfig) -> Self {
+        self.position = position;
+        self
+    }
+
+    /// Sets scale and softcap of the scores.
+    #[must_use]
+    pub fn with_options(mut self, options: AttentionOptions) -> Self {
+        self.options = options;
+        self
     }
 
     /// The number of key/value heads in force.
@@ -182,7 +261,6 @@ impl MultiHeadAttentionConfig {
         }
         ConfigError::check_sizes(&[("d_head", self.d_head()), ("d_value", self.d_value())])?;
         ConfigError::check_divides(("n_heads", self.n_heads), ("n_kv_heads", self.n_kv_heads()))?;
-        ConfigError::check_probability("dropout", self.dropout)?;
         if let Some(cap) = self.options.softcap {
             ConfigError::check_positive("softcap", cap)?;
         }
@@ -190,6 +268,26 @@ impl MultiHeadAttentionConfig {
             ConfigError::check_positive("scale", scale)?;
         }
         self.position.validate(self.d_head())
+    }
+
+    /// Builds the module on `device`, as Burn's own configurations do.
+    ///
+    /// # Panics
+    /// If the numbers do not fit together; [`try_init`](Self::try_init) is an `Err` there.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use headlight_attention::MultiHeadAttentionConfig;
+    ///
+    /// let attention = MultiHeadAttentionConfig::new(8, 2).init(&Device::flex());
+    /// assert_eq!(attention.w_q.weight.dims(), [8, 8]);
+    /// ```
+    #[must_use]
+    pub fn init(&self, device: &Device) -> MultiHeadAttention {
+        match self.try_init(device) {
+            Ok(attention) => attention,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Builds the module on `device`.
@@ -222,7 +320,6 @@ impl MultiHeadAttentionConfig {
             position: self.position.init(n_heads, self.d_head(), device),
             n_heads,
             n_kv_heads,
-            dropout: self.dropout,
             options: self.options.clone(),
         })
     }

@@ -1,6 +1,11 @@
 //! How positions enter attention: a part that can be swapped.
 
-use burn::{module::Module, tensor::Device, tensor::Tensor};
+use burn::{
+    config::Config,
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use serde::{Deserialize, Serialize};
 
 use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout};
 
@@ -15,7 +20,10 @@ use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout};
 /// let error = MultiHeadAttentionConfig::new(4, 2).with_position(position).validate().unwrap_err();
 /// assert_eq!(error.to_string(), "rotary components 4 is more than d_head 2");
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+///
+/// In a file it is `"none"`, `"alibi"`, `{"rotary": {}}` or `{"relative_bias": {"max_distance": 8}}`.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PositionConfig {
     /// None: positions come in with the input, if at all.
     #[default]
@@ -23,10 +31,13 @@ pub enum PositionConfig {
     /// Rotates queries and keys (Su et al. 2021).
     Rotary {
         /// Which components form a pair.
+        #[serde(default)]
         layout: RotaryLayout,
         /// The angle of pair `i` at position `p` is `p·base^(−2i/rotated)`.
+        #[serde(default = "published_base")]
         base: f64,
         /// How many components of a head rotate, the first ones; `None`: all.
+        #[serde(default)]
         rotated: Option<usize>,
     },
     /// Takes from each score in proportion to the distance (Press et al. 2022).
@@ -38,13 +49,22 @@ pub enum PositionConfig {
     },
 }
 
+impl Config for PositionConfig {}
+
+/// The base of the paper (Su et al. 2021, section 3.3).
+const PUBLISHED_BASE: f64 = 10_000.0;
+
+fn published_base() -> f64 {
+    PUBLISHED_BASE
+}
+
 impl PositionConfig {
     /// Rotary embedding of all components, half-split pairs, base 10,000.
     #[must_use]
     pub fn rotary() -> Self {
         Self::Rotary {
             layout: RotaryLayout::HalfSplit,
-            base: 10_000.0,
+            base: PUBLISHED_BASE,
             rotated: None,
         }
     }

@@ -2,12 +2,15 @@
 //! knows the distance.
 
 use burn::{
+    config::Config,
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
+use serde::{Deserialize, Serialize};
 
 /// Which components of a head form a pair that rotates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RotaryLayout {
     /// Components `i` and `i + rotated/2` (GPT-NeoX, Llama in Hugging Face's layout).
     #[default]
@@ -15,6 +18,8 @@ pub enum RotaryLayout {
     /// Components `2i` and `2i + 1` (the paper, GPT-J, Llama as published).
     Interleaved,
 }
+
+impl Config for RotaryLayout {}
 
 /// Rotary embedding (Su et al. 2021, section 3.2.2).
 ///

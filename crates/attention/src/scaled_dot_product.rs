@@ -1,6 +1,8 @@
 //! The equation: `softmax(Q·Kᵀ/√d_head + mask)·V`, as plain tensor operations.
 
+use burn::config::Config;
 use burn::tensor::{DType, FloatDType, Tensor};
+use serde::{Deserialize, Serialize};
 
 use crate::{Dropout, Mask, score_shape::ScoreShape};
 
@@ -13,16 +15,17 @@ use crate::{Dropout, Mask, score_shape::ScoreShape};
 /// assert_eq!(options.scale_for(16), 0.25); // 1/√16
 /// assert_eq!(options.with_scale(1.0).scale_for(16), 1.0);
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AttentionOptions {
     /// The factor on `Q·Kᵀ`; `None`: `1/√d_head`.
     pub scale: Option<f64>,
     /// `c`: scores become `c·tanh(scores/c)`, before the mask (Gemma 2, section 2.3); `None`:
     /// unbounded.
     pub softcap: Option<f64>,
-    /// Drops weights after softmax, in this call; `None`: none fall.
-    pub dropout: Option<Dropout>,
 }
+
+impl Config for AttentionOptions {}
 
 impl AttentionOptions {
     /// Sets the factor on `Q·Kᵀ`.
@@ -36,13 +39,6 @@ impl AttentionOptions {
     #[must_use]
     pub fn with_softcap(mut self, softcap: f64) -> Self {
         self.softcap = Some(softcap);
-        self
-    }
-
-    /// Drops weights after softmax.
-    #[must_use]
-    pub fn with_dropout(mut self, dropout: Dropout) -> Self {
-        self.dropout = Some(dropout);
         self
     }
 
@@ -92,29 +88,69 @@ pub fn attention(
     mask: &Mask,
     options: &AttentionOptions,
 ) -> Tensor<4> {
+    attend(query, key, value, mask, options, None)
+}
+
+/// [`attention`] in a training step that drops weights after softmax:
+/// `z = (softmax(Q·Kᵀ·scale + mask) ∘ F)·V`, where each factor in `F` is 0 with the dropout's
+/// probability `p` and `1/(1 − p)` otherwise (Srivastava et al. 2014).
+///
+/// # Shapes
+/// As [`attention`].
+///
+/// # Panics
+/// As [`attention`].
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_attention::{AttentionOptions, Dropout, DropoutKey, Mask, attention_with_dropout};
+///
+/// let zeros = |rows| Tensor::<4>::zeros([1, 1, rows, 1], &Device::flex());
+/// let ones = Tensor::<4>::ones([1, 1, 2, 1], &Device::flex());
+/// let options = AttentionOptions::default();
+/// let dropout = Dropout::new(0.5, DropoutKey { seed: 1, step: 7, ..DropoutKey::default() });
+/// let z = attention_with_dropout(zeros(1), zeros(2), ones, &Mask::none(), &options, &dropout);
+/// // Two weights of ½: each is dropped (0) or doubled (1), so the sum of values 1 is 0, 1 or 2.
+/// assert!([0.0, 1.0, 2.0].contains(&z.into_scalar::<f32>()));
+/// ```
+#[must_use]
+pub fn attention_with_dropout(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    mask: &Mask,
+    options: &AttentionOptions,
+    dropout: &Dropout,
+) -> Tensor<4> {
+    attend(query, key, value, mask, options, Some(dropout))
+}
+
+/// The equation behind both doors: the kernel's answer where the kernel applies, else the
+/// composition.
+fn attend(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    mask: &Mask,
+    options: &AttentionOptions,
+    dropout: Option<&Dropout>,
+) -> Tensor<4> {
     assert_key_fits_value(&key, &value);
     #[cfg(feature = "flex")]
-    if let Some(z) = crate::kernel::attention(
-        &query,
-        &key,
-        &value,
-        mask,
-        options,
-        &score_shape(&query, &key),
-    ) {
-        return z;
-    }
-    let weights = attention_weights(query, key, mask, options);
-    let weights = match &options.dropout {
-        Some(dropout) => {
-            weights.clone()
-                * in_dtype(
-                    dropout.factors(weights.dims(), &weights.device()),
-                    weights.dtype(),
-                )
+    {
+        let shape = score_shape(&query, &key);
+        if let Some(z) =
+            crate::kernel::attention(&query, &key, &value, mask, options, dropout, &shape)
+        {
+            return z;
         }
-        None => weights,
-    };
+    }
+    let mut weights = attention_weights(query, key, mask, options);
+    if let Some(dropout) = dropout {
+        let factors = dropout.factors(weights.dims(), &weights.device());
+        let dtype = weights.dtype();
+        weights = weights * in_dtype(factors, dtype);
+    }
     weighted_sum(weights, value, mask)
 }
 

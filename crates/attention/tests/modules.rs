@@ -12,7 +12,7 @@ use common::{NaiveInput, Sizes, assert_close, naive, numbers, random, values};
 use headlight_attention::{
     Alibi, AttentionOptions, Dropout, DropoutKey, Heads, Mask, MultiHeadAttention,
     MultiHeadAttentionConfig, PositionConfig, PositionScheme, RelativeBias, RotaryLayout,
-    WeightFormat, attention, attention_weights,
+    WeightFormat, attention_with_dropout,
 };
 
 fn flex() -> Device {
@@ -39,16 +39,16 @@ fn case_07_dropout_does_not_lose_the_causal_mask() {
                 ..DropoutKey::default()
             },
         );
-        let options = AttentionOptions::default().with_dropout(dropout);
         let first_row = |v1: f32| {
             let zeros = Tensor::<4>::zeros([1, 1, 2, 1], &flex());
             let v = Tensor::<4>::from_floats([[[[1.0], [v1]]]], &flex());
-            values(attention(
+            values(attention_with_dropout(
                 zeros.clone(),
                 zeros,
                 v,
                 &Mask::causal(),
-                &options,
+                &AttentionOptions::default(),
+                &dropout,
             ))[0]
         };
         // The only weight of row 0 is 1, and once dropped out 0 or 2; the second value never
@@ -59,9 +59,9 @@ fn case_07_dropout_does_not_lose_the_causal_mask() {
 }
 
 #[test]
-fn case_18_dropout_acts_only_in_a_call_with_a_key() {
+fn case_18_dropout_acts_only_in_a_call_that_is_given_it() {
     // pytorch 124464, nanoGPT 240
-    let module = init(&MultiHeadAttentionConfig::new(8, 2).with_dropout(0.5));
+    let module = init(&MultiHeadAttentionConfig::new(8, 2));
     let x = random([2, 5, 8], 1, &flex());
     let evaluate = || values(module.forward(x.clone(), &Mask::causal()));
     let train = |step| {
@@ -69,7 +69,7 @@ fn case_18_dropout_acts_only_in_a_call_with_a_key() {
             step,
             ..DropoutKey::default()
         };
-        values(module.with_dropout(key).forward(x.clone(), &Mask::causal()))
+        values(module.forward_with_dropout(x.clone(), &Mask::causal(), &Dropout::new(0.5, key)))
     };
     let (first, second, one, two, third) = (evaluate(), evaluate(), train(1), train(2), evaluate());
     assert!(first == second && second == third);
@@ -82,9 +82,18 @@ fn case_19_dropout_comes_after_softmax() {
     // burn-nn up to 0.22.0-pre. Two equal keys: each weight is ½, and once dropped out 0 or 1; with
     // values 1 the output is a sum of two of these.
     let (q, k, v) = two_equal_keys();
-    let options =
-        AttentionOptions::default().with_dropout(Dropout::new(0.5, DropoutKey::default()));
-    let output = values(attention(q, k, v, &Mask::none(), &options));
+    let (options, dropout) = (
+        AttentionOptions::default(),
+        Dropout::new(0.5, DropoutKey::default()),
+    );
+    let output = values(attention_with_dropout(
+        q,
+        k,
+        v,
+        &Mask::none(),
+        &options,
+        &dropout,
+    ));
     let count = |value: f64| output.iter().filter(|&&found| found == value).count();
     assert_eq!(count(0.0) + count(1.0) + count(2.0), 256);
     // Of 512 weights half fall; 6 standard deviations are 68.
@@ -94,21 +103,15 @@ fn case_19_dropout_comes_after_softmax() {
 
 #[test]
 fn case_20_the_inspected_weight_is_before_dropout() {
-    // pytorch 42929, fairseq 351
-    let options =
-        AttentionOptions::default().with_dropout(Dropout::new(0.2, DropoutKey::default()));
-    let (q, k) = (
-        Tensor::<4>::zeros([1, 1, 1, 1], &flex()),
-        Tensor::<4>::zeros([1, 1, 1, 1], &flex()),
-    );
-    assert_eq!(
-        values(attention_weights(q, k, &Mask::none(), &options)),
-        [1.0]
-    );
-    let module = init(&MultiHeadAttentionConfig::new(4, 1).with_dropout(0.9))
-        .with_dropout(DropoutKey::default());
-    let (_, weights) = module.forward_with_weights(random([1, 1, 4], 1, &flex()), &Mask::causal());
-    assert_eq!(values(weights), [1.0]);
+    // pytorch 42929, fairseq 351. One token of which every weight is 1: whatever the call drops,
+    // the weights that are handed out are 1.
+    let module = init(&MultiHeadAttentionConfig::new(4, 1));
+    let x = random([1, 1, 4], 1, &flex());
+    let dropout = Dropout::new(0.9, DropoutKey::default());
+    let heads = module.project(x.clone(), x.clone(), x);
+    let dropped = module.attend_with_dropout(heads.clone(), &Mask::causal(), &dropout);
+    assert_ne!(values(dropped), values(heads.v.clone()));
+    assert_eq!(values(module.weights(heads, &Mask::causal())), [1.0]);
 }
 
 #[test]
@@ -122,13 +125,13 @@ fn a_part_of_a_batch_drops_what_the_whole_batch_would() {
             site: 2,
             first_row: from as u64,
         };
-        let options = AttentionOptions::default().with_dropout(Dropout::new(0.3, key));
-        values(attention(
+        values(attention_with_dropout(
             rows(&q),
             rows(&k),
             rows(&v),
             &Mask::none(),
-            &options,
+            &AttentionOptions::default(),
+            &Dropout::new(0.3, key),
         ))
     };
     assert_eq!(run(0, 4), [run(0, 2), run(2, 2)].concat());
@@ -140,9 +143,12 @@ fn dropped_weights_carry_no_gradient_and_kept_ones_the_scaled_one() {
     let device = flex().autodiff();
     let v = Tensor::<4>::ones([1, 1, 6, 1], &device).require_grad();
     let zeros = |n| Tensor::<4>::zeros([1, 1, n, 1], &device);
-    let options =
-        AttentionOptions::default().with_dropout(Dropout::new(0.5, DropoutKey::default()));
-    let output = attention(zeros(1), zeros(6), v.clone(), &Mask::none(), &options);
+    let (options, dropout) = (
+        AttentionOptions::default(),
+        Dropout::new(0.5, DropoutKey::default()),
+    );
+    let (q, k) = (zeros(1), zeros(6));
+    let output = attention_with_dropout(q, k, v.clone(), &Mask::none(), &options, &dropout);
     let kept = (values(output.clone())[0] * 3.0).round();
     let gradient = values(v.grad(&output.sum().backward()).unwrap());
     // Each weight is 1/6; kept ones are doubled.
@@ -431,14 +437,6 @@ fn configurations_that_cannot_be_right_name_both_numbers() {
     assert_eq!(
         message(config().with_d_head(0)),
         "d_head must be at least 1"
-    );
-    assert_eq!(
-        message(config().with_dropout(1.0)),
-        "dropout must be at least 0 and below 1, not 1"
-    );
-    assert_eq!(
-        message(config().with_dropout(f64::NAN)),
-        "dropout must be at least 0 and below 1, not NaN"
     );
     let rotary = |rotated| PositionConfig::Rotary {
         layout: RotaryLayout::default(),

@@ -5,9 +5,7 @@ mod common;
 
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use common::{Naive, NaiveInput, Sizes, assert_close, naive, numbers, tensor, values};
-use headlight_attention::{
-    AttentionOptions, Dropout, DropoutKey, Mask, Positions, attention, attention_weights,
-};
+use headlight_attention::{AttentionOptions, Mask, Positions, attention, attention_weights};
 use proptest::prelude::*;
 
 /// What a case is masked with.
@@ -442,79 +440,28 @@ fn padding_a_batch_changes_no_row() {
     assert_close("padded", &values(together), &values(alone), 1e-6);
 }
 
-/// On ndarray the equation runs as it is written, on Flex as the kernel: beyond one tile, with
-/// everything switched on.
+/// f32 on Flex runs the kernel, f64 the composed equation: beyond one tile, with a softcap, a
+/// broadcast bias and dropout.
 #[test]
+fn the_kernel_agrees_with_the_composed_equation() {
+    common::for_large_and_small_cases(|case, run| {
+        let kernel = run(&Device::flex(), DType::F32);
+        let composed = run(&Device::flex(), DType::F64);
+        assert_close(case, &kernel, &composed, 1e-5);
+    });
+}
+
+/// On Burn's earlier backend every operation is composed.
+#[test]
+#[cfg(feature = "ndarray")]
 #[expect(
     deprecated,
     reason = "Burn's earlier backend is compared for as long as it ships"
 )]
 fn flex_and_ndarray_agree() {
-    let small = Sizes {
-        batch: 2,
-        heads: 4,
-        kv_heads: 2,
-        queries: 5,
-        keys: 7,
-        d_head: 3,
-        d_value: 6,
-    };
-    let large = Sizes {
-        batch: 1,
-        queries: 150,
-        keys: 300,
-        ..small
-    };
-    let dropout = Dropout::new(
-        0.3,
-        DropoutKey {
-            seed: 3,
-            step: 9,
-            site: 1,
-            first_row: 4,
-        },
-    );
-    for sizes in [small, large] {
-        for bias_dims in [
-            sizes.scores(),
-            [1, 4, 1, sizes.keys],
-            [sizes.batch, 1, sizes.queries, 1],
-        ] {
-            for dropout in [None, Some(dropout)] {
-                let run = |device: &Device| {
-                    let device = device.clone().autodiff();
-                    let leaf = |dims, salt| common::random(dims, salt, &device).require_grad();
-                    let (q, k, v) = (
-                        leaf(sizes.query(), 1),
-                        leaf(sizes.key(), 2),
-                        leaf(sizes.value(), 3),
-                    );
-                    let bias = leaf(bias_dims, 4);
-                    let lengths = vec![sizes.keys - 1; sizes.batch];
-                    let mask = Mask::causal()
-                        .and(Mask::lengths(&lengths))
-                        .and(Mask::bias(bias.clone()));
-                    let options = AttentionOptions {
-                        dropout,
-                        ..AttentionOptions::default().with_softcap(2.0)
-                    };
-                    let output = attention(q.clone(), k.clone(), v.clone(), &mask, &options);
-                    let gradients = (output.clone() * common::random(sizes.output(), 5, &device))
-                        .sum()
-                        .backward();
-                    let mut all = values(output);
-                    for leaf in [q, k, v, bias] {
-                        all.extend(values(leaf.grad(&gradients).unwrap()));
-                    }
-                    all
-                };
-                assert_close(
-                    "flex against ndarray",
-                    &run(&Device::flex()),
-                    &run(&Device::ndarray()),
-                    1e-5,
-                );
-            }
-        }
-    }
+    common::for_large_and_small_cases(|case, run| {
+        let flex = run(&Device::flex(), DType::F32);
+        let ndarray = run(&Device::ndarray(), DType::F32);
+        assert_close(case, &flex, &ndarray, 1e-5);
+    });
 }

@@ -2,8 +2,8 @@
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{
-    Heads, KvCache, Mask, MultiHeadAttention, attention, attention_scores, attention_weights,
-    softmax_of_scores, weighted_sum,
+    Dropout, Heads, KvCache, Mask, MultiHeadAttention, attention_scores, softmax_of_scores,
+    weighted_sum,
 };
 
 use crate::{
@@ -52,7 +52,28 @@ impl Block {
         probe: &mut P,
     ) -> Tensor<3> {
         self.walk(x, layer, probe, |x, probe| {
-            self.attention(x, mask, layer, probe)
+            self.attention(x, mask, layer, None, probe)
+        })
+    }
+
+    /// [`forward`](Self::forward) in a training step that drops attention weights.
+    ///
+    /// # Shapes
+    /// - x, output: `[batch, pos, d_model]`
+    ///
+    /// # Panics
+    /// If the probe wants to change scores or the pattern.
+    #[must_use]
+    pub fn forward_with_dropout<P: Probe>(
+        &self,
+        x: Tensor<3>,
+        mask: &Mask,
+        layer: usize,
+        dropout: &Dropout,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        self.walk(x, layer, probe, |x, probe| {
+            self.attention(x, mask, layer, Some(dropout), probe)
         })
     }
 
@@ -115,6 +136,7 @@ impl Block {
         x: Tensor<3>,
         mask: &Mask,
         layer: usize,
+        dropout: Option<&Dropout>,
         probe: &mut P,
     ) -> Tensor<3> {
         let [x_q, x_k, x_v] = self.attention_inputs(x, layer, probe);
@@ -124,7 +146,7 @@ impl Block {
             k: visit_heads(AttentionSite::K, k, layer, probe),
             v: visit_heads(AttentionSite::V, v, layer, probe),
         };
-        let z = self.attend(heads, mask, layer, probe);
+        let z = self.attend(heads, mask, layer, dropout, probe);
         let z = visit_heads(AttentionSite::Z, z, layer, probe);
         let result = Site::Attention(layer, AttentionSite::Result);
         match probe.interest(result) {
@@ -181,40 +203,37 @@ impl Block {
         heads: Heads,
         mask: &Mask,
         layer: usize,
+        dropout: Option<&Dropout>,
         probe: &mut P,
     ) -> Tensor<4> {
         let scores_site = Site::Attention(layer, AttentionSite::Scores);
         let pattern_site = Site::Attention(layer, AttentionSite::Pattern);
-        let (wants_scores, wants_pattern) =
-            (probe.interest(scores_site), probe.interest(pattern_site));
-        let options = self.attn.options();
-        if wants_scores.max(wants_pattern) == Interest::Skip {
-            return self.attn.attend(heads, mask);
-        }
-        let (heads, mask) = self.attn.with_positions(heads, mask);
-        let mask = &mask;
-        if wants_scores == Interest::Change || wants_pattern == Interest::Change {
-            let scores = visit(
-                probe,
-                scores_site,
-                attention_scores(heads.q, heads.k, mask, options),
+        let of_scores = probe.interest(scores_site);
+        let of_pattern = probe.interest(pattern_site);
+
+        if of_scores == Interest::Change || of_pattern == Interest::Change {
+            assert!(
+                dropout.is_none(),
+                "{pattern_site} cannot be changed and dropped from in one pass"
             );
+            let (heads, mask) = self.attn.with_positions(heads, mask);
+            let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
+            let scores = visit(probe, scores_site, scores);
             let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
-            return weighted_sum(pattern, heads.v, mask);
+            return weighted_sum(pattern, heads.v, &mask);
         }
-        if wants_scores == Interest::Read {
-            let _ = probe.at(
-                scores_site,
-                attention_scores(heads.q.clone(), heads.k.clone(), mask, options),
-            );
+        if of_scores == Interest::Read {
+            let (heads, mask) = self.attn.with_positions(heads.clone(), mask);
+            let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
+            let _ = probe.at(scores_site, scores);
         }
-        if wants_pattern == Interest::Read {
-            let _ = probe.at(
-                pattern_site,
-                attention_weights(heads.q.clone(), heads.k.clone(), mask, options),
-            );
+        if of_pattern == Interest::Read {
+            let _ = probe.at(pattern_site, self.attn.weights(heads.clone(), mask));
         }
-        attention(heads.q, heads.k, heads.v, mask, options)
+        match dropout {
+            Some(dropout) => self.attn.attend_with_dropout(heads, mask, dropout),
+            None => self.attn.attend(heads, mask),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param},
     tensor::{Int, Tensor, module::embedding},
 };
-use headlight_attention::{DropoutKey, KvCache, Mask};
+use headlight_attention::{Dropout, KvCache, Mask};
 use headlight_ops::linear;
 
 use crate::{
@@ -60,6 +60,27 @@ impl Decoder {
         self.unembed(x, probe)
     }
 
+    /// [`forward_probed`](Self::forward_probed) in a training step that drops attention weights.
+    /// Layer `l` drops by the key of site `dropout.site() + l`.
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward), and if the probe wants to change scores or a pattern.
+    #[must_use]
+    pub fn forward_with_dropout<P: Probe>(
+        &self,
+        tokens: Tensor<2, Int>,
+        dropout: &Dropout,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let mut x = self.embed(tokens, 0, probe);
+        let mask = self.mask();
+        for (layer, block) in self.blocks.iter().enumerate() {
+            let dropout = dropout.at_site(dropout.site() + layer as u64);
+            x = block.forward_with_dropout(x, &mask, layer, &dropout, probe);
+        }
+        self.unembed(x, probe)
+    }
+
     /// Logits of new tokens only, which see what the caches hold of the tokens before; there is one
     /// cache for each block ([`caches`](Self::caches)).
     ///
@@ -81,20 +102,6 @@ impl Decoder {
             x = block.forward_cached(x, &mask, cache);
         }
         self.unembed(x, &mut NoProbe)
-    }
-
-    /// The same model for a call in which attention weights fall, each with the probability
-    /// [`attention_dropout`](DecoderConfig::attention_dropout):
-    /// `model.with_dropout(key).forward(tokens)`.
-    ///
-    /// Layer `l` drops by the key of site `key.site + l`. Without a key nothing ever falls.
-    #[must_use]
-    pub fn with_dropout(&self, key: DropoutKey) -> Self {
-        let mut model = self.clone();
-        for (site, block) in (key.site..).zip(&mut model.blocks) {
-            block.attn = block.attn.with_dropout(DropoutKey { site, ..key });
-        }
-        model
     }
 
     /// Empty caches for up to `capacity` tokens; with a sliding window, for any number.

@@ -59,9 +59,6 @@ pub struct DecoderConfig {
     pub tied_embedding: bool,
     /// Scale and softcap of the attention scores.
     pub attention: AttentionOptions,
-    /// The share of attention weights that fall in a call with a dropout key
-    /// ([`Decoder::with_dropout`]).
-    pub attention_dropout: f64,
     /// How initial weights are drawn.
     pub initialization: Initialization,
     /// The standard deviation of the initial weights.
@@ -89,7 +86,6 @@ impl Default for DecoderConfig {
             window: None,
             tied_embedding: false,
             attention: AttentionOptions::default(),
-            attention_dropout: 0.0,
             initialization: Initialization::default(),
             init_std: 0.02,
         }
@@ -199,7 +195,6 @@ impl DecoderConfig {
                 }
             },
             options: self.attention.clone(),
-            dropout: self.attention_dropout,
             ..MultiHeadAttentionConfig::new(self.d_model, self.n_heads)
         }
     }

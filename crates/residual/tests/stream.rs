@@ -153,55 +153,62 @@ fn looking_changes_no_bit() {
 }
 
 #[test]
-fn with_a_dropout_key_attention_weights_fall_row_by_row_and_in_each_layer_others() {
-    let config = DecoderConfig {
-        attention_dropout: 0.5,
-        ..config(Some(plain(Activation::Gelu)))
-    };
-    let (dropping, never) = (
-        model(&config),
-        model(&DecoderConfig {
-            attention_dropout: 0.0,
-            ..config
-        }),
-    );
+fn attention_weights_are_dropped_row_by_row_and_differently_in_each_layer() {
+    let model = model(&config(Some(plain(Activation::Gelu))));
     let key = DropoutKey {
         seed: 1,
         step: 2,
         site: 3,
         first_row: 4,
     };
-    let logits = |model: &Decoder| values(model.forward(tokens()));
+    let dropout = Dropout::new(0.5, key);
+    let dropped = |tokens, dropout: &Dropout| {
+        values(model.forward_with_dropout(tokens, dropout, &mut NoProbe))
+    };
+    let whole = dropped(tokens(), &dropout);
+    assert_ne!(whole, values(model.forward(tokens())));
+    assert_eq!(whole, dropped(tokens(), &dropout), "a function of the key");
     assert_eq!(
-        logits(&dropping),
-        logits(&never),
-        "without a key nothing falls"
+        dropped(tokens(), &Dropout::new(0.0, key)),
+        values(model.forward(tokens())),
+        "with probability 0 nothing is dropped"
     );
-    assert_eq!(
-        logits(&never.with_dropout(key)),
-        logits(&never),
-        "nor with probability 0"
-    );
-    let with_key = logits(&dropping.with_dropout(key));
-    assert_ne!(with_key, logits(&dropping));
 
-    let second = dropping
-        .with_dropout(DropoutKey {
-            first_row: 5,
-            ..key
-        })
-        .forward(tokens().narrow(0, 1, 1));
+    let second_key = DropoutKey {
+        first_row: 5,
+        ..key
+    };
+    let second = dropped(tokens().narrow(0, 1, 1), &Dropout::new(0.5, second_key));
     assert_eq!(
-        values(second),
-        with_key[with_key.len() / 2..],
+        second,
+        whole[whole.len() / 2..],
         "a row alone drops what it does in the batch"
     );
-    for (block, site) in dropping.with_dropout(key).blocks.iter().zip(3..) {
-        assert_eq!(
-            block.attn.options().dropout,
-            Some(Dropout::new(0.5, DropoutKey { site, ..key }))
+
+    // Layer by layer, by the sites 3, 4, ...
+    let (seen, _) = capture_all(&model);
+    let mut x = seen.get(Site::Block(0, BlockSite::ResidPre)).unwrap();
+    for (layer, block) in model.blocks.iter().enumerate() {
+        let of_layer = Dropout::new(
+            0.5,
+            DropoutKey {
+                site: 3 + layer as u64,
+                ..key
+            },
         );
+        x = block.forward_with_dropout(x, &model.mask(), layer, &of_layer, &mut NoProbe);
     }
+    assert_eq!(values(model.unembed(x, &mut NoProbe)), whole);
+}
+
+#[test]
+#[should_panic(expected = "blocks.0.attn.hook_pattern cannot be changed and dropped from")]
+fn a_pattern_is_not_changed_and_dropped_from_in_one_pass() {
+    let model = model(&config(None));
+    let dropout = Dropout::new(0.5, DropoutKey::default());
+    let pattern = Site::Attention(0, AttentionSite::Pattern);
+    let mut edits = Edits::default().at(pattern, Edit::Zero);
+    let _ = model.forward_with_dropout(tokens(), &dropout, &mut edits);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use headlight_run::InputError;
 
 /// Names that `--device` takes, and the cargo feature each needs.
-const KNOWN: [&str; 5] = ["flex", "ndarray", "wgpu", "vulkan", "cuda"];
+const KNOWN: [&str; 7] = ["flex", "ndarray", "wgpu", "vulkan", "metal", "cuda", "rocm"];
 
 /// The device called `name`.
 ///
@@ -25,6 +25,10 @@ pub fn open(name: &str) -> Result<Device, InputError> {
         "wgpu" => Ok(Device::wgpu(burn::tensor::DeviceKind::DefaultDevice)),
         #[cfg(feature = "vulkan")]
         "vulkan" => Ok(Device::vulkan(burn::tensor::DeviceKind::DefaultDevice)),
+        #[cfg(feature = "metal")]
+        "metal" => Ok(Device::metal(burn::tensor::DeviceKind::DefaultDevice)),
+        #[cfg(feature = "rocm")]
+        "rocm" => Ok(Device::rocm(burn::tensor::DeviceIndex::Default)),
         #[cfg(feature = "cuda")]
         "cuda" => Ok(Device::cuda(burn::tensor::DeviceIndex::Default)),
         _ if KNOWN.contains(&name) => Err(InputError::new(

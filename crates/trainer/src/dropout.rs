@@ -1,19 +1,19 @@
-//! Dropout while training, by key: what falls is a function of numbers.
+//! Dropout while training, by key: which numbers are dropped is a function of (seed, step, row,
+//! site).
 
-use burn::tensor::{Int, Tensor, TensorData};
-use headlight_attention::DropoutKey;
+use burn::tensor::{Int, Tensor};
+use headlight_attention::{Dropout, DropoutKey};
 use headlight_residual::{BlockSite, Decoder, Interest, Probe, Site};
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
-/// One step's dropout: of what attention and feed-forward add to the residual stream, as a probe
-/// there, and of attention weights, by a key that the attention is given. Rows are counted through
-/// the whole batch, so that parts of it drop what the whole would.
+/// One step's dropout: of the outputs of attention and feed-forward, as a probe where they are
+/// added to the residual stream, and of attention weights. Rows are counted through the whole
+/// batch, so that a part of it drops what the whole would.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Dropout {
-    /// The share that falls of what is added to the stream; of attention weights it is the model's
-    /// own.
-    pub probability: f64,
+pub struct StepDropout {
+    /// The probability for each number that is added to the stream.
+    pub stream: f64,
+    /// The probability for each attention weight.
+    pub weights: f64,
     /// The run's seed.
     pub seed: u64,
     /// The step.
@@ -26,43 +26,24 @@ pub struct Dropout {
 /// all sites.
 const FIRST_OF_ATTENTION: u64 = 1 << 32;
 
-impl Dropout {
+impl StepDropout {
     /// The logits of `model` in this step.
     #[must_use]
     pub fn forward(mut self, model: &Decoder, tokens: Tensor<2, Int>) -> Tensor<3> {
-        let key = DropoutKey {
-            seed: self.seed,
-            step: self.step as u64,
-            site: FIRST_OF_ATTENTION,
-            first_row: self.first_row as u64,
-        };
-        model.with_dropout(key).forward_probed(tokens, &mut self)
+        if self.weights == 0.0 {
+            return model.forward_probed(tokens, &mut self);
+        }
+        let of_weights = Dropout::new(self.weights, self.key(FIRST_OF_ATTENTION));
+        model.forward_with_dropout(tokens, &of_weights, &mut self)
     }
 
-    /// 0 where a number falls, else `1/(1 − probability)`: `[rows, …]`, each row and site with a
-    /// stream of its own.
-    fn factors<const D: usize>(&self, like: &Tensor<D>, site: u64) -> Tensor<D> {
-        let dims = like.dims();
-        let of_row = dims[1..].iter().product();
-        let kept = (1.0 / (1.0 - self.probability)) as f32;
-        let mut factors = Vec::with_capacity(dims[0] * of_row);
-        for row in self.first_row..self.first_row + dims[0] {
-            let mut key = [0; 32];
-            let parts = [self.seed, self.step as u64, row as u64, site];
-            for (bytes, part) in key.chunks_exact_mut(8).zip(parts) {
-                bytes.copy_from_slice(&part.to_le_bytes());
-            }
-            let mut rng = ChaCha8Rng::from_seed(key);
-            let draw = || {
-                if rng.random::<f64>() < self.probability {
-                    0.0
-                } else {
-                    kept
-                }
-            };
-            factors.extend(std::iter::repeat_with(draw).take(of_row));
+    fn key(&self, site: u64) -> DropoutKey {
+        DropoutKey {
+            seed: self.seed,
+            step: self.step as u64,
+            site,
+            first_row: self.first_row as u64,
         }
-        Tensor::from_data(TensorData::new(factors, dims), &like.device())
     }
 }
 
@@ -75,9 +56,9 @@ fn number(site: Site) -> Option<u64> {
     }
 }
 
-impl Probe for Dropout {
+impl Probe for StepDropout {
     fn interest(&self, site: Site) -> Interest {
-        if self.probability > 0.0 && number(site).is_some() {
+        if self.stream > 0.0 && number(site).is_some() {
             Interest::Change
         } else {
             Interest::Skip
@@ -85,10 +66,12 @@ impl Probe for Dropout {
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
-        match number(site) {
-            Some(number) => activation.clone() * self.factors(&activation, number),
-            None => activation,
-        }
+        let Some(number) = number(site) else {
+            return activation;
+        };
+        let dropout = Dropout::new(self.stream, self.key(number));
+        let factors = dropout.factors(activation.dims(), &activation.device());
+        activation * factors
     }
 }
 
@@ -99,8 +82,9 @@ mod tests {
     use super::*;
 
     fn dropped(first_row: usize, rows: usize, step: usize, layer: usize) -> Vec<f32> {
-        let mut dropout = Dropout {
-            probability: 0.25,
+        let mut dropout = StepDropout {
+            stream: 0.25,
+            weights: 0.0,
             seed: 3,
             step,
             first_row,
@@ -114,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_falls_and_the_rest_makes_up_for_it() {
+    fn a_quarter_is_dropped_and_the_rest_makes_up_for_it() {
         let whole = dropped(0, 4, 1, 0);
         assert!(whole.iter().all(|&x| x == 0.0 || x == 4.0 / 3.0));
         // 4000 draws: the share's standard deviation is √(.25·.75/4000) = .007.

@@ -17,14 +17,14 @@ pub fn sum<M: Module>(model: &M, parts: Vec<GradientsParams>) -> GradientsParams
     sum.total
 }
 
-/// The Euclidean norm over all parameters.
-pub fn norm<M: Module>(model: &M, gradients: &GradientsParams) -> f64 {
-    let mut norm = Norm {
+/// Each parameter's squared norm `Σ g²`, as `[1]` on its device, in the order of the model.
+pub fn squared_norms<M: Module>(model: &M, gradients: &GradientsParams) -> Vec<Tensor<1>> {
+    let mut visitor = SquaredNorms {
         gradients,
-        squared: 0.0,
+        squared_norms: Vec::new(),
     };
-    model.visit(&mut norm);
-    norm.squared.sqrt()
+    model.visit(&mut visitor);
+    visitor.squared_norms
 }
 
 /// Scales all gradients by one factor so that their norm as a whole is at most `most` (Pascanu et
@@ -65,15 +65,15 @@ impl ModuleVisitor for Sum {
     }
 }
 
-struct Norm<'a> {
+struct SquaredNorms<'a> {
     gradients: &'a GradientsParams,
-    squared: f64,
+    squared_norms: Vec<Tensor<1>>,
 }
 
-impl ModuleVisitor for Norm<'_> {
+impl ModuleVisitor for SquaredNorms<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            self.squared += f64::from(gradient.square().sum().into_scalar::<f32>());
+            self.squared_norms.push(gradient.square().sum());
         }
     }
 }
@@ -139,12 +139,16 @@ mod tests {
         );
         // Weights [[3, 3], [0, 0]]; biases [2, 2] from each of the two: the norm is √(18 + 32).
         let sum = sum(&linear, vec![first, second]);
-        let norm = norm(&linear, &sum);
+        let squared: Vec<f64> = squared_norms(&linear, &sum)
+            .into_iter()
+            .map(|norm| norm.into_scalar())
+            .collect();
+        assert_eq!(squared, [18.0, 32.0]);
+        let norm = 50f64.sqrt();
         assert_eq!(
             values(&sum, &linear),
             (vec![3.0, 3.0, 0.0, 0.0], vec![4.0, 4.0])
         );
-        assert!((norm - 50f64.sqrt()).abs() < 1e-6);
 
         let half = clip(&linear, sum, norm, norm / 2.0);
         assert_eq!(

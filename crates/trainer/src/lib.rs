@@ -28,7 +28,7 @@ mod uses;
 mod watch;
 
 pub use cores::Cores;
-pub use dropout::Dropout;
+pub use dropout::StepDropout;
 pub use evaluate::{Evaluation, evaluate, questions};
 pub use optimizer::Memory;
 pub use progress::View;
@@ -38,8 +38,3 @@ pub use step::{Gradient, Update, Updater};
 pub use stopped::Stopped;
 pub use training::Training;
 pub use watch::{Observation, WATCHED_SEQUENCES, Watched, patterns};
-
-/// The README's program compiles and does what it says.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

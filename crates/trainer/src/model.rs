@@ -37,7 +37,7 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
         .map_err(|error| InputError::new("[model]", error))
 }
 
-fn decoder_config(Config { model, train, .. }: &Config, vocabulary: usize) -> DecoderConfig {
+fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
     let feed_forward = |kind| Some((model.d_ff(), kind));
     let plain = |activation| feed_forward(residual::FeedForwardKind::Plain(activation));
     DecoderConfig {
@@ -82,7 +82,6 @@ fn decoder_config(Config { model, train, .. }: &Config, vocabulary: usize) -> De
             scale: model.attention_scale,
             ..AttentionOptions::default()
         },
-        attention_dropout: train.attention_dropout,
         initialization: match model.initialization {
             InitializationKind::Gpt2 => residual::Initialization::Gpt2,
             InitializationKind::Normal => residual::Initialization::Normal,

@@ -1,13 +1,17 @@
 //! One update: the batch in shards, each with its own copy of the graph and its own thread.
 
-use burn::{module::Module, optim::GradientsParams, tensor::Device};
+use burn::{
+    module::Module,
+    optim::GradientsParams,
+    tensor::{Device, Tensor},
+};
 use headlight_residual::Decoder;
 use headlight_run::TrainConfig;
 
 use crate::{
     batch::{Batch, count_scored, summed_loss},
     cores::Cores,
-    dropout::Dropout,
+    dropout::StepDropout,
     gradients,
     optimizer::{Memory, Optimizer},
     ranks::{Alone, Ranks, flat, rows_of},
@@ -38,6 +42,21 @@ pub struct Gradient {
     pub update: Update,
     /// By parameter, not clipped.
     pub gradients: GradientsParams,
+}
+
+impl Update {
+    /// Reads the parts of the loss and each parameter's squared norm back from the device, in one
+    /// transfer: a device that computes ahead is waited for once a step.
+    fn read(losses: Vec<Tensor<1>>, squared_norms: Vec<Tensor<1>>) -> Self {
+        let n_losses = losses.len();
+        let numbers = Tensor::cat([losses, squared_norms].concat(), 0).into_data();
+        let numbers: Vec<f64> = numbers.iter::<f64>().collect();
+        let (losses, squared_norms) = numbers.split_at(n_losses);
+        Self {
+            loss: losses.iter().sum(),
+            gradient_norm: squared_norms.iter().sum::<f64>().sqrt(),
+        }
+    }
 }
 
 impl Gradient {
@@ -90,7 +109,7 @@ impl Updater {
         &self,
         model: &Decoder,
         sequences: &[Sequence],
-        dropout: Option<Dropout>,
+        dropout: Option<StepDropout>,
     ) -> Gradient {
         self.gradient_over(&Alone, model, sequences, dropout)
     }
@@ -105,27 +124,20 @@ impl Updater {
         ranks: &dyn Ranks,
         model: &Decoder,
         sequences: &[Sequence],
-        dropout: Option<Dropout>,
+        dropout: Option<StepDropout>,
     ) -> Gradient {
         let scored = count_scored(sequences).max(1) as f64;
         let rows = rows_of(ranks, sequences.len());
-        let dropout = dropout.map(|dropout| Dropout {
+        let dropout = dropout.map(|dropout| StepDropout {
             first_row: dropout.first_row + rows.start,
             ..dropout
         });
-        let (losses, shards) = self.shards(model, &sequences[rows], scored, dropout);
-        let (loss, gradients) = flat::sum(
-            ranks,
-            model,
-            losses.iter().sum(),
-            gradients::sum(model, shards),
-        );
-        let gradient_norm = gradients::norm(model, &gradients);
+        let (losses, parts) = self.shards(model, &sequences[rows], scored, dropout);
+        let gradients = gradients::sum(model, parts);
+        let (losses, gradients) = flat::sum(ranks, model, losses, gradients);
+        let squared_norms = gradients::squared_norms(model, &gradients);
         Gradient {
-            update: Update {
-                loss,
-                gradient_norm,
-            },
+            update: Update::read(losses, squared_norms),
             gradients,
         }
     }
@@ -163,58 +175,65 @@ impl Updater {
             .remember(model, memory, &self.device.clone().inner())
     }
 
-    /// Each shard's part of the loss and of the gradient; parts are divided by the whole batch's
-    /// count, so that they add up to the mean.
+    /// The parts of the loss `[1]`, and each shard's part of the gradient. Parts are divided by the
+    /// whole batch's count, so that they add up to the mean.
     fn shards(
         &self,
         model: &Decoder,
         sequences: &[Sequence],
         scored: f64,
-        dropout: Option<Dropout>,
-    ) -> (Vec<f64>, Vec<GradientsParams>) {
-        let rows_at_once = sequences
-            .len()
-            .div_ceil(self.shards.count() * self.accumulate);
-        let work = |model: &Decoder, first_row: usize, rows: &[Sequence]| {
-            let batch = Batch::new(rows, &self.device);
-            let logits = match dropout {
-                Some(dropout) => {
-                    let own = Dropout {
-                        first_row: dropout.first_row + first_row,
-                        ..dropout
-                    };
-                    own.forward(model, batch.inputs.clone())
-                }
-                None => model.forward(batch.inputs.clone()),
-            };
-            let loss = summed_loss(logits, &batch).div_scalar(scored);
-            let gradients = GradientsParams::from_grads(loss.backward(), model);
-            (f64::from(loss.into_scalar::<f32>()), gradients)
-        };
-        // One part after the other: only the sum of their gradients is kept.
-        let shard = |(first_row, rows): (usize, &[Sequence])| {
+        dropout: Option<StepDropout>,
+    ) -> (Vec<Tensor<1>>, Vec<GradientsParams>) {
+        let parts = self.shards.count() * self.accumulate;
+        let rows_at_once = sequences.len().div_ceil(parts);
+        let rows_in_shard = sequences.len().div_ceil(self.shards.count());
+        let work = |(first_row, rows): (usize, &[Sequence])| {
             // Parameters shared between graphs would tie the shards together under one lock.
             let model = model.clone().fork(&self.device);
-            let first_rows = (first_row..).step_by(rows_at_once);
-            let parts = first_rows
-                .zip(rows.chunks(rows_at_once))
-                .map(|(first, rows)| work(&model, first, rows));
-            let add = |(loss, gradients), (more_loss, more)| {
-                (
-                    loss + more_loss,
-                    gradients::sum(&model, vec![gradients, more]),
-                )
-            };
-            parts
-                .reduce(add)
-                .unwrap_or_else(|| (0.0, GradientsParams::new()))
+            let mut losses = Vec::new();
+            let mut gradients = GradientsParams::new();
+            // One part after the other: only the sum of their gradients is kept.
+            for (part, rows) in rows.chunks(rows_at_once).enumerate() {
+                let first_row = first_row + part * rows_at_once;
+                let (loss, more) = self.part(&model, first_row, rows, scored, dropout);
+                losses.push(loss);
+                gradients = gradients::sum(&model, vec![gradients, more]);
+            }
+            (losses, gradients)
         };
-        let rows_each = sequences.len().div_ceil(self.shards.count());
         let shards = (0..)
-            .step_by(rows_each)
-            .zip(sequences.chunks(rows_each))
+            .step_by(rows_in_shard)
+            .zip(sequences.chunks(rows_in_shard))
             .collect();
-        self.shards.map(shards, shard).into_iter().unzip()
+        let (losses, gradients): (Vec<_>, Vec<_>) =
+            self.shards.map(shards, work).into_iter().unzip();
+        (losses.concat(), gradients)
+    }
+
+    /// Loss `[1]` and gradient of some rows of the batch, the first of which has number `first_row`.
+    fn part(
+        &self,
+        model: &Decoder,
+        first_row: usize,
+        rows: &[Sequence],
+        scored: f64,
+        dropout: Option<StepDropout>,
+    ) -> (Tensor<1>, GradientsParams) {
+        let batch = Batch::new(rows, &self.device);
+        let logits = match dropout {
+            Some(dropout) => {
+                let first_row = dropout.first_row + first_row;
+                let of_rows = StepDropout {
+                    first_row,
+                    ..dropout
+                };
+                of_rows.forward(model, batch.inputs.clone())
+            }
+            None => model.forward(batch.inputs.clone()),
+        };
+        let loss = summed_loss(logits, &batch).div_scalar(scored);
+        let gradients = GradientsParams::from_grads(loss.backward(), model);
+        (loss.inner(), gradients)
     }
 }
 
@@ -259,7 +278,6 @@ mod tests {
         let parts = [
             format!("train.shards={shards}"),
             format!("train.accumulate={accumulate}"),
-            format!("train.attention_dropout={weights:?}"),
         ];
         let config = Config::parse(text, "test", &parts).unwrap();
         let device = Device::flex().autodiff();
@@ -267,8 +285,9 @@ mod tests {
         let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
         let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
         let updater = Updater::new(&config.train, device).unwrap();
-        let dropout = Dropout {
-            probability: added,
+        let dropout = StepDropout {
+            stream: added,
+            weights,
             seed: 0,
             step: 1,
             first_row: 0,

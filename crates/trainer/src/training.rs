@@ -21,7 +21,7 @@ use headlight_run::{
 use course::Course;
 
 use crate::{
-    Dropout, Stopped,
+    StepDropout, Stopped,
     cores::Cores,
     evaluate::{Evaluation, evaluate, questions},
     model,
@@ -244,16 +244,19 @@ impl Training {
         tasks::batch(&*self.task, *seed, Use::Training, step, train.batch_size)
     }
 
-    /// What falls in step `step`.
-    fn dropout_of(&self, step: usize) -> Option<Dropout> {
+    /// The dropout of step `step`, if the run has any.
+    fn dropout_of(&self, step: usize) -> Option<StepDropout> {
         let Config { train, seed, .. } = &self.config;
-        let dropout = Dropout {
-            probability: train.dropout,
+        if train.dropout == 0.0 && train.attention_dropout == 0.0 {
+            return None;
+        }
+        Some(StepDropout {
+            stream: train.dropout,
+            weights: train.attention_dropout,
             seed: *seed,
             step,
             first_row: 0,
-        };
-        (train.dropout > 0.0 || train.attention_dropout > 0.0).then_some(dropout)
+        })
     }
 
     fn tokens_per_step(&self) -> f64 {

@@ -15,7 +15,7 @@ use burn::{
 };
 use headlight_run::{Config, InputError, MetricsRow, RunDirectory};
 use headlight_trainer::{
-    Dropout, Training, Updater, model,
+    StepDropout, Training, Updater, model,
     ranks::Ranks,
     run_path,
     tasks::{self, Use},
@@ -117,8 +117,9 @@ fn first_gradient(seat: &Seat) -> Vec<f64> {
     let task = tasks::build(&config.task, config.model.n_ctx, 0).unwrap();
     let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
     let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
-    let dropout = Some(Dropout {
-        probability: 0.5,
+    let dropout = Some(StepDropout {
+        stream: 0.5,
+        weights: 0.1,
         seed: 0,
         step: 1,
         first_row: 0,

@@ -61,7 +61,7 @@ impl Plan {
             shape: shape.clone(),
             scale: options.scale_for(tensors[0].dims()[3]) as f32,
             softcap: options.softcap.map(|cap| cap as f32),
-            dropout: options.dropout,
+            dropout: None,
             visible: VisibleKeys::new(mask, shape),
         })
     }
@@ -98,16 +98,16 @@ pub(crate) fn attention(
     value: &Tensor<4>,
     mask: &Mask,
     options: &AttentionOptions,
+    dropout: Option<&Dropout>,
     shape: &ScoreShape,
 ) -> Option<Tensor<4>> {
     let bias = mask.bias_for(shape);
-    let plan = Arc::new(Plan::new(
-        &[query, key, value],
-        bias.as_ref(),
-        mask,
-        options,
-        shape,
-    )?);
+    let tensors = [query, key, value];
+    let plan = Plan::new(&tensors, bias.as_ref(), mask, options, shape)?;
+    let plan = Arc::new(Plan {
+        dropout: dropout.copied(),
+        ..plan
+    });
     let [key, value] = plan.clear([key, value]);
     let [query, key, value] = [query.clone(), key, value].map(Tensor::into_dispatch);
     Some(Tensor::from_dispatch(match bias {

@@ -8,6 +8,7 @@ use burn::{
     store::{ModuleStore, SafetensorsStore},
     tensor::{Bool, DType, Device, Tensor, TensorData},
 };
+use headlight_attention::{AttentionOptions, Dropout, DropoutKey, Mask, attention_with_dropout};
 
 /// Small numbers without pattern, the same for the same `salt`.
 pub fn numbers(count: usize, salt: u64) -> Vec<f64> {
@@ -240,4 +241,81 @@ pub fn naive(input: &NaiveInput) -> Naive {
         }
     }
     result
+}
+
+/// Values and gradients of attention with everything switched on (grouped queries, a causal mask,
+/// lengths, a broadcast bias, a softcap, with and without dropout), in sizes of one tile and of
+/// several. `check` gets a name and a way to compute them on a device.
+pub fn for_large_and_small_cases(check: impl Fn(&str, &dyn Fn(&Device, DType) -> Vec<f64>)) {
+    let small = Sizes {
+        batch: 2,
+        heads: 4,
+        kv_heads: 2,
+        queries: 5,
+        keys: 7,
+        d_head: 3,
+        d_value: 6,
+    };
+    let large = Sizes {
+        batch: 1,
+        queries: 150,
+        keys: 300,
+        ..small
+    };
+    let key = DropoutKey {
+        seed: 3,
+        step: 9,
+        site: 1,
+        first_row: 4,
+    };
+    for sizes in [small, large] {
+        let biases = [
+            sizes.scores(),
+            [1, 4, 1, sizes.keys],
+            [sizes.batch, 1, sizes.queries, 1],
+        ];
+        for bias in biases {
+            for probability in [0.0, 0.3] {
+                let dropout = Dropout::new(probability, key);
+                let name = format!("{sizes:?}, bias {bias:?}, dropout {probability}");
+                check(&name, &|device, dtype| {
+                    values_and_gradients(sizes, bias, &dropout, device, dtype)
+                });
+            }
+        }
+    }
+}
+
+fn values_and_gradients(
+    sizes: Sizes,
+    bias_dims: [usize; 4],
+    dropout: &Dropout,
+    device: &Device,
+    dtype: DType,
+) -> Vec<f64> {
+    let device = device.clone().autodiff();
+    let draw = |dims: [usize; 4], salt| {
+        // Rounded to f32 first, so that every dtype starts from the same numbers.
+        let numbers = numbers(dims.iter().product(), salt);
+        let rounded: Vec<f64> = numbers.iter().map(|&x| f64::from(x as f32)).collect();
+        tensor(&rounded, dims, dtype, &device)
+    };
+    let q = draw(sizes.query(), 1).require_grad();
+    let k = draw(sizes.key(), 2).require_grad();
+    let v = draw(sizes.value(), 3).require_grad();
+    let bias = draw(bias_dims, 4).require_grad();
+    let lengths = vec![sizes.keys - 1; sizes.batch];
+    let mask = Mask::causal()
+        .and(Mask::lengths(&lengths))
+        .and(Mask::bias(bias.clone()));
+    let options = AttentionOptions::default().with_softcap(2.0);
+
+    let (query, key, value) = (q.clone(), k.clone(), v.clone());
+    let output = attention_with_dropout(query, key, value, &mask, &options, dropout);
+    let gradients = (output.clone() * draw(sizes.output(), 5)).sum().backward();
+    let mut all = values(output);
+    for leaf in [q, k, v, bias] {
+        all.extend(values(leaf.grad(&gradients).unwrap()));
+    }
+    all
 }

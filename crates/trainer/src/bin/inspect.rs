@@ -35,7 +35,7 @@ struct Arguments {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
-    /// flex, ndarray, wgpu, vulkan or cuda
+    /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
     #[arg(long, global = true, default_value = "flex")]
     device: String,
 }

@@ -38,7 +38,7 @@ struct Arguments {
     /// Where the run is written [default: runs/NAME OF THE CONFIGURATION]
     #[arg(long)]
     out: Option<PathBuf>,
-    /// flex, ndarray, wgpu, vulkan or cuda
+    /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
     #[arg(long, default_value = "flex")]
     device: String,
     /// One run for each seed, side by side (under mpirun spread over the ranks), each in a folder

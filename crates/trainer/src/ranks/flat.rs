@@ -9,17 +9,20 @@ use burn::{
 
 use super::Ranks;
 
-/// The sums over all ranks of their parts of the loss and of the gradient. What is summed is one
-/// row of numbers: every parameter's gradient, in the order of the model, then the loss.
+/// The sums over all ranks of their parts of the loss and of the gradient. One rank's parts stay
+/// where they are. Several send one row of numbers: every parameter's gradient, in the order of the
+/// model, then the loss; and the loss comes back as one part.
 pub fn sum<M: Module>(
     ranks: &dyn Ranks,
     model: &M,
-    loss: f64,
+    losses: Vec<Tensor<1>>,
     gradients: GradientsParams,
-) -> (f64, GradientsParams) {
+) -> (Vec<Tensor<1>>, GradientsParams) {
     if ranks.size() == 1 {
-        return (loss, gradients);
+        return (losses, gradients);
     }
+    let device = losses[0].device();
+    let loss: f64 = Tensor::cat(losses, 0).into_data().iter::<f64>().sum();
     let mut flatten = Flatten {
         gradients,
         numbers: Vec::with_capacity(model.num_params() + 1),
@@ -31,13 +34,14 @@ pub fn sum<M: Module>(
     } = flatten;
     numbers.push(loss as f32);
     ranks.sum(&mut numbers);
-    let loss = numbers.pop().map_or(f64::NAN, f64::from);
+    let loss = numbers.pop().unwrap_or(f32::NAN);
     let mut refill = Refill {
         gradients,
         numbers: &numbers,
     };
     model.visit(&mut refill);
-    (loss, refill.gradients)
+    let loss = Tensor::from_floats([loss], &device);
+    (vec![loss], refill.gradients)
 }
 
 /// Tells the ranks that wait in [`sum`] for the next step that there is none: they read a loss that

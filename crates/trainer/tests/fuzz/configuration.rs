@@ -86,7 +86,7 @@ fn a_line_about_whatever_is_wrong_stays_one_line() {
 
 #[test]
 fn lexicons() {
-    let shipped = include_bytes!("../../../../data/lexicon.toml").to_vec();
+    let shipped = include_bytes!("../../src/tasks/grammar/lexicon.toml").to_vec();
     fuzz("lexicons", SLOW, changed(vec![shipped]), |bytes| {
         if let Ok(lexicon) = Lexicon::parse(&text(bytes)) {
             let texts = lexicon.texts();

@@ -5,7 +5,7 @@
 //! ```
 //! Determiners and nouns, verbs and their subjects (across prepositional phrases and relative
 //! clauses), pronouns and their antecedents, names that must be repeated: each is a gold relation,
-//! and each is a question a model can be asked. [`rules`] has the grammar, `data/lexicon.toml` its
+//! and each is a question a model can be asked. [`rules`] has the grammar, `lexicon.toml` its
 //! words.
 
 mod discourse;
