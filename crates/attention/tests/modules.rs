@@ -12,7 +12,7 @@ use common::{NaiveInput, Sizes, assert_close, naive, numbers, random, values};
 use headlight_attention::{
     Alibi, AttentionOptions, Dropout, DropoutKey, Heads, Mask, MultiHeadAttention,
     MultiHeadAttentionConfig, PositionConfig, PositionScheme, RelativeBias, RotaryLayout,
-    WeightFormat, attention_with_dropout,
+    WeightFormat, attention, attention_with_dropout,
 };
 
 fn flex() -> Device {

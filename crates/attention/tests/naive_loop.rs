@@ -94,7 +94,6 @@ fn check(case: &Case, dtype: DType, bound: f64) {
     let options = AttentionOptions {
         scale: *scale,
         softcap: *softcap,
-        ..AttentionOptions::default()
     };
     let expected: Naive = naive(&NaiveInput {
         sizes: *sizes,

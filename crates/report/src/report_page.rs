@@ -33,10 +33,10 @@ const LEAST_NEEDED: [Part; 7] = [
     ("the patterns", |data| data.patterns.clear()),
     ("the residual stream", |data| data.stream = None),
     ("what the heads' weights say of tokens", |data| {
-        data.circuits.clear()
+        data.circuits.clear();
     }),
     ("what the heads are used as over training", |data| {
-        data.uses = data.uses.pop().into_iter().collect()
+        data.uses = data.uses.pop().into_iter().collect();
     }),
     ("the scores over training", |data| {
         data.scores.clear();

@@ -126,7 +126,7 @@ fn two_layers_learn_induction_and_every_test_finds_it() {
         let left = |how: &str| number(&set[how]["accuracy"]);
         match set["name"].as_str().unwrap() {
             "all induction" => {
-                assert!(left("performance") < 0.25 && left("frozen") < 0.25, "{set}")
+                assert!(left("performance") < 0.25 && left("frozen") < 0.25, "{set}");
             }
             // It is needed, and all that it is needed for is where later heads look.
             "all previous token" => assert!(

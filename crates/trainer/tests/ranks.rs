@@ -264,7 +264,7 @@ fn seeds_spread_over_ranks_are_those_of_one_process() {
             assert!(
                 fs::read(one.join(file)).unwrap() == fs::read(spread.join(file)).unwrap(),
                 "{file}"
-            )
+            );
         };
         same("seeds.json");
         for seed in 3..6 {

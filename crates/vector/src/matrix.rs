@@ -119,7 +119,7 @@ pub fn product(
             left,
             right,
             Parallelism::None,
-        )
+        );
     }
 }
 

@@ -52,7 +52,7 @@ impl VisibleKeys {
                     );
                 }
                 Rule::Lengths(lengths) => {
-                    high = high.min(i64::try_from(lengths[batch]).unwrap_or(i64::MAX))
+                    high = high.min(i64::try_from(lengths[batch]).unwrap_or(i64::MAX));
                 }
                 Rule::Array(_) => {}
             }

@@ -45,7 +45,7 @@ impl FusedAdamW for Flex {
                 v,
                 gradient,
                 step,
-            })
+            });
         });
         (parameter, m, v)
     }

@@ -35,7 +35,7 @@ pub(crate) fn forward(
                 gain,
                 bias,
                 epsilon,
-            })
+            });
         });
     (shaped(y, x.layout().shape().clone()), statistics)
 }

@@ -29,7 +29,7 @@ pub(crate) fn forward(x: &FlexTensor, gain: &FlexTensor, epsilon: f32) -> (FlexT
                 inverses,
                 gain,
                 epsilon,
-            })
+            });
         });
     (shaped(y, x.layout().shape().clone()), inverses)
 }

@@ -42,7 +42,7 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 2] 
                 gate,
                 up,
                 upstream,
-            })
+            });
         });
     let shape = saved.gate.layout().shape();
     [shaped(d_gate, shape.clone()), shaped(d_up, shape.clone())]

@@ -145,7 +145,7 @@ fn show(
         Ok(Closing::Quietly) => {}
         Ok(Closing::Interrupted) => interrupt(),
         Err(error) => {
-            eprintln!("--screen: the terminal cannot be drawn on: {error}; going on without it")
+            eprintln!("--screen: the terminal cannot be drawn on: {error}; going on without it");
         }
     }
 }

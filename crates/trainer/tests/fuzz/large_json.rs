@@ -145,7 +145,7 @@ fn states_of_checkpoints_stay_within_bounds() {
         run.write_checkpoint(Weights::Last, &checkpoint).unwrap();
         let length = fs::metadata(path.join("last/state.json")).unwrap().len();
         watch("state.json", length as usize, || {
-            assert_eq!(run.checkpoint(Weights::Last).is_ok(), length <= 2 << 20)
+            assert_eq!(run.checkpoint(Weights::Last).is_ok(), length <= 2 << 20);
         });
     }
 }

@@ -299,6 +299,6 @@ fn large_logs_of_honest_rows_are_read() {
         .set_len((128 << 20) + 1)
         .unwrap();
     watch("heads.jsonl, too long", 1, || {
-        drop(run.heads().unwrap_err())
+        drop(run.heads().unwrap_err());
     });
 }

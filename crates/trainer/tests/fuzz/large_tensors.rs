@@ -37,10 +37,10 @@ fn headers_stay_within_bounds() {
     for bytes in [60 << 10, 500 << 10, BYTES] {
         for file in headers(bytes) {
             watch("header of patterns", file.len(), || {
-                drop(PatternFile::from_bytes(&file))
+                drop(PatternFile::from_bytes(&file));
             });
             watch("header of tensors", file.len(), || {
-                drop(tensors_from_bytes(&file))
+                drop(tensors_from_bytes(&file));
             });
         }
     }

@@ -101,7 +101,7 @@ fn heads() {
     };
     let valid = line(&row);
     run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| {
-        drop(run.heads())
+        drop(run.heads());
     });
 }
 
@@ -116,7 +116,7 @@ fn events() {
     };
     let valid = line(&row);
     run_file("events.jsonl", vec![valid.repeat(2), valid], |run| {
-        drop(run.events())
+        drop(run.events());
     });
 }
 
@@ -141,7 +141,7 @@ fn uses() {
         uses: vec![of_head],
     });
     run_file("uses.jsonl", vec![valid.repeat(2), valid], |run| {
-        drop(run.uses())
+        drop(run.uses());
     });
 }
 
@@ -163,7 +163,7 @@ fn seeds() {
         half_way: named(),
     };
     run_file("../seeds.json", vec![line(&summary)], |run| {
-        drop(run.seeds())
+        drop(run.seeds());
     });
 }
 
@@ -189,7 +189,7 @@ fn summaries() {
         }],
     };
     run_file("summary.json", vec![line(&summary)], |run| {
-        drop(run.summary())
+        drop(run.summary());
     });
 }
 
@@ -260,6 +260,6 @@ fn vocabularies() {
 #[test]
 fn configurations_of_runs() {
     run_file("config.toml", vec![CONFIG.as_bytes().to_vec()], |run| {
-        drop(run.config())
+        drop(run.config());
     });
 }
