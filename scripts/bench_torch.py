@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Times in PyTorch, on two threads; needs the package torch. Run by scripts/bench.
 
-usage: bench_torch.py MODEL STEPS [--compile]      a training step of a model of crates/trainer/benches/step
-       bench_torch.py attention LENGTH RUNS        causal attention as in crates/attention/benches/attention.rs
+usage: bench_torch.py MODEL STEPS [--compile] [--device cuda]   a training step of a model of crates/trainer/benches/step
+       bench_torch.py attention LENGTH RUNS                     causal attention as in crates/attention/benches/attention.rs
 
 Prints the median milliseconds and the process's peak memory in MB; for attention, by how much it grew.
 """
@@ -84,21 +84,24 @@ def attention(length, runs):
 def step():
     name, steps = sys.argv[1], int(sys.argv[2])
     layers, heads, width, length, feed_forward, batch = MODELS[name]
+    device = sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else "cpu"
+    finish = {"cuda": torch.cuda.synchronize, "mps": torch.mps.synchronize}.get(device, lambda: None)
     torch.set_num_threads(2)
     torch.manual_seed(0)
-    model = Decoder(layers, heads, width, length, feed_forward)
+    model = Decoder(layers, heads, width, length, feed_forward).to(device)
     run = torch.compile(model) if "--compile" in sys.argv else model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98), weight_decay=0.0, fused=device != "mps")
     times = []
     for step in range(steps + 3):
         started = time.perf_counter()
-        tokens = torch.randint(VOCABULARY, (batch, length + 1))
+        tokens = torch.randint(VOCABULARY, (batch, length + 1), device=device)
         logits = run(tokens[:, :-1])
         loss = F.cross_entropy(logits.reshape(-1, VOCABULARY), tokens[:, 1:].reshape(-1))
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        finish()
         if step >= 3:
             times.append((time.perf_counter() - started) * 1e3)
     print(f"{statistics.median(times):.3f} {peak_megabytes()}")

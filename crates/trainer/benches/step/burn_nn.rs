@@ -94,8 +94,8 @@ impl Decoder {
 }
 
 /// One step each time it is called.
-pub fn stepper(sizes: Sizes) -> impl FnMut(usize) {
-    let device = Device::flex().autodiff();
+pub fn stepper(sizes: Sizes, device: &Device) -> impl FnMut(usize) + use<> {
+    let device = device.clone().autodiff();
     let mut model = Some(Decoder::new(sizes, &device));
     let mut optimizer = AdamWConfig::new()
         .with_beta_2(0.98)

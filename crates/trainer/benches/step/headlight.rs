@@ -1,4 +1,4 @@
-//! Headlight's own step, two shards.
+//! Headlight's own step.
 
 use burn::tensor::Device;
 use headlight_run::Config;
@@ -10,7 +10,7 @@ use headlight_trainer::{
 use crate::{Sizes, VOCABULARY};
 
 /// One step each time it is called.
-pub fn stepper(sizes: Sizes) -> impl FnMut(usize) {
+pub fn stepper(sizes: Sizes, shards: usize, device: &Device) -> impl FnMut(usize) + use<> {
     let Sizes {
         layers,
         heads,
@@ -24,11 +24,11 @@ pub fn stepper(sizes: Sizes) -> impl FnMut(usize) {
         r#"
         task = {{ name = "repeat", vocabulary = {VOCABULARY} }}
         model = {{ n_layers = {layers}, n_heads = {heads}, d_model = {width}, n_ctx = {length}, feed_forward = "{feed_forward}" }}
-        train = {{ steps = 10, batch_size = {batch}, learning_rate = 1e-3, shards = 2 }}
+        train = {{ steps = 10, batch_size = {batch}, learning_rate = 1e-3, shards = {shards} }}
         "#
     );
     let config = Config::parse(&text, "benchmark", &[]).expect("a valid configuration");
-    let device = Device::flex().autodiff();
+    let device = device.clone().autodiff();
     let task = tasks::build(&config.task, length, 0).expect("a task");
     let mut decoder = Some(model::build(&config, VOCABULARY, &device).expect("a model"));
     let mut updater = Updater::new(&config.train, device).expect("threads");

@@ -1,13 +1,16 @@
-//! The time of a training step: batch, forward, backward, clipping, AdamW. Run by `scripts/bench`.
+//! The time of a training step: batch, forward, backward, clipping, AdamW. Run by `scripts/bench`
+//! and `scripts/bench-device`.
 //!
 //! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB,
 //! and the GFLOP of the step's matrix products. `step toy 50 burn` does the same with the modules
-//! of Burn's `nn`.
+//! of Burn's `nn`; `step toy 50 headlight wgpu` runs on another device.
 
 mod burn_nn;
 mod headlight;
 
 use std::time::Instant;
+
+use headlight_trainer::device;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -75,17 +78,29 @@ fn main() {
         arguments.first().and_then(|name| sizes_of(name)),
         arguments.get(1).map(|steps| steps.parse::<usize>()),
     ) else {
-        println!("usage: step toy|S|M|L STEPS [burn]");
+        println!("usage: step toy|S|M|L STEPS [headlight|burn] [DEVICE]");
         return;
     };
+    let name = arguments.get(3).copied().unwrap_or("flex");
+    let device = match device::open(name) {
+        Ok(device) => device,
+        Err(error) => {
+            eprintln!("{error}");
+            std::process::exit(2);
+        }
+    };
+    // A GPU works on a whole batch at once; two cores work on a half each.
+    let shards = if name == "flex" { 2 } else { 1 };
     let mut step: Box<dyn FnMut(usize)> = match arguments.get(2) {
-        Some(_) => Box::new(burn_nn::stepper(sizes)),
-        None => Box::new(headlight::stepper(sizes)),
+        Some(&"burn") => Box::new(burn_nn::stepper(sizes, &device)),
+        _ => Box::new(headlight::stepper(sizes, shards, &device)),
     };
     let mut times: Vec<f64> = (0..steps + 3)
         .map(|number| {
             let started = Instant::now();
             step(number);
+            // A GPU computes ahead: a step is over when everything it asked for is there.
+            device.sync().expect("the device finishes the step");
             started.elapsed().as_secs_f64() * 1e3
         })
         .skip(3)
