@@ -5,7 +5,6 @@ use burn::{
     nn::{LinearConfig, RmsNormConfig},
     tensor::Device,
 };
-
 use serde::{Deserialize, Serialize};
 
 use crate::{AttentionOptions, ConfigError, MultiHeadAttention, PositionConfig};

@@ -1,7 +1,9 @@
 //! The equation: `softmax(Q·Kᵀ/√d_head + mask)·V`, as plain tensor operations.
 
-use burn::config::Config;
-use burn::tensor::{DType, FloatDType, Tensor};
+use burn::{
+    config::Config,
+    tensor::{DType, FloatDType, Tensor},
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{Dropout, Mask, score_shape::ScoreShape};

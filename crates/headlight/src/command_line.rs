@@ -4,9 +4,8 @@ use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
 use headlight_run::InputError;
+use headlight_trainer::{Stopped, interrupt, say};
 use tracing_subscriber::EnvFilter;
-
-use crate::interrupt;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
 pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
@@ -54,10 +53,13 @@ impl Failure {
     }
 }
 
-/// Prints a line on standard error, in one piece: several ranks share it.
-pub fn say(line: &str) {
-    // Who no longer reads it misses nothing else.
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::Interrupted(reason) => Self::Interrupted(reason),
+            Stopped::Failed(reason) => Self::Running(reason),
+        }
+    }
 }
 
 /// Prints a result on standard output. A reader that has gone away (`| head`) is no failure.

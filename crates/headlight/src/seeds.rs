@@ -7,21 +7,22 @@ use std::{
     sync::Mutex,
 };
 
+use headlight_heads::Spread;
+use headlight_inspect::{curves_of, report_after_training};
 use headlight_lens::{half_way, spread};
 use headlight_report::plain_table;
 use headlight_run::{
-    Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Spread, Summary,
+    Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
 };
-
-use crate::{
-    Training, View,
-    command_line::{Failure, say},
-    cores::cores_of_machine,
-    inspect::{curves_of, report_after_training},
-    interrupt,
+use headlight_trainer::{
+    Training, View, interrupt,
     ranks::{Ranks, on_this_machine},
+    say,
 };
+use headlight_watch::cores_of_machine;
+
+use crate::command_line::Failure;
 
 /// Where the run of one seed is written: below the folder of all.
 #[must_use]

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use headlight_inspect::Inspection;
 use headlight_run::{Config, RunDirectory, Summary};
-use headlight_trainer::{Training, inspect::Inspection};
+use headlight_trainer::Training;
 use tempfile::TempDir;
 
 fn config(name: &str) -> PathBuf {

@@ -7,8 +7,10 @@ use std::{
 };
 
 use assert_cmd::Command;
-use headlight_run::{Config, RunDirectory, SequenceKind};
-use headlight_trainer::{Training, inspect::Inspection};
+use headlight_heads::SequenceKind;
+use headlight_inspect::Inspection;
+use headlight_run::{Config, RunDirectory};
+use headlight_trainer::Training;
 use serde_json::Value;
 use tempfile::TempDir;
 

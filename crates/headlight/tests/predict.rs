@@ -4,10 +4,11 @@ mod common;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{Workshop, assert_one_line, json};
+use headlight_heads::HeadName;
 use headlight_lens::{Ablation, Behaviour, ablate};
 use headlight_residual::Decoder;
-use headlight_run::{HeadName, RunDirectory, Weights};
-use headlight_trainer::{device, model};
+use headlight_run::{RunDirectory, Weights};
+use headlight_watch::{device, model};
 use serde_json::Value;
 
 const PROMPT: &str = "a b c a b c a";

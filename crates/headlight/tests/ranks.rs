@@ -14,13 +14,12 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use headlight_run::{Config, InputError, MetricsRow, RunDirectory};
-use headlight_trainer::{
-    StepDropout, Training, Updater, model,
-    ranks::Ranks,
-    run_path,
-    tasks::{self, Use},
-    train_seeds,
-};
+use headlight_tasks as tasks;
+use headlight_tasks::Use;
+use headlight_trainer::{StepDropout, Training, Updater, ranks::Ranks};
+use headlight_watch::model;
+
+use headlight::seeds::{run_path, train_seeds};
 
 /// One of several threads that meet at a table.
 struct Seat {

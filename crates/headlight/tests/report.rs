@@ -3,9 +3,11 @@
 
 use std::fs;
 
+use headlight_heads::SequenceKind;
+use headlight_inspect::Inspection;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
-use headlight_run::{Config, RunDirectory, SequenceKind};
-use headlight_trainer::{Training, inspect::Inspection};
+use headlight_run::{Config, RunDirectory};
+use headlight_trainer::Training;
 use tempfile::TempDir;
 
 /// A model of two layers, trained for three steps, and its report.

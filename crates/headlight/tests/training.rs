@@ -3,10 +3,10 @@
 use burn::tensor::{Device, Tensor};
 use headlight_residual::{Decoder, Norm};
 use headlight_run::{Config, RunDirectory, Summary};
-use headlight_trainer::{
-    Training, Updater, model,
-    tasks::{self, Use},
-};
+use headlight_tasks as tasks;
+use headlight_tasks::Use;
+use headlight_trainer::{Training, Updater};
+use headlight_watch::model;
 use tempfile::TempDir;
 
 fn config(assignments: &[&str]) -> Config {

@@ -2,10 +2,10 @@
 
 use burn::tensor::{Device, Tensor};
 use headlight_run::{Config, TrainConfig};
-use headlight_trainer::{
-    Update, Updater, model,
-    tasks::{self, Use},
-};
+use headlight_tasks as tasks;
+use headlight_tasks::Use;
+use headlight_trainer::{Update, Updater};
+use headlight_watch::model;
 
 fn config(shards: usize, accumulate: usize) -> Config {
     let text = r#"

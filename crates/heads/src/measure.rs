@@ -48,7 +48,7 @@ impl Measure {
     /// The target keys of query `q`; none if the measure says nothing about this query.
     ///
     /// ```
-    /// use headlight_lens::Measure;
+    /// use headlight_heads::Measure;
     ///
     /// let tokens = [7, 8, 9, 7]; // query 3 sees a 7, which stood at 0 and was followed by the token at 1
     /// assert_eq!(Measure::DuplicateToken.targets(&tokens, 3), [0]);
@@ -62,7 +62,7 @@ impl Measure {
     }
 
     /// [`targets`](Self::targets), one by one.
-    pub(crate) fn each_target(self, tokens: &[u32], q: usize) -> impl Iterator<Item = usize> + '_ {
+    pub fn each_target(self, tokens: &[u32], q: usize) -> impl Iterator<Item = usize> + '_ {
         let (places, only_equal, shift) = match self {
             _ if q == 0 => (0..0, false, 0),
             Self::PreviousToken => (q - 1..q, false, 0),

@@ -1,8 +1,6 @@
 //! What a head looks like.
 
-use headlight_run::{HeadName, Scores};
-
-use crate::Measure;
+use crate::{HeadName, Measure, Scores};
 
 /// The role of a head: the measure on which it stands out most, or `mixed`.
 ///
@@ -19,8 +17,7 @@ impl Role {
     /// The measure with the largest `(score − null) / (ceiling − null)`, if that is at least ½.
     ///
     /// ```
-    /// use headlight_lens::{Measure, Role};
-    /// use headlight_run::{Score, Scores};
+    /// use headlight_heads::{Measure, Role, Score, Scores};
     ///
     /// let score = |value, null| Score { value, null, ceiling: 1.0, low: value, high: value };
     /// let scores = Scores::from([
@@ -59,8 +56,7 @@ impl Role {
 /// `heads`, in their order.
 ///
 /// ```
-/// use headlight_lens::{Measure, Role, heads_by_role};
-/// use headlight_run::HeadName;
+/// use headlight_heads::{HeadName, Measure, Role, heads_by_role};
 ///
 /// let [a, b, c] = [0, 1, 2].map(|head| HeadName { layer: 0, head });
 /// let induction = Role::Of(Measure::Induction);

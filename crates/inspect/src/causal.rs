@@ -1,20 +1,21 @@
 //! `inspect RUN ablate` and `inspect RUN paths`: what the heads are used as.
 
+use headlight_heads::{HeadName, Role, heads_by_role};
 use headlight_lens::{
-    Ablation, Behaviour, Estimate, Input, Performance, Role, ablate, ablate_frozen, all_heads,
-    heads_after, heads_by_role, matched_sets, minimal_set, path_tests,
+    Ablation, Behaviour, Estimate, Input, Performance, ablate, ablate_frozen, all_heads,
+    heads_after, matched_sets, minimal_set, path_tests,
 };
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
-use headlight_run::{HeadName, InputError};
+use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_watch::{
+    Watched,
+    uses::{self, SEQUENCES},
+};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
-use crate::{
-    tasks,
-    uses::{self, SEQUENCES},
-    watch::Watched,
-};
 
 /// Random sets beside each set of heads.
 const CONTROLS: usize = 5;

@@ -1,12 +1,13 @@
 //! `inspect RUN circuits`: what the heads' weights do, before any sequence is seen.
 
+use headlight_heads::HeadName;
 use headlight_lens::{
     AgainstRandom, Circuits, Composition, Direction, End, FactoredMatrix, FavouriteDistance, Input,
     Random, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
 };
 use headlight_report::plain_table;
 use headlight_residual::Positions;
-use headlight_run::{HeadName, InputError};
+use headlight_run::InputError;
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};

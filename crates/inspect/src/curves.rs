@@ -1,10 +1,10 @@
 //! `inspect RUN curves` and `inspect RUN scores`: what changed over training.
 
-use headlight_lens::Measure;
+use headlight_heads::{HeadName, Measure, SequenceKind};
 use headlight_report::{
     Curve, CurvePoint, HeadCurves, Ink, csv, curves_svg, curves_text, head_scores_svg,
 };
-use headlight_run::{HeadName, HeadRow, InputError, MetricsRow, SequenceKind};
+use headlight_run::{HeadRow, InputError, MetricsRow};
 
 use super::{Inspection, picture_files::Picture};
 
@@ -54,7 +54,7 @@ impl Inspection {
         let curve = |head: HeadName, measure: &str| {
             let score = |row: &HeadRow| row.scores.get(measure).map(|score| (row.step, *score));
             let scores: Vec<_> = of(head).filter_map(score).collect();
-            let point = |&(step, score): &(usize, headlight_run::Score)| CurvePoint {
+            let point = |&(step, score): &(usize, headlight_heads::Score)| CurvePoint {
                 step,
                 value: score.value,
                 interval: Some([score.low, score.high]),

@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use headlight_lens::{DetectHead, LayerPattern, Measure, detect_head};
+use headlight_heads::{HeadName, Measure};
+use headlight_lens::{DetectHead, LayerPattern, detect_head};
 use headlight_report::plain_table;
-use headlight_run::{HeadName, InputError};
+use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_watch::{Watched, patterns};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
-use crate::{
-    tasks,
-    watch::{Watched, patterns},
-};
 
 /// The kinds of heads that `TransformerLens` has a name for.
 const MEASURES: [Measure; 3] = [

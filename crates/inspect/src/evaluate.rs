@@ -2,18 +2,14 @@
 
 use std::path::Path;
 
-use headlight_lens::Role;
+use headlight_heads::Role;
 use headlight_report::{HeadLine, heads_table};
 use headlight_run::{Answers, Breakdown, Config, HeadSummary, InputError};
+use headlight_tasks as tasks;
+use headlight_watch::{Cores, Watched, evaluate, questions};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, heads::score_names};
-use crate::{
-    Cores,
-    evaluate::{evaluate, questions},
-    tasks,
-    watch::Watched,
-};
 
 /// A trained model on another task, as `inspect evaluate --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,17 +2,19 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use headlight_heads::HeadName;
 use headlight_lens::all_heads;
 use headlight_report::{Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, serve};
 use headlight_residual::{AttentionSite, Capture, Site};
-use headlight_run::{HeadName, InputError};
+use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_tasks::{RowKey, Task, Use};
 
 use super::{
     Inspection,
     prompt_reader::{PromptReader, SHOWN_TOKENS, likeliest},
     report::walk::walk_of,
 };
-use crate::tasks::{self, RowKey, Task, Use};
 
 /// Longer prompts would not be answered at once, nor read.
 const MOST_TOKENS: usize = 512;

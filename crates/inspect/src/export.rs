@@ -4,12 +4,11 @@ use std::path::{Path, PathBuf};
 
 use headlight_residual::{ExportedFiles, expected_of, to_huggingface, to_transformer_lens};
 use headlight_run::{InputError, write_atomically};
+use headlight_tasks as tasks;
+use headlight_tasks::Use;
+use headlight_watch::Batch;
 
 use super::{Inspection, ModelParts};
-use crate::{
-    batch::Batch,
-    tasks::{self, Use},
-};
 
 /// Sequences whose logits and patterns go with an exported model.
 const EXPECTED_SEQUENCES: usize = 4;

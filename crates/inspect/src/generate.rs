@@ -2,10 +2,11 @@
 
 use headlight_residual::Generation;
 use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_tasks::Use;
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
-use crate::tasks::{self, Use};
 
 /// The most tokens that are written at once: bounds the memory of what was seen.
 const MOST_TOKENS: usize = 65_536;

@@ -1,18 +1,15 @@
 //! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and
 //! what they are used as.
 
-use headlight_lens::{LayerPattern, MEAN_DISTANCE, Measure, ShuffledContext};
+use headlight_heads::{HeadName, Measure, RelationScores, Scores, SequenceKind};
+use headlight_lens::{LayerPattern, MEAN_DISTANCE, ShuffledContext};
 use headlight_report::{HeadLine, heads_table, relations_table};
-use headlight_run::{
-    HeadName, HeadRow, HeadSummary, InputError, RelationScores, Scores, SequenceKind,
-};
+use headlight_run::{HeadRow, HeadSummary, InputError};
+use headlight_tasks as tasks;
+use headlight_watch::{WATCHED_SEQUENCES, Watched, patterns};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, uses::uses_text};
-use crate::{
-    tasks,
-    watch::{WATCHED_SEQUENCES, Watched, patterns},
-};
 
 /// A head as `inspect heads --json` prints it: as in `summary.json`, with one more null.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,10 +4,11 @@ use headlight_lens::{Behaviour, Contribution, Depth, direct_logit_attribution, l
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
 use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_watch::ids;
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, causal::cells};
-use crate::{tasks, watch::ids};
 
 /// What `inspect RUN lens` shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -28,8 +28,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use headlight_residual::Decoder;
 use headlight_run::{Config, HeadRow, InputError, MetricsRow, RunDirectory, Summary, Weights};
-
-use crate::model;
+use headlight_watch::model;
 
 pub use causal::{Ablations, Path as CausalPath, Paths, Without};
 pub use circuits::{
@@ -47,7 +46,7 @@ pub use offsets::{HeadOffsets, offsets_text};
 pub use patch::Patch;
 pub use pattern::HeadPattern;
 pub use phases::Phases;
-pub(crate) use phases::curves_of;
+pub use phases::curves_of;
 pub use picture_files::{Picture, PictureFiles};
 pub use predict::{PredictArguments, Prediction, Predictions};
 pub use relations::{RelationHead, RelationHeads};
@@ -72,7 +71,7 @@ impl Inspection {
         Ok(Self {
             run,
             config,
-            device: crate::device::open(device)?,
+            device: headlight_watch::device::open(device)?,
         })
     }
 

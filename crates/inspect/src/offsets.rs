@@ -1,15 +1,14 @@
 //! `inspect RUN offsets`: where the heads look around a match and how far back, and what weighting
 //! by values changes.
 
-use headlight_lens::{
-    LayerPattern, Measure, Offset, offset_profile, score_layer, value_disagreement,
-};
+use headlight_heads::{HeadName, Measure, Score, Scores};
+use headlight_lens::{LayerPattern, Offset, offset_profile, score_layer, value_disagreement};
 use headlight_report::plain_table;
-use headlight_run::{HeadName, InputError, Score, Scores};
+use headlight_run::InputError;
+use headlight_watch::{CarriedPattern, Watched, carried_patterns};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
-use crate::watch::{CarriedPattern, Watched, carried_patterns};
 
 /// What `inspect RUN offsets` shows of a head, all on the probe.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,15 +1,17 @@
 //! `inspect RUN patch`: where in the model the difference between two prompts lives.
 
+use headlight_heads::HeadName;
 use headlight_lens::{Estimate, Patched, Patching, Place, Swap, all_heads};
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
-use headlight_run::{HeadName, InputError};
+use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_watch::Watched;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, causal::with_interval, prompt_reader::check_position};
-use crate::{tasks, watch::Watched};
 
 /// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
 const FEWEST_PAIRS: usize = 10;

@@ -1,16 +1,15 @@
 //! `inspect RUN pattern`: who looks where.
 
+use headlight_heads::HeadName;
 use headlight_report::{
     Heatmap, Ink, MOST_PICTURED_TOKENS, MayAttend, csv, pattern_grid_svg, pattern_svg,
 };
-use headlight_run::{HeadName, InputError};
+use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_watch::{Watched, patterns};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, picture_files::Picture};
-use crate::{
-    tasks,
-    watch::{Watched, patterns},
-};
 
 /// One head's pattern on one sequence, as `inspect pattern --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]

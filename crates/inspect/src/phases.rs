@@ -1,13 +1,15 @@
 //! `inspect RUN phases`: when did what form? Where the loss rested, what changed in between, and
 //! what context is worth.
 
-use headlight_lens::{Measure, half_way};
+use headlight_heads::{HeadName, Measure, SequenceKind};
+use headlight_lens::half_way;
 use headlight_report::plain_table;
-use headlight_run::{HeadName, HeadRow, InputError, MetricsRow, SequenceKind};
+use headlight_run::{HeadRow, InputError, MetricsRow};
+use headlight_tasks as tasks;
+use headlight_tasks::{Sequence, Task};
 use serde::Serialize;
 
 use super::Inspection;
-use crate::tasks::{self, Sequence, Task};
 
 /// A level of the loss is reached within this many nats.
 const NEAR: f64 = 0.01;
@@ -215,7 +217,8 @@ fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
 }
 
 /// What is measured of a run over its steps, by name.
-pub(crate) fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 3] {
+#[must_use] 
+pub fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 3] {
     let curve = |value: fn(&MetricsRow) -> Option<f64>| {
         metrics
             .iter()
@@ -318,7 +321,7 @@ impl Phases {
 
 #[cfg(test)]
 mod tests {
-    use headlight_run::{Score, Scores};
+    use headlight_heads::{Score, Scores};
 
     use super::*;
 
@@ -336,7 +339,7 @@ mod tests {
             head: HeadName { layer: 1, head: 0 },
             role: None,
             scores: Scores::from([(Measure::Induction.name().to_owned(), score)]),
-            relations: headlight_run::RelationScores::new(),
+            relations: headlight_heads::RelationScores::new(),
         }
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use headlight_heads::HeadName;
 use headlight_report::{ActivationPatch, Question, plain_table};
 use headlight_residual::NoProbe;
-use headlight_run::{HeadName, InputError};
+use headlight_run::InputError;
 use serde::Serialize;
 
 use super::{

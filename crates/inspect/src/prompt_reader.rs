@@ -2,13 +2,15 @@
 //! `inspect RUN predict` and the live explorer.
 
 use burn::tensor::{Device, Int, Tensor};
+use headlight_heads::HeadName;
 use headlight_lens::{Ablation, without};
 use headlight_report::{ActivationPatch, Question};
 use headlight_residual::{Capture, Decoder, Edit, Edits, Part, Probe, Site};
-use headlight_run::{HeadName, InputError, TaskConfig};
+use headlight_run::{InputError, TaskConfig};
+use headlight_tasks as tasks;
+use headlight_watch::ids;
 
 use super::{Inspection, ModelParts};
-use crate::{tasks, watch::ids};
 
 /// Likeliest tokens shown where nobody asks for more.
 pub(super) const SHOWN_TOKENS: usize = 5;

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use headlight_heads::{HeadName, RelationScore, RelationScores};
 use headlight_lens::{LayerPattern, ShuffledContext, all_heads, best_head, score_relations};
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
-use headlight_run::{Breakdown, HeadName, InputError, RelationScore, RelationScores};
+use headlight_run::{Breakdown, InputError};
+use headlight_tasks as tasks;
+use headlight_tasks::{Sequence, Task};
+use headlight_watch::{Cores, Watched, carried_patterns, evaluate_without, patterns, questions};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
-use crate::{
-    Cores,
-    evaluate::{evaluate_without, questions},
-    tasks::{self, Sequence, Task},
-    watch::{Watched, carried_patterns, patterns},
-};
 
 /// The best head of a relation, chosen on one half of the validation sequences, measured on the
 /// other.

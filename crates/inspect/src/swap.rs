@@ -1,15 +1,17 @@
 //! `inspect RUN swap`: do predictions follow what the context says came next?
 
-use headlight_lens::{Ablation, SwapFollow, all_heads, heads_by_role, matched_sets, swap_follow};
+use headlight_heads::{HeadName, SequenceKind, heads_by_role};
+use headlight_lens::{Ablation, SwapFollow, all_heads, matched_sets, swap_follow};
 use headlight_report::plain_table;
-use headlight_run::{HeadName, InputError, SequenceKind};
+use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_watch::Watched;
 use serde::Serialize;
 
 use super::{
     Inspection, ModelParts,
     causal::{names, with_interval},
 };
-use crate::{tasks, watch::Watched};
 
 /// Swap-follow with some heads ablated.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,6 +1,6 @@
 //! What the heads are used as, as text.
 
-use headlight_lens::Reader;
+use headlight_heads::Reader;
 use headlight_report::plain_table;
 use headlight_run::{HeadsUse, Left, UsesRow};
 

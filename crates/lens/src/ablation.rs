@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
+use headlight_heads::HeadName;
 use headlight_residual::{AttentionSite, Capture, Decoder, Edit, Edits, KeptTensor, Part, Site};
-use headlight_run::HeadName;
 use rand::{SeedableRng, seq::IteratorRandom};
 use rand_chacha::ChaCha8Rng;
 

@@ -1,8 +1,9 @@
 //! The numbers of another tool, for comparison with it.
 
+use headlight_heads::Measure;
 use serde::Serialize;
 
-use crate::{LayerPattern, Measure};
+use crate::LayerPattern;
 
 /// What `TransformerLens`' `detect_head` (version 4.3) gives a head, by each of its error measures.
 /// `D[q, k]` is 1 where `k` is a target key of `q`, else 0.
@@ -27,7 +28,8 @@ pub struct DetectHead {
 /// If `tokens` are not as many and as long as the patterns.
 ///
 /// ```
-/// use headlight_lens::{LayerPattern, Measure, detect_head};
+/// use headlight_lens::{LayerPattern, detect_head};
+/// use headlight_heads::Measure;
 ///
 /// // One head, 3 tokens: all weight on the previous token, but for the first query, which has none.
 /// let weights = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0];

@@ -4,7 +4,7 @@
     reason = "vector width is chosen outside, so loops must be compiled inside the caller"
 )]
 
-use headlight_run::Score;
+use headlight_heads::Score;
 use headlight_vector::{Kernel, LANES, dot, vectorised};
 
 use crate::{

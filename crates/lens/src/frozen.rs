@@ -1,8 +1,8 @@
 //! Is a head missed for what it moves, or because later heads look elsewhere without it? (Frozen
 //! patterns; Elhage et al. 2021, section "Induction heads".)
 
+use headlight_heads::HeadName;
 use headlight_residual::{AttentionSite, Capture, Decoder, Edit, Part, Site};
-use headlight_run::HeadName;
 
 use crate::{Ablation, Behaviour, Performance, ablation, all_heads};
 

@@ -1,8 +1,8 @@
 //! What did the heads learn? What they look like, from patterns and tokens, and what they are used
 //! as, by intervention.
 //!
-//! A score never stands alone. It has a formula ([`Measure`]), a ceiling, a null (what uniform
-//! attention scores on the very same rows) and an interval. From them follows the [`Role`] a head
+//! A score never stands alone. It has a formula ([`Measure`](headlight_heads::Measure)), a ceiling, a null (what uniform
+//! attention scores on the very same rows) and an interval. From them follows the [`Role`](headlight_heads::Role) a head
 //! looks like.
 //!
 //! What a head is used as is another question. [`ablate`] takes heads away, alone or in sets,
@@ -22,13 +22,11 @@ mod distance;
 mod frozen;
 mod in_context;
 mod logit_lens;
-mod measure;
 mod offset_profile;
 mod patching;
 mod path;
 mod reader;
 mod relation;
-mod role;
 mod score;
 mod shuffled;
 mod spread;
@@ -48,13 +46,11 @@ pub use distance::{MEAN_DISTANCE, mean_distance};
 pub use frozen::{ablate_frozen, heads_after};
 pub use in_context::{Quarters, half_way};
 pub use logit_lens::{Contribution, Depth, direct_logit_attribution, logit_lens};
-pub use measure::Measure;
 pub use offset_profile::{Offset, offset_profile};
 pub use patching::{Patched, Patching, Place, SameAnswer};
 pub use path::{Input, path_test, path_tests};
-pub use reader::{Reader, readers};
-pub use relation::{Relation, best_head, score_relations};
-pub use role::{Role, heads_by_role};
+pub use reader::readers;
+pub use relation::{best_head, score_relations};
 pub use score::{ENTROPY, LayerPattern, score_layer};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;

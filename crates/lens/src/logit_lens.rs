@@ -2,10 +2,10 @@
 //! direct logit attribution, Elhage et al. 2021.)
 
 use burn::tensor::{Int, Tensor, module::embedding};
+use headlight_heads::HeadName;
 use headlight_residual::{
     AttentionSite, BlockSite, Capture, Decoder, NoProbe, Norm, NormPlacement, NormSite, Site,
 };
-use headlight_run::HeadName;
 use serde::Serialize;
 
 use crate::{Behaviour, Performance};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use headlight_run::Score;
+use headlight_heads::Score;
 
 use crate::{LayerPattern, score::score_targets};
 

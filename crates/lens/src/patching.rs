@@ -4,10 +4,10 @@
 use std::fmt;
 
 use burn::tensor::{Int, Tensor, TensorData};
+use headlight_heads::HeadName;
 use headlight_residual::{
     AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, Part, Probe, Site,
 };
-use headlight_run::HeadName;
 use serde::Serialize;
 
 use crate::all_heads;

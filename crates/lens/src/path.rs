@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
+use headlight_heads::HeadName;
 use headlight_residual::{
     AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, NormPlacement, Site,
 };
-use headlight_run::HeadName;
 use serde::Serialize;
 
 use crate::{Behaviour, Performance, ablation::by_layer};

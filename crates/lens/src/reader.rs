@@ -1,40 +1,9 @@
 //! What is a head used as? Who has to read what it wrote?
 
+use headlight_heads::{HeadName, Reader};
 use headlight_residual::{BlockSite, Decoder, Edits, Site};
-use headlight_run::HeadName;
-use serde::Serialize;
 
 use crate::{Behaviour, Input, Performance, path::Written};
-
-/// Who reads what heads wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Reader {
-    /// The queries of all later layers.
-    Queries,
-    /// The keys of all later layers.
-    Keys,
-    /// The values of all later layers.
-    Values,
-    /// The unembedding, directly.
-    Logits,
-}
-
-impl Reader {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Queries, Self::Keys, Self::Values, Self::Logits];
-
-    /// As in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Queries => "queries",
-            Self::Keys => "keys",
-            Self::Values => "values",
-            Self::Logits => "logits",
-        }
-    }
-}
 
 /// The behaviour with what `heads` wrote hidden from each kind of reader in turn: their mean stands
 /// in their place for that kind only. Empty for a post-norm model, whose stream is not a sum;

@@ -1,31 +1,11 @@
 //! Does a head attend from a word to the word it depends on? Scores against gold relations.
 
-use headlight_run::{HeadName, RelationScore, RelationScores, Score};
+use headlight_heads::{HeadName, Relation, RelationScore, RelationScores, Score};
 
 use crate::{
     LayerPattern,
     bootstrap::{Share, interval_of_ratio, mean},
 };
-
-/// Inside one sequence, the word at `dependent` depends on the word at `source`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Relation {
-    /// The relation's name, for example `verb→subject`.
-    pub name: &'static str,
-    /// The position of the word that depends.
-    pub dependent: usize,
-    /// The position of the word it depends on.
-    pub source: usize,
-}
-
-impl Relation {
-    /// Whether a causal head can attend from the dependent to the source, which is so if the source
-    /// stands earlier.
-    #[must_use]
-    pub fn is_visible(&self) -> bool {
-        self.source < self.dependent
-    }
-}
 
 /// Scores every head of a layer on every relation between a word and an earlier one.
 ///
@@ -44,7 +24,8 @@ impl Relation {
 /// If there are not as many lists of relations as sequences, or a position lies outside of them.
 ///
 /// ```
-/// use headlight_lens::{LayerPattern, Relation, score_relations};
+/// use headlight_heads::Relation;
+/// use headlight_lens::{LayerPattern, score_relations};
 ///
 /// // One head, one sequence of 3 tokens; the third depends on the first.
 /// let weights = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.7, 0.1, 0.2];
@@ -98,7 +79,7 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
 ///
 /// ```
 /// use headlight_lens::best_head;
-/// use headlight_run::{HeadName, RelationScore, RelationScores, Score};
+/// use headlight_heads::{HeadName, RelationScore, RelationScores, Score};
 ///
 /// let head = |head, value, distance_null| {
 ///     let score = Score { value, null: 0.1, ceiling: 1.0, low: value, high: value };

@@ -6,13 +6,10 @@
 
 use std::ops::Range;
 
-use headlight_run::{Score, Scores};
+use headlight_heads::{Measure, Score, Scores};
 use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
 
-use crate::{
-    Measure,
-    bootstrap::{Share, interval_of_ratio, mean},
-};
+use crate::bootstrap::{Share, interval_of_ratio, mean};
 
 /// The name of the entropy score, `−Σ A ln A / ln n` over the queries that see n ≥ 2 keys (without
 /// a window n = q + 1): 0 when a head looks at one key, 1 (null and ceiling at once) when it looks

@@ -1,11 +1,11 @@
 //! What does a head give to the places of a match when no match is there? The same model sees the
 //! tokens in another order; a head that goes by position scores the same.
 
-use headlight_run::{RelationScores, Scores};
+use headlight_heads::{Measure, Relation, RelationScores, Scores};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{LayerPattern, Measure, Relation, score::score_targets, score_relations};
+use crate::{LayerPattern, score::score_targets, score_relations};
 
 /// Swaps of two tokens tried to take the last matches away.
 const TRIES: usize = 2000;

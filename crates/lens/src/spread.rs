@@ -1,6 +1,6 @@
 //! How sure is a mean over a few seeds?
 
-use headlight_run::Spread;
+use headlight_heads::Spread;
 
 /// The .975 quantile of Student's t by degrees of freedom, from 1 (Student 1908; any table of it).
 const T: [f64; 30] = [

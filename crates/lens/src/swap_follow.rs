@@ -2,8 +2,8 @@
 //! by another token: a model that copies it says the other token (swap-follow).
 
 use burn::tensor::{Int, Tensor, TensorData};
+use headlight_heads::HeadName;
 use headlight_residual::Decoder;
-use headlight_run::HeadName;
 use rand::{
     RngExt, SeedableRng,
     seq::{IndexedRandom, IteratorRandom},

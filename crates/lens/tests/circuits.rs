@@ -8,14 +8,14 @@ use burn::{
 };
 use common::{LENGTH, hand_built};
 use faer::{Mat, mat};
+use headlight_heads::{HeadName, Measure};
 use headlight_lens::{
-    CircuitError, Circuits, FactoredMatrix, Input, LayerPattern, Measure, compositions,
+    CircuitError, Circuits, FactoredMatrix, Input, LayerPattern, compositions,
     copying_by_eigenvalues, detect_head, directions, favourite_distance, random_copying,
 };
 use headlight_residual::{
     Decoder, DecoderConfig, Initialization, NormKind, NormPlacement, Positions,
 };
-use headlight_run::HeadName;
 
 const DRAWS: usize = 200;
 

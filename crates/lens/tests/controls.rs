@@ -9,7 +9,8 @@ mod patterns;
 
 use common::{LENGTH, hand_built, sequences};
 use fixed_distance::fixed_distance;
-use headlight_lens::{LayerPattern, Measure, Relation, Role, ShuffledContext, score_layer};
+use headlight_heads::{Measure, Relation, Role};
+use headlight_lens::{LayerPattern, ShuffledContext, score_layer};
 use headlight_residual::Decoder;
 use patterns::{layer_pattern, patterns};
 

@@ -7,9 +7,9 @@ mod patterns;
 
 use burn::tensor::Device;
 use common::{LENGTH, VOCABULARY, hand_built, sequences};
-use headlight_lens::{ENTROPY, Measure, Role, score_layer};
+use headlight_heads::{Measure, Role, Scores};
+use headlight_lens::{ENTROPY, score_layer};
 use headlight_residual::{Decoder, DecoderConfig};
-use headlight_run::Scores;
 use patterns::{layer_pattern, patterns};
 
 /// The scores of both heads of each layer.

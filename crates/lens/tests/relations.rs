@@ -1,6 +1,7 @@
 //! Relation scores of patterns that are written down.
 
-use headlight_lens::{LayerPattern, Relation, mean_distance, score_relations};
+use headlight_heads::Relation;
+use headlight_lens::{LayerPattern, mean_distance, score_relations};
 
 const LENGTH: usize = 12;
 const SEQUENCES: usize = 6;

@@ -11,9 +11,10 @@ mod two_after;
 
 use behaviour::{head, induction};
 use common::{hand_built, sequences};
+use headlight_heads::{Measure, Role};
 use headlight_lens::{
-    Ablation, Input, Measure, Offset, Patching, Place, Role, ablate, ablate_frozen, heads_after,
-    offset_profile, path_tests, score_layer,
+    Ablation, Input, Offset, Patching, Place, ablate, ablate_frozen, heads_after, offset_profile,
+    path_tests, score_layer,
 };
 use headlight_residual::Decoder;
 use patterns::{layer_pattern, patterns};

@@ -1,8 +1,7 @@
 //! What can be seen bounds every score: nulls and ceilings under a sliding window.
 
-use headlight_lens::{
-    ENTROPY, LayerPattern, Measure, Relation, mean_distance, score_layer, score_relations,
-};
+use headlight_heads::{Measure, Relation};
+use headlight_lens::{ENTROPY, LayerPattern, mean_distance, score_layer, score_relations};
 
 const LENGTH: usize = 8;
 

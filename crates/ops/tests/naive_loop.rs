@@ -1,8 +1,10 @@
 //! The fused operations against the same thing as loops in f64, and against Burn's own operations
 //! elsewhere.
 
-use burn::optim::{AdamWConfig, Optimizer};
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::{
+    optim::{AdamWConfig, Optimizer},
+    tensor::{DType, Device, Int, Tensor, TensorData},
+};
 use headlight_ops::{
     AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, rms_norm, swiglu,
 };

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use headlight_run::{EventRow, HeadName, HeadsUse, SequenceKind, UsesRow};
+use headlight_heads::{HeadName, SequenceKind};
+use headlight_run::{EventRow, HeadsUse, UsesRow};
 
 use crate::{Control, ReportData, ScoreSeries};
 

@@ -1,7 +1,7 @@
 //! How the scores of every head changed over training: small multiples, a row per layer, a column
 //! per head.
 
-use headlight_run::HeadName;
+use headlight_heads::HeadName;
 
 use crate::{
     plot::{Curve, Plot, curve_colour, step_range},

@@ -17,6 +17,7 @@ mod plot;
 mod png;
 mod report_data;
 mod report_page;
+mod screen;
 mod serve;
 mod svg;
 mod terminal_curves;
@@ -47,6 +48,7 @@ pub use report_data::{
     StreamData,
 };
 pub use report_page::report_page;
+pub use screen::{News, Screen, State};
 pub use serve::{
     ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve,
 };

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use headlight_run::HeadName;
+use headlight_heads::HeadName;
 
 use crate::{
     Heatmap, MayAttend,
@@ -35,7 +35,7 @@ const LEGEND: f64 = 490.0;
 /// assert!(svg.contains("&lt;b&gt;") && !svg.contains("<b>"));
 /// // The weight 0.8 is in the second row and the second column; one cell has the unit length.
 /// assert!(svg.contains("M1 1h1v1h-1z"));
-/// # Ok::<(), headlight_run::NotAHead>(())
+/// # Ok::<(), headlight_heads::NotAHead>(())
 /// ```
 #[must_use]
 pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {

@@ -1,8 +1,7 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
-use headlight_run::{
-    Breakdown, EventRow, HeadName, Left, MetricsRow, Scores, SeedsSummary, SequenceKind, UsesRow,
-};
+use headlight_heads::{HeadName, Scores, SequenceKind};
+use headlight_run::{Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Floats, WalkData};

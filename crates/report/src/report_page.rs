@@ -1,6 +1,7 @@
 //! `report.html`: the whole run as one page.
 
-use headlight_run::{HeadName, InputError, SequenceKind};
+use headlight_heads::{HeadName, SequenceKind};
+use headlight_run::InputError;
 
 use crate::{Page, ReportData, ScoreSeries, escaped_html, finding, headline, page::module};
 

@@ -1,7 +1,7 @@
 //! The heads of a run as a table.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
-use headlight_run::{HeadName, Score, Scores};
+use headlight_heads::{HeadName, Score, Scores};
 
 /// A head and what is known of it.
 #[derive(Debug, Clone, PartialEq)]

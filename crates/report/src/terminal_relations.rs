@@ -1,6 +1,6 @@
 //! How well each head follows each gold relation, as a table.
 
-use headlight_run::{HeadName, RelationScore, RelationScores};
+use headlight_heads::{HeadName, RelationScore, RelationScores};
 
 use crate::plain_table;
 

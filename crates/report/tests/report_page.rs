@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use headlight_heads::{HeadName, SequenceKind};
 use headlight_report::{
     Bytes, Control, Floats, HeadPairs, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries,
     WalkData, finding, report_page,
 };
-use headlight_run::{EventRow, HeadName, HeadsUse, Left, MetricsRow, SequenceKind, UsesRow};
+use headlight_run::{EventRow, HeadsUse, Left, MetricsRow, UsesRow};
 
 const HOSTILE: [&str; 5] = [
     "</script><script>throw 1</script>",

@@ -5,7 +5,6 @@ use burn::{
     nn::{Linear, LinearConfig},
     tensor::{Device, Tensor, activation},
 };
-
 use headlight_ops::{apply, gelu, gelu_tanh, swiglu};
 
 use crate::{MlpSite, Probe, Site, probe::visit};

@@ -4,7 +4,6 @@ use burn::{
     module::{Module, Param},
     tensor::{Device, Tensor},
 };
-
 use headlight_ops::rms_norm;
 
 use crate::{Interest, NormSite, Probe, Site, probe::visit};

@@ -8,12 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use headlight_heads::HeadName;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    HeadName, InputError, LogLengths, RunDirectory, atomic::write_directory_atomically,
-    capped::read_capped, json::from_json, logs,
+    InputError, LogLengths, RunDirectory, atomic::write_directory_atomically, capped::read_capped,
+    json::from_json, logs,
 };
 
 /// The largest file of weights or of an optimizer that is read.

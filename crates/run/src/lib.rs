@@ -46,11 +46,10 @@ pub use model_config::{
 pub use patterns::PatternFile;
 pub use reference::reference;
 pub use rows::{
-    Answers, Breakdown, EventRow, HeadName, HeadRow, HeadSummary, MetricsRow, NotAHead,
-    RelationScore, RelationScores, Score, Scores, SequenceKind, Summary, TimingRow,
+    Answers, Breakdown, EventRow, HeadRow, HeadSummary, MetricsRow, Summary, TimingRow,
 };
 pub use schema::schema;
-pub use seeds::{NoSeeds, Seeds, SeedsSummary, Spread};
+pub use seeds::{NoSeeds, Seeds, SeedsSummary};
 pub use stop_when::{Quantity, StopWhen};
 pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig,

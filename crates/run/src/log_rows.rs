@@ -2,11 +2,10 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use headlight_heads::HeadName;
 use serde::de::DeserializeOwned;
 
-use crate::{
-    EventRow, HeadName, HeadRow, HeadsUse, InputError, MetricsRow, UsesRow, json::from_json,
-};
+use crate::{EventRow, HeadRow, HeadsUse, InputError, MetricsRow, UsesRow, json::from_json};
 
 /// The longest line that is read: what 500 heads are used as takes 300 KB. While it is read, a
 /// hostile one takes 15 times its bytes.

@@ -1,69 +1,9 @@
 //! The rows a run writes, one JSON object a line.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::collections::BTreeMap;
 
+use headlight_heads::{HeadName, RelationScores, Scores, SequenceKind};
 use serde::{Deserialize, Serialize};
-
-/// A head, written `L0H1`: the second head of the first layer.
-///
-/// ```
-/// use headlight_run::HeadName;
-///
-/// let head: HeadName = "L1H2".parse()?;
-/// assert_eq!((head.layer, head.head), (1, 2));
-/// assert_eq!("H2".parse::<HeadName>().unwrap_err().to_string(), "H2 is no head, heads are written L0H1");
-/// # Ok::<(), headlight_run::NotAHead>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct HeadName {
-    /// The block, counted from 0.
-    pub layer: usize,
-    /// The head in it, counted from 0.
-    pub head: usize,
-}
-
-impl fmt::Display for HeadName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("L{}H{}", self.layer, self.head))
-    }
-}
-
-/// A text that names no head.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} is no head, heads are written L0H1")]
-pub struct NotAHead(String);
-
-impl FromStr for HeadName {
-    type Err = NotAHead;
-
-    fn from_str(text: &str) -> Result<Self, NotAHead> {
-        let parse = || {
-            let (layer, head) = text.strip_prefix('L')?.split_once('H')?;
-            Some(Self {
-                layer: layer.parse().ok()?,
-                head: head.parse().ok()?,
-            })
-        };
-        // One spelling for each head: no L0H01, no L+0H1.
-        parse()
-            .filter(|head| head.to_string() == text)
-            .ok_or_else(|| NotAHead(text.to_owned()))
-    }
-}
-
-impl Serialize for HeadName {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for HeadName {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
-    }
-}
 
 /// A line of `metrics.jsonl`. Losses in nats over the positions that the task scores.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,39 +49,6 @@ pub struct TimingRow {
     pub watching: f64,
 }
 
-/// A head score: never a number alone.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Score {
-    /// The mean over all rows the score speaks of.
-    pub value: f64,
-    /// What uniform attention scores on the same rows.
-    pub null: f64,
-    /// The largest value there is.
-    pub ceiling: f64,
-    /// The lower end of the 95 % interval, by bootstrap over sequences.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
-}
-
-/// Scores by name.
-pub type Scores = BTreeMap<String, Score>;
-
-/// A score against a gold relation, beside both of its nulls.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RelationScore {
-    /// The weight from the dependent word to its source; its null is uniform attention.
-    #[serde(flatten)]
-    pub score: Score,
-    /// What the same head gives at the same distance to words that are no source.
-    pub distance_null: f64,
-    /// How many pairs of words the means are over.
-    pub rows: usize,
-}
-
-/// Relation scores by name.
-pub type RelationScores = BTreeMap<String, RelationScore>;
-
 /// The share of right answers to one kind of question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
@@ -153,16 +60,6 @@ pub struct Answers {
 
 /// Answers by the kind of question.
 pub type Breakdown = BTreeMap<String, Answers>;
-
-/// On which sequences a head was watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SequenceKind {
-    /// The jittered `repeat` task over the model's own vocabulary: here roles are read.
-    Probe,
-    /// The model's own task.
-    Task,
-}
 
 /// A line of `heads.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

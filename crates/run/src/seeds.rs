@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range, str::FromStr};
 
+use headlight_heads::Spread;
 use serde::{Deserialize, Serialize};
 
 /// The most runs of one command.
@@ -43,19 +44,6 @@ impl FromStr for Seeds {
         };
         parse().ok_or_else(|| NoSeeds(text.to_owned()))
     }
-}
-
-/// One measure over several seeds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Spread {
-    /// The mean over the seeds that have it.
-    pub mean: f64,
-    /// The lower end of the 95 % interval of the mean (Student's t); none for a single value.
-    pub low: Option<f64>,
-    /// Its upper end.
-    pub high: Option<f64>,
-    /// Each seed's, in the order of the seeds.
-    pub values: Vec<Option<f64>>,
 }
 
 /// `seeds.json`: what runs that differ in the seed alone have in common.

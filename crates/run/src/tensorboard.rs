@@ -23,7 +23,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{HeadRow, InputError, MetricsRow, SequenceKind};
+use headlight_heads::SequenceKind;
+
+use crate::{HeadRow, InputError, MetricsRow};
 
 /// A process' own event file in the folder `tensorboard` of a run. It is made when the first row
 /// comes.

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use headlight_heads::HeadName;
 use serde::{Deserialize, Serialize};
-
-use crate::HeadName;
 
 /// A fall of accuracy below this is not called one, however sure it is.
 const SMALLEST_FALL: f64 = 0.02;

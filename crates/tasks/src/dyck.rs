@@ -123,7 +123,7 @@ impl Task for Dyck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Use, batch};
+    use crate::{Use, batch};
 
     fn default() -> Dyck {
         Dyck::new(&DyckConfig::default(), 63)

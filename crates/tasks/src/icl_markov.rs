@@ -87,7 +87,7 @@ impl Task for IclMarkov {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Use, batch, markov::entropy_rate, mean_scored};
+    use crate::{Use, batch, markov::entropy_rate, mean_scored};
 
     fn three_states() -> IclMarkov {
         IclMarkov::new(&IclMarkovConfig::default(), 100)

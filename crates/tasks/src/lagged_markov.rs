@@ -89,7 +89,7 @@ impl Task for LaggedMarkov {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Use, batch, mean_scored};
+    use crate::{Use, batch, mean_scored};
 
     #[test]
     fn the_best_predictor_pays_the_conditional_entropy() {

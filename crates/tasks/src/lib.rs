@@ -13,7 +13,7 @@ mod recall;
 mod repeat;
 mod text;
 
-use headlight_lens::Relation;
+use headlight_heads::Relation;
 use headlight_run::{InputError, TaskConfig};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -85,7 +85,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::tasks::batch;
+    use crate::batch;
 
     #[test]
     fn each_pair_is_trained_on_or_held_out_and_its_sum_is_right() {

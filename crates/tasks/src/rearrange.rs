@@ -103,7 +103,7 @@ impl Task for Rearrange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::batch;
+    use crate::batch;
 
     #[test]
     fn the_answer_is_the_content_in_order_or_backwards() {

@@ -113,7 +113,7 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::tasks::{Use, batch};
+    use crate::{Use, batch};
 
     #[test]
     fn every_query_is_answered_with_the_value_of_its_key() {

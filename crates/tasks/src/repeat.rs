@@ -132,7 +132,7 @@ impl Task for Repeat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{Use, batch, mean_scored};
+    use crate::{Use, batch, mean_scored};
 
     fn main_job() -> Repeat {
         Repeat::new(&RepeatConfig::default(), 64)

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use headlight_run::InputError;
 
-use crate::command_line::say;
+use crate::say;
 
 /// The exit code of a run that was asked to stop: what shells give for `SIGINT`.
 pub const EXIT_CODE: u8 = 130;

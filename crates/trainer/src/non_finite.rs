@@ -6,8 +6,8 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use headlight_residual::{AttentionSite, Decoder, Interest, ParameterPath, Probe, Site};
-
-use crate::{batch::Batch, tasks::Sequence};
+use headlight_tasks::Sequence;
+use headlight_watch::Batch;
 
 /// The first row of the batch with an activation that is not finite, and the first such activation
 /// in the order of the forward pass; the logits are its last.
@@ -100,10 +100,9 @@ mod tests {
     use headlight_run::Config;
 
     use super::*;
-    use crate::{
-        model,
-        tasks::{self, Use},
-    };
+    use headlight_tasks as tasks;
+    use headlight_tasks::Use;
+    use headlight_watch::model;
 
     #[test]
     fn the_first_activation_of_the_first_row_is_named() {

@@ -2,14 +2,11 @@
 
 use std::{cell::RefCell, io::IsTerminal, net::SocketAddr};
 
+use headlight_report::{News, Screen, State};
+use headlight_watch::{Evaluation, Observation};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 
-use crate::{
-    command_line::say,
-    evaluate::Evaluation,
-    screen::{News, Screen, State},
-    watch::Observation,
-};
+use crate::say;
 
 /// How a run is shown while it trains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,7 +112,8 @@ impl Progress {
             step,
             loss,
             text: text.clone(),
-            probe: Box::new(probe.clone()),
+            heads: probe.heads.clone(),
+            patterns: probe.patterns.clone(),
         }) {
             return;
         }

@@ -7,15 +7,14 @@ use burn::{
 };
 use headlight_residual::Decoder;
 use headlight_run::TrainConfig;
+use headlight_tasks::Sequence;
+use headlight_watch::{Batch, Cores, count_scored, summed_loss};
 
 use crate::{
-    batch::{Batch, count_scored, summed_loss},
-    cores::Cores,
     dropout::StepDropout,
     gradients,
     optimizer::{Memory, Optimizer},
     ranks::{Alone, Ranks, flat, rows_of},
-    tasks::Sequence,
 };
 
 /// Updates a model batch by batch.
@@ -246,10 +245,9 @@ mod tests {
     use headlight_run::Config;
 
     use super::*;
-    use crate::{
-        model,
-        tasks::{self, Use},
-    };
+    use headlight_tasks as tasks;
+    use headlight_tasks::Use;
+    use headlight_watch::model;
 
     /// All numbers of a gradient, in the order of the model's parameters.
     struct Numbers<'a> {

@@ -10,28 +10,22 @@ mod writer;
 use std::time::{Duration, Instant};
 
 use burn::{module::Module, tensor::Device};
-use headlight_lens::Role;
-use headlight_report::MayAttend;
+use course::Course;
+use headlight_heads::{HeadName, Role, SequenceKind};
+use headlight_report::{MayAttend, State};
 use headlight_residual::Decoder;
 use headlight_run::{
-    Config, HeadName, HeadSummary, InputError, MetricsRow, PatternFile, RunDirectory, SequenceKind,
-    Summary, UsesRow,
+    Config, HeadSummary, InputError, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
 };
-
-use course::Course;
+use headlight_tasks as tasks;
+use headlight_tasks::{Question, Sequence, Task, Use};
+use headlight_watch::{Cores, Evaluation, Observation, Watched, evaluate, model, questions, uses};
 
 use crate::{
     StepDropout, Stopped,
-    cores::Cores,
-    evaluate::{Evaluation, evaluate, questions},
-    model,
     progress::{Progress, View},
     ranks::{Alone, Ranks, flat},
-    screen::State,
     step::Update,
-    tasks::{self, Question, Sequence, Task, Use},
-    uses,
-    watch::{Observation, Watched},
 };
 
 /// Everything a run is made of, before the first step.
@@ -68,7 +62,7 @@ impl Training {
     /// # Errors
     /// If the configuration does not make a task and a model.
     pub fn prepare(config: Config, device_name: &str) -> Result<Self, InputError> {
-        let device = crate::device::open(device_name)?;
+        let device = headlight_watch::device::open(device_name)?;
         let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;

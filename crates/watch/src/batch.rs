@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-
-use crate::tasks::Sequence;
+use headlight_tasks::Sequence;
 
 /// Inputs, targets and weights of some sequences.
 #[derive(Debug, Clone)]

@@ -9,7 +9,8 @@ use std::{
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 /// How many cores this process may use.
-pub(crate) fn cores_of_machine() -> usize {
+#[must_use]
+pub fn cores_of_machine() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -3,14 +3,15 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Tensor};
+use headlight_heads::HeadName;
 use headlight_lens::{Ablation, Quarters, without};
 use headlight_residual::Decoder;
-use headlight_run::{Breakdown, HeadName};
+use headlight_run::Breakdown;
+use headlight_tasks::{Marks, Question, Sequence, Task};
 
 use crate::{
     batch::{Batch, Right, count_right, count_scored, summed_loss},
     cores::Cores,
-    tasks::{Marks, Question, Sequence, Task},
 };
 
 /// Sequences in one forward pass: bounds memory.

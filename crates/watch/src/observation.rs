@@ -1,14 +1,13 @@
 //! Watching heads: their patterns and scores on the probe and on the task.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use headlight_heads::{HeadName, Relation, RelationScores, Role, Scores, SequenceKind};
 use headlight_lens::{
-    LayerPattern, MEAN_DISTANCE, Relation, Role, mean_distance, score_layer, score_relations,
-    value_weighted,
+    LayerPattern, MEAN_DISTANCE, mean_distance, score_layer, score_relations, value_weighted,
 };
 use headlight_residual::{AttentionSite, Capture, Decoder, Site};
-use headlight_run::{HeadName, HeadRow, PatternFile, RelationScores, Scores, SequenceKind};
-
-use crate::tasks::{Repeat, Sequence, Task, Use, batch};
+use headlight_run::{HeadRow, PatternFile};
+use headlight_tasks::{Repeat, Sequence, Task, Use, batch};
 
 /// Sequences that scores are taken over.
 pub const WATCHED_SEQUENCES: usize = 64;
@@ -222,7 +221,8 @@ pub fn carried_patterns(
 }
 
 /// `[batch, heads, keys]`: the norm of the value each query head reads at each key.
-pub(crate) fn value_norms(values: Tensor<4>, n_heads: usize) -> Vec<f32> {
+#[must_use]
+pub fn value_norms(values: Tensor<4>, n_heads: usize) -> Vec<f32> {
     let [batch, keys, kv_heads, _] = values.dims();
     let norms = values
         .square()

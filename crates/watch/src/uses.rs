@@ -2,13 +2,13 @@
 //! own task.
 
 use burn::tensor::Device;
-use headlight_lens::{
-    Ablation, Behaviour, Performance, Reader, Role, ablate, all_heads, heads_by_role, readers,
-};
+use headlight_heads::{HeadName, Reader, Role, heads_by_role};
+use headlight_lens::{Ablation, Behaviour, Performance, ablate, all_heads, readers};
 use headlight_residual::Decoder;
-use headlight_run::{Config, HeadName, HeadsUse, Left, UsesRow};
+use headlight_run::{Config, HeadsUse, Left, UsesRow};
+use headlight_tasks::Sequence;
 
-use crate::{batch::Batch, cores::Cores, tasks::Sequence};
+use crate::{batch::Batch, cores::Cores};
 
 /// Sequences that interventions are measured on after training.
 pub const SEQUENCES: usize = 128;

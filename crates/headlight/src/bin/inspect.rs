@@ -3,19 +3,18 @@
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand, ValueEnum};
+use headlight_heads::HeadName;
+use headlight_inspect::{
+    ExportFormat, HeadPattern, Inspection, PictureFiles, PredictArguments, curves_picture,
+    detect_text, head_curves_picture, head_curves_text, offsets_text, swaps_text, write_learn_page,
+};
 use headlight_lens::Ablation;
 use headlight_report::{Ink, curves_text};
 use headlight_residual::{Generation, Sampling};
-use headlight_run::{HeadName, InputError};
-use headlight_trainer::{
-    command_line::{self, Failure, print},
-    inspect::{
-        ExportFormat, HeadPattern, Inspection, PictureFiles, PredictArguments, curves_picture,
-        detect_text, head_curves_picture, head_curves_text, offsets_text, swaps_text,
-        write_learn_page,
-    },
-};
+use headlight_run::InputError;
 use serde::Serialize;
+
+use headlight::command_line::{self, Failure, print};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -6,16 +6,15 @@ use std::{
 };
 
 use clap::Parser;
+use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
 use headlight_report::{LiveAddress, LiveRun};
 use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
-    Training, View,
-    command_line::{self, Failure, print},
-    inspect::{Inspection, breakdown_text, loss_text, report_after_training},
-    interrupt,
+    Training, View, interrupt,
     ranks::{self, Ranks},
-    run_path, seeds_text, train_seeds,
 };
+
+use headlight::{command_line::{self, Failure, print}, seeds::{run_path, seeds_text, train_seeds}};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -5,12 +5,8 @@ use std::{fs, path::Path};
 use burn::tensor::Device;
 use headlight_residual::{DecoderConfig, from_huggingface, weights_from_bytes, weights_to_bytes};
 use headlight_run::PatternFile;
+use crate::{harness::{CHEAP, SLOW, fuzz}, mutation::changed};
 use tempfile::TempDir;
-
-use crate::{
-    harness::{CHEAP, SLOW, fuzz},
-    mutation::changed,
-};
 
 #[test]
 fn patterns() {

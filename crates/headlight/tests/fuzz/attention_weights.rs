@@ -2,13 +2,8 @@
 
 use burn::{store::SafetensorsStore, tensor::Device};
 use headlight_attention::{LoadError, MultiHeadAttention, MultiHeadAttentionConfig, WeightFormat};
+use crate::{harness::{CHEAP, SLOW, fuzz}, mutation::changed, tensor_files::tensor_file};
 use proptest::{collection::vec, prelude::*, sample::select};
-
-use crate::{
-    harness::{CHEAP, SLOW, fuzz},
-    mutation::changed,
-    tensor_files::tensor_file,
-};
 
 const D_MODEL: usize = 4;
 const PREFIX: &str = "a.";

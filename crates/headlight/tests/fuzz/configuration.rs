@@ -3,13 +3,9 @@
 use std::{fs, path::Path};
 
 use headlight_run::Config;
-use headlight_trainer::tasks::Lexicon;
+use headlight_tasks::Lexicon;
+use crate::{harness::{MIDDLING, SLOW, fuzz}, mutation::{arbitrary, changed, text}};
 use proptest::prelude::*;
-
-use crate::{
-    harness::{MIDDLING, SLOW, fuzz},
-    mutation::{arbitrary, changed, text},
-};
 
 const ASSIGNMENTS: [&str; 10] = [
     "train.steps=500",
@@ -86,7 +82,7 @@ fn a_line_about_whatever_is_wrong_stays_one_line() {
 
 #[test]
 fn lexicons() {
-    let shipped = include_bytes!("../../src/tasks/grammar/lexicon.toml").to_vec();
+    let shipped = include_bytes!("../../../tasks/src/grammar/lexicon.toml").to_vec();
     fuzz("lexicons", SLOW, changed(vec![shipped]), |bytes| {
         if let Ok(lexicon) = Lexicon::parse(&text(bytes)) {
             let texts = lexicon.texts();

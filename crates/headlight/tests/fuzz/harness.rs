@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 
+use crate::memory::most_held_during;
 use proptest::{
     prelude::*,
     test_runner::{Config, RngSeed, TestRunner},
 };
-
-use crate::memory::most_held_during;
 
 /// Parsers of text of a few bytes.
 pub const CHEAP: u32 = 256;

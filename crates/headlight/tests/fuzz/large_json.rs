@@ -4,12 +4,8 @@
 use std::{collections::BTreeMap, fs};
 
 use headlight_run::{Checkpoint, CheckpointState, RunDirectory, Weights};
+use crate::{harness::watch, run_files::{CONFIG, run_in}};
 use tempfile::TempDir;
-
-use crate::{
-    harness::watch,
-    run_files::{CONFIG, run_in},
-};
 
 type Read = fn(&RunDirectory);
 

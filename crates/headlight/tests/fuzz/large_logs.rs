@@ -2,16 +2,10 @@
 
 use std::fs;
 
-use headlight_run::{
-    Follower, HeadName, HeadRow, Left, MetricsRow, RelationScore, RunDirectory, Score,
-    SequenceKind, UsesRow,
-};
+use headlight_heads::{HeadName, RelationScore, Score, SequenceKind};
+use headlight_run::{Follower, HeadRow, Left, MetricsRow, RunDirectory, UsesRow};
+use crate::{harness::watch, run_files::{line, run_in}};
 use tempfile::TempDir;
-
-use crate::{
-    harness::watch,
-    run_files::{line, run_in},
-};
 
 const BYTES: usize = 24 << 20;
 

@@ -6,12 +6,8 @@ use burn::{store::SafetensorsStore, tensor::Device};
 use headlight_attention::{MultiHeadAttentionConfig, WeightFormat};
 use headlight_residual::{from_huggingface, tensors_from_bytes};
 use headlight_run::PatternFile;
+use crate::{harness::watch, tensor_files::{file, tensor_file}};
 use tempfile::TempDir;
-
-use crate::{
-    harness::watch,
-    tensor_files::{file, tensor_file},
-};
 
 const BYTES: usize = 24 << 20;
 

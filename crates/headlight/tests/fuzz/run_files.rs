@@ -6,18 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use headlight_heads::{HeadName, Score, SequenceKind, Spread};
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadName, HeadRow, HeadSummary,
-    HeadsUse, Left, MetricsRow, RunDirectory, Score, SeedsSummary, SequenceKind, Spread, Summary,
-    UsesRow, Weights,
+    Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadRow, HeadSummary, HeadsUse,
+    Left, MetricsRow, RunDirectory, SeedsSummary, Summary, UsesRow, Weights,
 };
+use crate::{harness::{SLOW, fuzz}, mutation::changed};
 use serde::Serialize;
 use tempfile::TempDir;
-
-use crate::{
-    harness::{SLOW, fuzz},
-    mutation::changed,
-};
 
 pub const CONFIG: &str = "
     task = { name = 'repeat' }
@@ -97,7 +93,7 @@ fn heads() {
         head: HeadName { layer: 0, head: 1 },
         role: Some("mixed".to_owned()),
         scores: [("induction".to_owned(), score())].into(),
-        relations: headlight_run::RelationScores::new(),
+        relations: headlight_heads::RelationScores::new(),
     };
     let valid = line(&row);
     run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| {

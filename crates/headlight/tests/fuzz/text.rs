@@ -3,13 +3,9 @@
 use std::fs;
 
 use headlight_run::{TextConfig, TextTokens};
-use headlight_trainer::tasks::{RowKey, Task, Text, Use};
+use headlight_tasks::{RowKey, Task, Text, Use};
+use crate::{harness::{SLOW, fuzz, watch}, mutation::changed};
 use tempfile::TempDir;
-
-use crate::{
-    harness::{SLOW, fuzz, watch},
-    mutation::changed,
-};
 
 const N_CTX: usize = 4;
 

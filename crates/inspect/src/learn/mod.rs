@@ -17,7 +17,7 @@ use headlight_run::{InputError, write_atomically};
 /// # Errors
 /// If there is no such device, or the file cannot be written.
 pub fn write_learn_page(path: &Path, device: &str) -> Result<(), InputError> {
-    write_lesson(path, &crate::device::open(device)?)
+    write_lesson(path, &headlight_watch::device::open(device)?)
 }
 
 /// Writes the page, with numbers made on `device`.

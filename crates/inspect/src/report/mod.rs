@@ -7,19 +7,18 @@ mod weights;
 
 use std::path::{Path, PathBuf};
 
+use headlight_heads::{HeadName, SequenceKind};
 use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
 use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
-use headlight_run::{
-    HeadName, HeadsUse, InputError, SequenceKind, Summary, UsesRow, write_atomically,
+use headlight_run::{HeadsUse, InputError, Summary, UsesRow, write_atomically};
+use headlight_tasks as tasks;
+use headlight_watch::{
+    model::describe,
+    uses::{self, left},
 };
 
 use super::{Inspection, ModelParts, learn::write_lesson};
-use crate::{
-    model::describe,
-    tasks,
-    uses::{self, left},
-};
 
 /// The scores: name, formula, what a head with a high score does, whether it can be a role.
 const MEASURES: [(&str, &str, &str, bool); 7] = [

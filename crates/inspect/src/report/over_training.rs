@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use headlight_heads::{HeadName, Score, SequenceKind};
 use headlight_report::{Bytes, Floats, MeasureText, PatternSet, ScoreSeries};
 use headlight_residual::{AttentionSite, Capture, Decoder, Site};
-use headlight_run::{HeadName, HeadRow, InputError, PatternFile, Score, SequenceKind, Summary};
+use headlight_run::{HeadRow, InputError, PatternFile, Summary};
+use headlight_watch::{ids, value_norms};
 
 use super::{Inspection, MEASURES, file_name};
-use crate::watch::{ids, value_norms};
 
 /// Bytes of scores and of patterns; base64 makes a third more of them.
 const MOST_SCORE_BYTES: usize = 300_000;

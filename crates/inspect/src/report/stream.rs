@@ -5,9 +5,10 @@ use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
 use headlight_residual::{BlockSite, Capture, Decoder, NoProbe, Site};
 use headlight_run::InputError;
+use headlight_tasks as tasks;
+use headlight_watch::{ids, uses::left};
 
 use super::{Inspection, numbers};
-use crate::{tasks, uses::left, watch::ids};
 
 /// The longest sequence whose every position is shown.
 const MOST_TOKENS: usize = 128;

@@ -8,9 +8,9 @@ use headlight_report::{Floats, WalkData, WalkHead, WalkLayer, WalkNorm};
 use headlight_residual::{
     AttentionSite, BlockSite, Capture, Decoder, Norm, NormPlacement, NormSite, Positions, Site,
 };
+use headlight_watch::{Watched, ids};
 
 use super::{Inspection, numbers, stream::written_sites};
-use crate::watch::{Watched, ids};
 
 /// Bytes of numbers; base64 makes a third more of them.
 const MOST_BYTES: usize = 1_050_000;
@@ -68,7 +68,7 @@ impl Inspection {
 
 /// The walk through those heads of each layer that `heads` names, from what a pass along `tokens`
 /// left at all sites.
-pub(in crate::inspect) fn walk_of(
+pub(crate) fn walk_of(
     model: &Decoder,
     tokens: Vec<String>,
     seen: Capture,

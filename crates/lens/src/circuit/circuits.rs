@@ -2,8 +2,8 @@
 
 use burn::tensor::Tensor;
 use faer::{Mat, MatRef};
+use headlight_heads::HeadName;
 use headlight_residual::{Decoder, NormKind, Positions, ProcessError, sinusoids};
-use headlight_run::HeadName;
 
 use super::FactoredMatrix;
 

@@ -1,7 +1,7 @@
 //! Does a head read what an earlier one wrote?
 
 use faer::Mat;
-use headlight_run::HeadName;
+use headlight_heads::HeadName;
 use serde::Serialize;
 
 use super::{AgainstRandom, Circuits, FactoredMatrix, Random, random::Draws};

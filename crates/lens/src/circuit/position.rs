@@ -1,6 +1,6 @@
 //! What is a positional head made of?
 
-use headlight_run::HeadName;
+use headlight_heads::HeadName;
 use serde::Serialize;
 
 use super::Circuits;

@@ -1,8 +1,8 @@
 //! What the hand-built circuits are asked to do.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use headlight_heads::HeadName;
 use headlight_lens::Behaviour;
-use headlight_run::HeadName;
 
 use crate::common::{LENGTH, sequences};
 

@@ -1,7 +1,6 @@
 //! The screen as a function of what is known.
 
-use headlight_lens::Measure;
-use headlight_report::{Ink, LINE_COLOURS};
+use headlight_heads::Measure;
 use indicatif::HumanDuration;
 use ratatui::{
     Frame,
@@ -16,6 +15,7 @@ use super::{
     pattern::{draw_pattern, tokens_per_dot},
     state::{Head, State},
 };
+use crate::{Ink, LINE_COLOURS};
 
 /// Lines of what was said last.
 const SAID: u16 = 4;
@@ -208,7 +208,7 @@ fn painted(style: Style, ink: Ink, index: Option<usize>) -> Style {
 mod tests {
     use std::time::Duration;
 
-    use headlight_report::MayAttend;
+    use crate::MayAttend;
     use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
     use super::{

@@ -19,7 +19,6 @@ use std::{
     time::Duration,
 };
 
-use headlight_report::Ink;
 use headlight_run::InputError;
 use ratatui::{
     Terminal,
@@ -31,6 +30,8 @@ use ratatui::{
         terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode},
     },
 };
+
+use crate::Ink;
 
 pub use state::{News, State};
 

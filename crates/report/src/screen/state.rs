@@ -2,11 +2,10 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use headlight_lens::{Measure, Role};
-use headlight_report::MayAttend;
-use headlight_run::{HeadName, PatternFile};
+use headlight_heads::{HeadName, Measure, Role, Scores};
+use headlight_run::PatternFile;
 
-use crate::watch::Observation;
+use crate::MayAttend;
 
 /// Something new about a run.
 #[derive(Debug, Clone)]
@@ -21,8 +20,10 @@ pub enum News {
         loss: f64,
         /// This and the rest in words.
         text: String,
-        /// What the heads do.
-        probe: Box<Observation>,
+        /// Every head's scores on the probe, first layer first.
+        heads: Vec<(HeadName, Scores)>,
+        /// The heads' patterns on some sequences of the probe.
+        patterns: PatternFile,
     },
     /// Something worth a line happened.
     Line(String),
@@ -99,14 +100,12 @@ impl State {
                 step,
                 loss,
                 text,
-                probe,
+                heads,
+                patterns,
             } => {
                 self.step = step;
                 self.losses.push((step as f64, loss));
                 self.text = text;
-                let Observation {
-                    heads, patterns, ..
-                } = *probe;
                 self.heads = heads
                     .into_iter()
                     .map(|(name, scores)| {
@@ -169,7 +168,7 @@ impl Head {
 
 #[cfg(test)]
 pub mod tests {
-    use headlight_run::{Score, Scores, SequenceKind};
+    use headlight_heads::Score;
 
     use super::*;
 
@@ -206,17 +205,12 @@ pub mod tests {
             }
         }
         let patterns = PatternFile::quantise([2, 1, 2, 4], &weights, vec![vec![0, 1, 2, 0]]);
-        let probe = Observation {
-            kind: SequenceKind::Probe,
-            heads,
-            relations: Vec::new(),
-            patterns,
-        };
         News::Measured {
             step,
             loss: 2.0,
             text: "loss 2.0000".to_owned(),
-            probe: Box::new(probe),
+            heads,
+            patterns,
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the live explorer asks, and who answers it.
 
-use headlight_run::{HeadName, InputError};
+use headlight_heads::HeadName;
+use headlight_run::InputError;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, WalkData};

@@ -18,9 +18,8 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::{get, post},
 };
-use headlight_run::{
-    EventRow, Follower, HeadName, HeadRow, InputError, MetricsRow, RunDirectory, SequenceKind,
-};
+use headlight_heads::{HeadName, SequenceKind};
+use headlight_run::{EventRow, Follower, HeadRow, InputError, MetricsRow, RunDirectory};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 

@@ -18,7 +18,8 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::{get, post},
 };
-use headlight_run::{HeadName, InputError};
+use headlight_heads::HeadName;
+use headlight_run::InputError;
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, runtime::Builder};
 

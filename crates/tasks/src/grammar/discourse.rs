@@ -1,6 +1,6 @@
 //! A text while it is written or read, word by word.
 
-use headlight_lens::Relation;
+use headlight_heads::Relation;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
@@ -8,7 +8,7 @@ use super::{
     lexicon::{Gender, Lexicon, Number, Part},
     rules::{Act, Goal, Role, Terminal},
 };
-use crate::tasks::Question;
+use crate::Question;
 
 /// A determiner and its noun, which stands later.
 pub const DETERMINER_TO_NOUN: &str = "determiner→noun";

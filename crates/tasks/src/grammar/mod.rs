@@ -12,7 +12,7 @@ mod discourse;
 mod lexicon;
 mod rules;
 
-use headlight_lens::Relation;
+use headlight_heads::Relation;
 
 pub use lexicon::Lexicon;
 

@@ -8,7 +8,7 @@ use super::{
     lexicon::{Number, Part},
     *,
 };
-use crate::tasks::{Use, batch, mean_scored};
+use crate::{Use, batch, mean_scored};
 
 /// Two words of a class, or one: small enough to add up every text.
 const TINY: &str = r#"

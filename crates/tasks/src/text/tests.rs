@@ -4,7 +4,7 @@ use headlight_run::TextTokens;
 use tempfile::TempDir;
 
 use super::*;
-use crate::tasks::batch;
+use crate::batch;
 
 /// A word-level tokenizer that knows four words and nothing else.
 const TOKENIZER: &str = r#"{

@@ -2,10 +2,10 @@
 
 use burn::tensor::Device;
 use headlight_run::Config;
-use headlight_trainer::{
-    Updater, model,
-    tasks::{self, Use},
-};
+use headlight_tasks as tasks;
+use headlight_tasks::Use;
+use headlight_trainer::Updater;
+use headlight_watch::model;
 
 use crate::{Sizes, VOCABULARY};
 

@@ -10,7 +10,7 @@ mod headlight;
 
 use std::time::Instant;
 
-use headlight_trainer::device;
+use headlight_watch::device;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

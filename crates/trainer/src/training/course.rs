@@ -15,6 +15,7 @@ use headlight_run::{
     Best, Checkpoint, CheckpointState, InputError, Quantity, RunDirectory, Summary, TimingRow,
     TrainConfig, VERSION, Weights,
 };
+use headlight_tasks::Sequence;
 
 use super::{
     Measured, Training, events, patterns_of,
@@ -28,7 +29,6 @@ use crate::{
     progress::Progress,
     ranks::Ranks,
     step::{Gradient, Update, Updater},
-    tasks::Sequence,
 };
 
 /// Training under way.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use headlight_lens::Role;
-use headlight_run::{EventRow, HeadName};
-
-use crate::watch::Observation;
+use headlight_heads::{HeadName, Role};
+use headlight_run::EventRow;
+use headlight_watch::Observation;
 
 /// What changed in the heads' roles on the probe: a role that was not there before, or one that is
 /// gone.
