@@ -92,7 +92,7 @@ impl Inspection {
         let (model, behaviour) = self.behaviour()?;
         // Of the very sequences that the loss is measured on.
         let floors = by_position(&sequences[..behaviour.sequences()], |sequence| {
-            task.floor_losses(sequence)
+            task.floor_losses(sequence).unwrap_or_default()
         });
         let losses = behaviour.loss_by_position(&model).into_iter().enumerate();
         let position_loss = |(position, loss): (usize, Option<f64>)| {
@@ -121,18 +121,8 @@ fn levels(
         "equal chances for all tokens".to_owned(),
         (task.vocabulary().len() as f64).ln(),
     )];
-    if let Some((name, _)) = sequences
-        .first()
-        .and_then(|sequence| task.shortcut_losses(sequence))
-    {
-        let paid = |sequence: &Sequence| {
-            task.shortcut_losses(sequence)
-                .map_or_else(Vec::new, |(_, losses)| losses)
-        };
-        known.push((
-            format!("shortcut: {name}"),
-            tasks::mean_scored(sequences, paid),
-        ));
+    if let Some((name, loss)) = tasks::shortcut_loss(task, sequences) {
+        known.push((format!("shortcut: {name}"), loss));
     }
     known.extend(
         tasks::mean_known(sequences, |sequence| task.floor_losses(sequence))
@@ -217,7 +207,7 @@ fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
 }
 
 /// What is measured of a run over its steps, by name.
-#[must_use] 
+#[must_use]
 pub fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 3] {
     let curve = |value: fn(&MetricsRow) -> Option<f64>| {
         metrics

@@ -78,40 +78,31 @@ impl Task for Dyck {
 
     /// Whether it opens or closes; if it opens, its kind as well. The kind of a closing bracket is
     /// certain.
-    fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
+    fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
         let mut depth = 1;
-        let loss = |(target, &token): (usize, &u32)| {
+        let mut losses = Vec::new();
+        for (target, &token) in sequence.tokens.iter().enumerate().skip(1) {
             let opens = self.opens(target, depth);
             if Self::is_opening(token) {
                 depth += 1;
-                -(opens / f64::from(self.kinds)).ln()
+                losses.push(-(opens / f64::from(self.kinds)).ln());
             } else {
                 depth -= 1;
-                -(1.0 - opens).ln()
+                losses.push(-(1.0 - opens).ln());
             }
-        };
-        sequence
-            .tokens
-            .iter()
-            .enumerate()
-            .skip(1)
-            .map(loss)
-            .collect()
+        }
+        Some(losses)
     }
 
     /// At a scored target it is known that a bracket closes: nothing is left to pay.
-    fn floor_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        let losses = self
-            .bayes_losses(sequence)
-            .into_iter()
-            .zip(&sequence.scored);
-        losses
-            .map(|(loss, &scored)| if scored { 0.0 } else { loss })
-            .collect()
-    }
-
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        None
+    fn floor_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let mut losses = self.bayes_losses(sequence)?;
+        for (loss, &scored) in losses.iter_mut().zip(&sequence.scored) {
+            if scored {
+                *loss = 0.0;
+            }
+        }
+        Some(losses)
     }
 
     /// Some closing bracket.
@@ -184,7 +175,7 @@ mod tests {
                     scored: vec![],
                 };
                 // The first bracket opens and is one of two kinds.
-                0.5 * (-task.bayes_losses(&sequence).iter().sum::<f64>()).exp()
+                0.5 * (-task.bayes_losses(&sequence).unwrap().iter().sum::<f64>()).exp()
             })
             .sum();
         assert!((total - 1.0).abs() < 1e-12, "{total}");

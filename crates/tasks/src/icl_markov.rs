@@ -7,9 +7,9 @@ use headlight_run::IclMarkovConfig;
 use rand::RngExt;
 
 use super::{
-    RowKey, Sequence, Task,
+    RowKey, Sequence, Shortcut, Task,
     markov::{dirichlet_matrix, draw, stationary_distribution},
-    symbols,
+    symbols::symbols,
 };
 
 /// `x_0 ~ π`, `x_{t+1} ~ P(· | x_t)`; the rows of P are Dirichlet(α), drawn anew for each sequence,
@@ -70,17 +70,16 @@ impl Task for IclMarkov {
     ///
     /// What the first token alone says about P, being drawn from its stationary distribution, is
     /// left out: it has no closed form.
-    fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        self.counting_losses(sequence, |current| current)
-    }
-
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        None
+    fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        Some(self.counting_losses(sequence, |current| current))
     }
 
     /// How often each state came, whatever the current one is.
-    fn shortcut_losses(&self, sequence: &Sequence) -> Option<(&'static str, Vec<f64>)> {
-        Some(("unigram counts", self.counting_losses(sequence, |_| 0)))
+    fn shortcut(&self, sequence: &Sequence) -> Option<Shortcut> {
+        Some(Shortcut {
+            name: "unigram counts",
+            losses: self.counting_losses(sequence, |_| 0),
+        })
     }
 }
 
@@ -97,10 +96,10 @@ mod tests {
     fn twenty_thousand_chains_cost_what_is_known() {
         let task = three_states();
         let sequences = batch(&task, 0, Use::Validation, 0, 20_000);
-        let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence));
+        let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence).unwrap());
         assert!((bayes - 0.885).abs() < 0.005, "{bayes}");
         let unigram = mean_scored(&sequences, |sequence| {
-            task.shortcut_losses(sequence).unwrap().1
+            task.shortcut(sequence).unwrap().losses
         });
         assert!((unigram - 1.004).abs() < 0.005, "{unigram}");
         // The first numbers of a row's generator make its matrix.
@@ -127,7 +126,7 @@ mod tests {
         };
         // 0→1 was seen once when it comes again; 1→0 once, and 1→2 not yet.
         let expected = [1.0 / 3.0, 1.0 / 3.0, 2.0 / 4.0, 1.0 / 4.0];
-        for (loss, probability) in task.bayes_losses(&sequence).iter().zip(expected) {
+        for (loss, probability) in task.bayes_losses(&sequence).unwrap().iter().zip(expected) {
             assert!((loss + f64::ln(probability)).abs() < 1e-12);
         }
     }

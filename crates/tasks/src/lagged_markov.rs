@@ -7,9 +7,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    RowKey, Sequence, Task,
+    Optimum, RowKey, Sequence, Task,
     markov::{dirichlet_matrix, draw, entropy_rate, stationary_distribution},
-    symbols,
+    symbols::symbols,
 };
 
 /// `x_{t+1} ~ P(· | x_{t−1})`, started from the stationary distribution; the rows of P are
@@ -69,20 +69,23 @@ impl Task for LaggedMarkov {
         }
     }
 
-    fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        (1..sequence.tokens.len())
-            .map(|target| {
-                let distribution = match target {
-                    1 => &self.stationary,
-                    _ => &self.transition[sequence.tokens[target - 2] as usize],
-                };
-                -distribution[sequence.tokens[target] as usize].ln()
-            })
-            .collect()
+    fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let mut losses = Vec::new();
+        for target in 1..sequence.tokens.len() {
+            let distribution = match target {
+                1 => &self.stationary,
+                _ => &self.transition[sequence.tokens[target - 2] as usize],
+            };
+            losses.push(-distribution[sequence.tokens[target] as usize].ln());
+        }
+        Some(losses)
     }
 
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        Some(("conditional entropy", self.conditional_entropy()))
+    fn optimum(&self) -> Option<Optimum> {
+        Some(Optimum {
+            name: "conditional entropy",
+            nats: self.conditional_entropy(),
+        })
     }
 }
 
@@ -95,7 +98,7 @@ mod tests {
     fn the_best_predictor_pays_the_conditional_entropy() {
         let task = LaggedMarkov::new(&LaggedMarkovConfig::default(), 64, 4);
         let paid = mean_scored(&batch(&task, 4, Use::Validation, 0, 4000), |sequence| {
-            task.bayes_losses(sequence)
+            task.bayes_losses(sequence).unwrap()
         });
         let entropy = task.conditional_entropy();
         assert!((paid - entropy).abs() < 0.01, "{paid} against {entropy}");

@@ -6,7 +6,7 @@ use headlight_run::ModularAdditionConfig;
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
-use super::{RowKey, Sequence, Task, Use};
+use super::{Optimum, RowKey, Sequence, Task, Use};
 
 /// All pairs (a, b), in an order fixed by the run's seed: the first are the training set, the rest
 /// the validation set. Scored is the sum.
@@ -59,12 +59,15 @@ impl Task for ModularAddition {
     }
 
     /// b is uniform, `=` and the sum are certain.
-    fn bayes_losses(&self, _: &Sequence) -> Vec<f64> {
-        vec![f64::from(self.modulus).ln(), 0.0, 0.0]
+    fn bayes_losses(&self, _: &Sequence) -> Option<Vec<f64>> {
+        Some(vec![f64::from(self.modulus).ln(), 0.0, 0.0])
     }
 
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        Some(("the rule", 0.0))
+    fn optimum(&self) -> Option<Optimum> {
+        Some(Optimum {
+            name: "the rule",
+            nats: 0.0,
+        })
     }
 
     fn chance(&self) -> f64 {

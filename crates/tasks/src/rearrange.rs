@@ -4,7 +4,7 @@
 use headlight_run::RearrangeConfig;
 use rand::RngExt;
 
-use super::{RowKey, Sequence, Task, Use, symbols};
+use super::{Optimum, RowKey, Sequence, Task, Use, symbols::symbols};
 
 /// Of so many contents one is held out: no training sequence has it, every validation sequence has
 /// such a one.
@@ -84,15 +84,18 @@ impl Task for Rearrange {
 
     /// Symbols are uniform (what is held out changes that by nothing worth counting), the rest is
     /// certain.
-    fn bayes_losses(&self, _: &Sequence) -> Vec<f64> {
+    fn bayes_losses(&self, _: &Sequence) -> Option<Vec<f64>> {
         let uniform = (self.symbols as f64).ln();
-        (1..=2 * self.length)
-            .map(|target| if target < self.length { uniform } else { 0.0 })
-            .collect()
+        let losses =
+            (1..=2 * self.length).map(|target| if target < self.length { uniform } else { 0.0 });
+        Some(losses.collect())
     }
 
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        Some(("the rule", 0.0))
+    fn optimum(&self) -> Option<Optimum> {
+        Some(Optimum {
+            name: "the rule",
+            nats: 0.0,
+        })
     }
 
     fn chance(&self) -> f64 {

@@ -6,7 +6,7 @@
 use headlight_run::RecallConfig;
 use rand::{RngExt, seq::index};
 
-use super::{RowKey, Sequence, Task, symbols};
+use super::{Optimum, RowKey, Sequence, Shortcut, Task, symbols::symbols};
 
 /// `pairs` different keys, each followed by a uniform value; then, to the end, uniform ones of
 /// these keys, each followed by its value. Scored are the values after the queries.
@@ -32,6 +32,25 @@ impl Recall {
             pairs: config.pairs,
             n_ctx,
         }
+    }
+}
+
+impl Recall {
+    /// `ln` of the number of choices for each target: the keys not yet seen, any value, any of the
+    /// pairs, and no choice at all.
+    fn losses_of_choices(&self, tokens: usize) -> Vec<f64> {
+        let mut losses = Vec::new();
+        for target in 1..tokens {
+            let is_pair = target < 2 * self.pairs;
+            let is_key = target % 2 == 0;
+            losses.push(match (is_pair, is_key) {
+                (true, true) => ((self.keys - target / 2) as f64).ln(),
+                (true, false) => (self.values as f64).ln(),
+                (false, true) => (self.pairs as f64).ln(),
+                (false, false) => 0.0,
+            });
+        }
+        losses
     }
 }
 
@@ -62,21 +81,15 @@ impl Task for Recall {
         Sequence { tokens, scored }
     }
 
-    /// `ln` of what is left to choose from: keys not yet seen, any value, any of the pairs, and no
-    /// choice at all.
-    fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        (1..sequence.tokens.len())
-            .map(|target| match (target < 2 * self.pairs, target % 2 == 0) {
-                (true, true) => ((self.keys - target / 2) as f64).ln(),
-                (true, false) => (self.values as f64).ln(),
-                (false, true) => (self.pairs as f64).ln(),
-                (false, false) => 0.0,
-            })
-            .collect()
+    fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        Some(self.losses_of_choices(sequence.tokens.len()))
     }
 
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        Some(("a look-up", 0.0))
+    fn optimum(&self) -> Option<Optimum> {
+        Some(Optimum {
+            name: "a look-up",
+            nats: 0.0,
+        })
     }
 
     /// Any value of the context.
@@ -85,26 +98,24 @@ impl Task for Recall {
     }
 
     /// Each value as often as it came in the context.
-    fn shortcut_losses(&self, sequence: &Sequence) -> Option<(&'static str, Vec<f64>)> {
-        let pairs = &sequence.tokens[..2 * self.pairs];
-        let share = |value: u32| {
-            pairs
-                .iter()
-                .skip(1)
-                .step_by(2)
-                .filter(|&&other| other == value)
-                .count() as f64
-                / self.pairs as f64
-        };
-        let losses = self
-            .bayes_losses(sequence)
-            .into_iter()
-            .zip(&sequence.scored)
-            .zip(&sequence.tokens[1..]);
-        let loss = |((bayes, &scored), &target): ((f64, &bool), &u32)| {
-            if scored { -share(target).ln() } else { bayes }
-        };
-        Some(("any value of the context", losses.map(loss).collect()))
+    fn shortcut(&self, sequence: &Sequence) -> Option<Shortcut> {
+        let values: Vec<u32> = sequence.tokens[1..2 * self.pairs]
+            .iter()
+            .copied()
+            .step_by(2)
+            .collect();
+        let mut losses = self.losses_of_choices(sequence.tokens.len());
+        for (input, loss) in losses.iter_mut().enumerate() {
+            if sequence.scored[input] {
+                let target = sequence.tokens[input + 1];
+                let count = values.iter().filter(|&&value| value == target).count();
+                *loss = -(count as f64 / self.pairs as f64).ln();
+            }
+        }
+        Some(Shortcut {
+            name: "any value of the context",
+            losses,
+        })
     }
 }
 
@@ -160,7 +171,7 @@ mod tests {
             row: 0,
         });
         let choices = [5, 3, 5, 2, 1, 2, 1];
-        for (loss, choices) in task.bayes_losses(&sequence).iter().zip(choices) {
+        for (loss, choices) in task.bayes_losses(&sequence).unwrap().iter().zip(choices) {
             assert!((loss - f64::from(choices).ln()).abs() < 1e-12);
         }
     }

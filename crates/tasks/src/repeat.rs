@@ -4,7 +4,7 @@
 use headlight_run::RepeatConfig;
 use rand::RngExt;
 
-use super::{RowKey, Sequence, Task, symbols};
+use super::{RowKey, Sequence, Task, symbols::symbols};
 
 /// A prefix of `U[prefix]` uniform tokens, then a block of `U[block]` uniform tokens, repeated to
 /// the end.
@@ -112,20 +112,16 @@ impl Task for Repeat {
     }
 
     /// Exact Bayes over all (prefix, block) pairs, which are equally likely before the first token.
-    fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        self.predictions(sequence, |_, _, _| true)
+    fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        Some(self.predictions(sequence, |_, _, _| true))
     }
 
     /// At a scored target only the pairs count under which it is scored: that the second copy has
     /// begun is known.
-    fn floor_losses(&self, sequence: &Sequence) -> Vec<f64> {
-        self.predictions(sequence, |target, prefix, block| {
+    fn floor_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        Some(self.predictions(sequence, |target, prefix, block| {
             !sequence.scored[target - 1] || target > prefix + block
-        })
-    }
-
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        None
+        }))
     }
 }
 
@@ -164,13 +160,13 @@ mod tests {
     fn bayes_pays_ln_64_on_the_first_copy_and_little_where_scored() {
         let task = main_job();
         let sequences = batch(&task, 0, Use::Validation, 0, 2000);
-        let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence));
+        let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence).unwrap());
         assert!((bayes - 0.016).abs() < 0.002, "{bayes}");
-        let floor = mean_scored(&sequences, |sequence| task.floor_losses(sequence));
+        let floor = mean_scored(&sequences, |sequence| task.floor_losses(sequence).unwrap());
         assert!((floor - 0.0017).abs() < 0.0005, "{floor}");
         // The first 8 targets belong to the first copy under every hypothesis.
         for sequence in &sequences[..50] {
-            for loss in &task.bayes_losses(sequence)[..7] {
+            for loss in &task.bayes_losses(sequence).unwrap()[..7] {
                 assert!((loss - 64f64.ln()).abs() < 1e-9);
             }
         }
@@ -200,7 +196,7 @@ mod tests {
                         let mut changed = sequence.clone();
                         changed.tokens[target] = token;
                         changed.tokens.truncate(target + 1);
-                        (-task.bayes_losses(&changed)[target - 1]).exp()
+                        (-task.bayes_losses(&changed).unwrap()[target - 1]).exp()
                     })
                     .sum();
                 assert!((total - 1.0).abs() < 1e-9, "{total}");

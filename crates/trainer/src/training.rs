@@ -144,7 +144,7 @@ impl Training {
         let optimum = self
             .task
             .optimum()
-            .map(|(name, nats)| format!("; {name} {nats:.4}"))
+            .map(|optimum| format!("; {} {:.4}", optimum.name, optimum.nats))
             .unwrap_or_default();
         let mut lines = vec![format!(
             "task        {}, {} tokens, sequences of {}",
@@ -168,21 +168,11 @@ impl Training {
             },
             format!("chance      accuracy {:.4}", self.task.chance()),
         ]);
-        let shortcut = self
-            .validation
-            .first()
-            .and_then(|sequence| self.task.shortcut_losses(sequence));
-        lines.extend(shortcut.map(|(name, _)| {
-            let paid = |sequence: &Sequence| {
-                self.task
-                    .shortcut_losses(sequence)
-                    .map_or_else(Vec::new, |(_, losses)| losses)
-            };
-            format!(
-                "shortcut    {:.4} nats on the validation batch: {name}",
-                tasks::mean_scored(&self.validation, paid)
-            )
-        }));
+        if let Some((name, loss)) = tasks::shortcut_loss(&*self.task, &self.validation) {
+            lines.push(format!(
+                "shortcut    {loss:.4} nats on the validation batch: {name}"
+            ));
+        }
         lines.extend([format!(
             "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
             train.steps,

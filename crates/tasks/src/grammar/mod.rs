@@ -67,17 +67,13 @@ impl Task for Grammar {
     }
 
     /// Infinite at a word that the grammar does not allow.
-    fn bayes_losses(&self, sequence: &Sequence) -> Vec<f64> {
+    fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
         let mut discourse = Discourse::new(&self.lexicon);
         let losses = sequence
             .tokens
             .iter()
             .map(|&token| discourse.read(token).map_or(f64::INFINITY, |p| -p.ln()));
-        losses.skip(1).collect()
-    }
-
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        None
+        Some(losses.skip(1).collect())
     }
 
     fn relations(&self, sequence: &Sequence) -> Vec<Relation> {

@@ -79,7 +79,7 @@ fn what_is_written_is_paid_for_at_the_entropy() {
     // −ln P must be the mean entropy of the distributions on the way.
     let task = english();
     let sequences = batch(&task, 2, Use::Training, 0, 400);
-    let paid = mean_scored(&sequences, |sequence| task.bayes_losses(sequence));
+    let paid = mean_scored(&sequences, |sequence| task.bayes_losses(sequence).unwrap());
     let entropy = mean_scored(&sequences[..100], |sequence| {
         let mut discourse = Discourse::new(&task.lexicon);
         let mut entropies = Vec::new();
@@ -188,7 +188,7 @@ fn sentences_in_the_wrong_number_are_impossible() {
             tokens,
             scored: Vec::new(),
         });
-        losses.iter().sum::<f64>()
+        losses.unwrap().iter().sum::<f64>()
     };
     for good in [
         "the cat that the dogs chase sits down .",

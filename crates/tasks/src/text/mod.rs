@@ -236,15 +236,6 @@ impl Task for Text {
         }
     }
 
-    /// None: nobody knows the best predictor of natural text.
-    fn bayes_losses(&self, _sequence: &Sequence) -> Vec<f64> {
-        Vec::new()
-    }
-
-    fn optimum(&self) -> Option<(&'static str, f64)> {
-        None
-    }
-
     fn validation_rows(&self) -> usize {
         VALIDATION_SEQUENCES
     }

@@ -1,0 +1,92 @@
+//! A task: sequences, and what is known about predicting them.
+
+use headlight_heads::Relation;
+
+use crate::{Question, RowKey};
+
+/// Validation sequences of a task that has no reason for another number; the same at every step.
+pub const VALIDATION_SEQUENCES: usize = 256;
+
+/// A next-token task over fresh sequences.
+pub trait Task: Send + Sync {
+    /// The tokens' printable names, by id.
+    fn vocabulary(&self) -> Vec<String>;
+
+    /// The sequence of one row: a function of the key alone.
+    fn sequence(&self, row: RowKey) -> Sequence;
+
+    /// The losses of the best predictor of this task's sequences, in nats: `−ln P(target | tokens
+    /// before)` for each target. `None` where nobody knows that predictor.
+    fn bayes_losses(&self, _sequence: &Sequence) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// The losses of the best predictor that also knows which targets are scored. It is the floor
+    /// for a model that is trained on scored targets alone, since such a model never pays for its
+    /// predictions elsewhere.
+    fn floor_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        self.bayes_losses(sequence)
+    }
+
+    /// The expected loss of that predictor on scored positions, where it is known in closed form.
+    fn optimum(&self) -> Option<Optimum> {
+        None
+    }
+
+    /// The accuracy of guessing.
+    fn chance(&self) -> f64 {
+        1.0 / self.vocabulary().len() as f64
+    }
+
+    /// The losses of a predictor that takes the task's shortcut, if there is one.
+    fn shortcut(&self, _sequence: &Sequence) -> Option<Shortcut> {
+        None
+    }
+
+    /// Which earlier word each word of the sequence depends on, where the task knows.
+    fn relations(&self, _sequence: &Sequence) -> Vec<Relation> {
+        Vec::new()
+    }
+
+    /// The task's own questions about the sequence, beside its next tokens.
+    fn questions(&self, _sequence: &Sequence) -> Vec<Question> {
+        Vec::new()
+    }
+
+    /// The number of validation rows.
+    fn validation_rows(&self) -> usize {
+        VALIDATION_SEQUENCES
+    }
+
+    /// The number of training rows where there are only so many; each step then takes all of them.
+    fn training_rows(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// An expected loss that is known in closed form.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Optimum {
+    /// The predictor that reaches it.
+    pub name: &'static str,
+    /// Its expected loss on scored positions, nats.
+    pub nats: f64,
+}
+
+/// A predictor that solves less than the task and looks good at first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shortcut {
+    /// Its name.
+    pub name: &'static str,
+    /// Its loss for each target, nats.
+    pub losses: Vec<f64>,
+}
+
+/// Inputs, targets, and which targets count: `tokens[i + 1]` is the target at `tokens[i]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sequence {
+    /// One more than the model's context: the last is only a target.
+    pub tokens: Vec<u32>,
+    /// Whether the task scores the target at each input.
+    pub scored: Vec<bool>,
+}
