@@ -1,7 +1,7 @@
 //! `inspect RUN generate`: what the model writes.
 
 use headlight_residual::Generation;
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
 use serde::Serialize;
@@ -58,7 +58,7 @@ impl Inspection {
             .iter()
             .map(|name| tasks::token_id("--stop", name, &vocabulary))
             .collect::<Result<_, _>>()?;
-        let wrong = |error| InputError::new("generate", error);
+        let wrong = |error| InputError::because(ErrorKind::Argument, "generate", error);
         let mut text = model
             .generate(&prompt, Generation { stop, ..generation })
             .map_err(wrong)?;

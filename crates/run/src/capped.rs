@@ -2,26 +2,28 @@
 
 use std::{fs::File, io::Read, path::Path};
 
-use crate::InputError;
+use crate::{Error, ErrorKind};
 
 /// The bytes of a file that may have `most` of them. What is no file (a pipe, a device) is not
 /// read: it might not end.
 ///
 /// # Errors
 /// Names the file that is larger, no file, or cannot be read.
-pub fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, InputError> {
-    let unreadable = |error: std::io::Error| InputError::io(path, "read", &error);
+pub fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+    let unreadable = |error: std::io::Error| Error::io(path, "read", error);
     // Opening a pipe would already wait for its other end.
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() {
-        return Err(InputError::new(path.display(), "is not a file"));
+        return Err(Error::of(
+            ErrorKind::Denied,
+            path.display(),
+            "is not a file",
+        ));
     }
     let size = metadata.len();
     if size > most {
-        return Err(InputError::new(
-            path.display(),
-            format_args!("has {size} bytes, more than {most}"),
-        ));
+        let message = format_args!("has {size} bytes, more than {most}");
+        return Err(Error::of(ErrorKind::TooLarge, path.display(), message));
     }
     let mut bytes = Vec::with_capacity(size as usize);
     // It may grow meanwhile.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::InputError;
+use crate::Error;
 
 /// `key = value: message` unless `holds`.
 pub fn require(
@@ -10,16 +10,16 @@ pub fn require(
     key: &str,
     value: impl Display,
     message: impl Display,
-) -> Result<(), InputError> {
+) -> Result<(), Error> {
     if holds {
         Ok(())
     } else {
-        Err(InputError::new("config", message).key(key).value(value))
+        Err(Error::config(message).key(key).value(value))
     }
 }
 
 /// Above 0 and finite, also in the 32 bits that models compute in.
-pub fn require_positive(key: &str, value: f64) -> Result<(), InputError> {
+pub fn require_positive(key: &str, value: f64) -> Result<(), Error> {
     let single = value as f32;
     // As written in a program: 1e-300, not 300 zeros.
     let written = format_args!("{value:?}");
@@ -32,7 +32,7 @@ pub fn require_positive(key: &str, value: f64) -> Result<(), InputError> {
 }
 
 /// A sensible number of tokens.
-pub fn require_vocabulary(key: &str, value: usize) -> Result<(), InputError> {
+pub fn require_vocabulary(key: &str, value: usize) -> Result<(), Error> {
     require(
         (2..=65_536).contains(&value),
         key,

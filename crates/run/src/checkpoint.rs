@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    InputError, LogLengths, RunDirectory, atomic::write_directory_atomically, capped::read_capped,
-    json::from_json, logs,
+    Error, ErrorKind, LogLengths, RunDirectory, atomic::write_directory_atomically,
+    capped::read_capped, json::from_json, logs,
 };
 
 /// The largest file of weights or of an optimizer that is read.
@@ -102,15 +102,11 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write_checkpoint(
-        &self,
-        which: Weights,
-        checkpoint: &Checkpoint,
-    ) -> Result<(), InputError> {
+    pub fn write_checkpoint(&self, which: Weights, checkpoint: &Checkpoint) -> Result<(), Error> {
         logs::flush(self.path())?;
         let path = self.directory_of(which);
         let state = serde_json::to_vec_pretty(&checkpoint.state)
-            .map_err(|e| InputError::new(path.display(), e))?;
+            .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
         let files: [(&str, &[u8]); 3] = [
             (WEIGHTS, &checkpoint.weights),
             (OPTIMIZER, &checkpoint.optimizer),
@@ -123,7 +119,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write_best(&self, weights: &[u8]) -> Result<(), InputError> {
+    pub fn write_best(&self, weights: &[u8]) -> Result<(), Error> {
         write_with_sums(&self.directory_of(Weights::Best), &[(WEIGHTS, weights)])
     }
 
@@ -132,10 +128,10 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Names the file that is missing or damaged.
-    pub fn checkpoint(&self, which: Weights) -> Result<Checkpoint, InputError> {
+    pub fn checkpoint(&self, which: Weights) -> Result<Checkpoint, Error> {
         let path = self.directory_of(which).join(STATE);
-        let state: CheckpointState = from_json(&self.checked(which, STATE, MOST_STATE_BYTES)?)
-            .map_err(|error| InputError::new(path.display(), error))?;
+        let state = self.checked(which, STATE, MOST_STATE_BYTES)?;
+        let state: CheckpointState = from_json(path.display(), &state)?;
         logs::check(self.path(), &state.logs)?;
         let weights = self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)?;
         let optimizer = self.checked(which, OPTIMIZER, MOST_TENSOR_BYTES)?;
@@ -150,7 +146,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a file cannot be read or the weights were changed.
-    pub fn weights(&self, which: Weights) -> Result<Vec<u8>, InputError> {
+    pub fn weights(&self, which: Weights) -> Result<Vec<u8>, Error> {
         self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)
     }
 
@@ -170,7 +166,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If one cannot be removed.
-    pub fn forget_checkpoints(&self, step: usize, keep: usize) -> Result<(), InputError> {
+    pub fn forget_checkpoints(&self, step: usize, keep: usize) -> Result<(), Error> {
         // Newer ones are damaged, or training would have gone on from them; they do not count.
         for old in self
             .kept_steps()
@@ -179,7 +175,7 @@ impl RunDirectory {
             .skip(keep)
         {
             let path = self.directory_of(Weights::Step(old));
-            fs::remove_dir_all(&path).map_err(|error| InputError::io(&path, "remove", &error))?;
+            fs::remove_dir_all(&path).map_err(|error| Error::io(&path, "remove", error))?;
         }
         Ok(())
     }
@@ -203,7 +199,7 @@ impl RunDirectory {
     }
 
     /// A file of a checkpoint, if it is the one that was written.
-    fn checked(&self, which: Weights, name: &str, most: u64) -> Result<Vec<u8>, InputError> {
+    fn checked(&self, which: Weights, name: &str, most: u64) -> Result<Vec<u8>, Error> {
         let directory = self.directory_of(which);
         let path = directory.join(name);
         let bytes = read_capped(&path, most)?;
@@ -213,7 +209,7 @@ impl RunDirectory {
             .split_inclusive(|&byte| byte == b'\n')
             .any(|written| written == line.as_bytes())
         {
-            return Err(InputError::new(
+            return Err(Error::damaged(
                 path.display(),
                 "is damaged: its SHA-256 is not the one written beside it",
             ));
@@ -222,7 +218,7 @@ impl RunDirectory {
     }
 }
 
-fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), InputError> {
+fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), Error> {
     let sums: String = files
         .iter()
         .map(|(name, bytes)| sum_line(name, bytes))

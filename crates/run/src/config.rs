@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{InputError, ModelConfig, TaskConfig, TrainConfig, check::require};
+use crate::{Error, ModelConfig, TaskConfig, TrainConfig, check::require};
 
 /// A whole configuration, as written to `config.toml` of a run with every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +70,7 @@ impl Config {
     ///
     /// # Errors
     /// Names the first key that does not.
-    pub fn validate(&self) -> Result<(), InputError> {
+    pub fn validate(&self) -> Result<(), Error> {
         let Self {
             task,
             model,

@@ -9,7 +9,7 @@ use std::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Config, InputError, PatternFile, SeedsSummary, Summary,
+    Config, Error, ErrorKind, PatternFile, SeedsSummary, Summary,
     atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
     capped::read_capped,
     json::from_json,
@@ -56,14 +56,14 @@ impl RunDirectory {
     /// # Errors
     /// If the directory exists and `overwrite` is false, it is not a run, or another process writes
     /// it.
-    pub fn create(path: &Path, config: &Config, overwrite: bool) -> Result<Self, InputError> {
+    pub fn create(path: &Path, config: &Config, overwrite: bool) -> Result<Self, Error> {
         let toml = format!(
             "# Written by Headlight {}: every key, defaults too.\n{}",
             crate::VERSION,
             config.to_toml()?
         );
         let _replaced = Self::lock_replaced(path, overwrite)?;
-        let cannot = |error: io::Error| InputError::io(path, "create", &error);
+        let cannot = |error: io::Error| Error::io(path, "create", error);
         fs::create_dir_all(parent_of(path)).map_err(cannot)?;
         let new = temporary_directory_beside(path).map_err(cannot)?;
         write_atomically(&new.path().join("config.toml"), toml.as_bytes())
@@ -80,23 +80,25 @@ impl RunDirectory {
     ///
     /// # Errors
     /// As [`create`](Self::create).
-    pub fn check_free(path: &Path, overwrite: bool) -> Result<(), InputError> {
+    pub fn check_free(path: &Path, overwrite: bool) -> Result<(), Error> {
         Self::lock_replaced(path, overwrite).map(drop)
     }
 
     /// Checks that a run can be made at `path`; gives the lock of what it replaces.
-    fn lock_replaced(path: &Path, overwrite: bool) -> Result<Option<Lock>, InputError> {
+    fn lock_replaced(path: &Path, overwrite: bool) -> Result<Option<Lock>, Error> {
         let place = path.display();
         match fs::symlink_metadata(path) {
             Err(_) => Ok(None),
-            Ok(_) if !overwrite => Err(InputError::new(
+            Ok(_) if !overwrite => Err(Error::of(
+                ErrorKind::Exists,
                 place,
                 "exists already; choose another --out, --resume to go on with it, or --overwrite to replace it",
             )),
             Ok(found) if found.is_dir() && path.join("config.toml").is_file() => {
                 Lock::take(path).map(Some)
             }
-            Ok(_) => Err(InputError::new(
+            Ok(_) => Err(Error::of(
+                ErrorKind::Exists,
                 place,
                 "is not a run of this program and is left alone",
             )),
@@ -107,13 +109,13 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If it is not a run, is one of another configuration, or another process writes it.
-    pub fn resume(path: &Path, config: &Config) -> Result<Self, InputError> {
+    pub fn resume(path: &Path, config: &Config) -> Result<Self, Error> {
         let run = Self::open(path)?;
         run.config()?
             .check_same(config)
             .map_err(|error| error.at(path.display()))?;
         let lock = Lock::take(path)?;
-        remove_temporary(path).map_err(|error| InputError::io(path, "clean", &error))?;
+        remove_temporary(path).map_err(|error| Error::io(path, "clean", error))?;
         Ok(Self {
             _lock: Some(Arc::new(lock)),
             ..run
@@ -130,15 +132,17 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If `path` is not a run directory.
-    pub fn open(path: &Path) -> Result<Self, InputError> {
+    pub fn open(path: &Path) -> Result<Self, Error> {
         if !path.is_dir() {
-            return Err(InputError::new(
+            return Err(Error::of(
+                ErrorKind::Missing,
                 path.display(),
                 "there is no such run directory",
             ));
         }
         if !path.join("config.toml").is_file() {
-            return Err(InputError::new(
+            return Err(Error::of(
+                ErrorKind::Missing,
                 path.display(),
                 "is not a run directory: it has no config.toml",
             ));
@@ -164,7 +168,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If it cannot be read or is not valid.
-    pub fn config(&self) -> Result<Config, InputError> {
+    pub fn config(&self) -> Result<Config, Error> {
         Config::load(&self.path.join("config.toml"), &[])
     }
 
@@ -172,7 +176,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write_vocabulary(&self, names: &[String]) -> Result<(), InputError> {
+    pub fn write_vocabulary(&self, names: &[String]) -> Result<(), Error> {
         self.write_json("vocabulary.json", &names)
     }
 
@@ -180,7 +184,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be read.
-    pub fn vocabulary(&self) -> Result<Vec<String>, InputError> {
+    pub fn vocabulary(&self) -> Result<Vec<String>, Error> {
         self.read_json("vocabulary.json", MOST_TEXT_BYTES)
             .map(|TokenNames(names)| names)
     }
@@ -189,7 +193,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn write_summary(&self, summary: &Summary) -> Result<(), InputError> {
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), Error> {
         self.write_json("summary.json", summary)
     }
 
@@ -197,7 +201,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be read; a run that has not ended has none.
-    pub fn summary(&self) -> Result<Summary, InputError> {
+    pub fn summary(&self) -> Result<Summary, Error> {
         self.read_json("summary.json", MOST_SUMMARY_BYTES)
     }
 
@@ -205,10 +209,10 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be read; a run that has not ended has none.
-    pub fn report(&self) -> Result<String, InputError> {
+    pub fn report(&self) -> Result<String, Error> {
         let path = self.path.join("report.html");
         String::from_utf8(read_capped(&path, MOST_TEXT_BYTES)?)
-            .map_err(|_| InputError::new(path.display(), "is not UTF-8"))
+            .map_err(|error| Error::damaged(path.display(), "is not UTF-8").caused_by(error))
     }
 
     /// Writes the patterns seen after `step` updates.
@@ -220,7 +224,7 @@ impl RunDirectory {
         step: usize,
         name: &str,
         patterns: &PatternFile,
-    ) -> Result<(), InputError> {
+    ) -> Result<(), Error> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
         write_atomically(
             &directory.join(format!("{name}.safetensors")),
@@ -232,7 +236,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file beside the runs cannot be read.
-    pub fn seeds(&self) -> Result<Option<SeedsSummary>, InputError> {
+    pub fn seeds(&self) -> Result<Option<SeedsSummary>, Error> {
         let beside = self.path.join("../seeds.json");
         if beside.exists() {
             self.read_json("../seeds.json", MOST_SEEDS_BYTES).map(Some)
@@ -245,9 +249,9 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the run has no patterns.
-    pub fn pattern_steps(&self) -> Result<Vec<usize>, InputError> {
+    pub fn pattern_steps(&self) -> Result<Vec<usize>, Error> {
         let path = self.path.join("patterns");
-        let entries = fs::read_dir(&path).map_err(|error| InputError::io(&path, "read", &error))?;
+        let entries = fs::read_dir(&path).map_err(|error| Error::io(&path, "read", error))?;
         let step = |entry: fs::DirEntry| {
             entry
                 .file_name()
@@ -265,7 +269,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be read or is no pattern file.
-    pub fn patterns(&self, step: usize, name: &str) -> Result<PatternFile, InputError> {
+    pub fn patterns(&self, step: usize, name: &str) -> Result<PatternFile, Error> {
         let path = self
             .path
             .join(format!("patterns/step-{step}/{name}.safetensors"));
@@ -273,23 +277,22 @@ impl RunDirectory {
             .map_err(|error| error.at(path.display()))
     }
 
-    fn subdirectory(&self, name: &str) -> Result<PathBuf, InputError> {
+    fn subdirectory(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.path.join(name);
-        fs::create_dir_all(&path).map_err(|error| InputError::io(&path, "create", &error))?;
+        fs::create_dir_all(&path).map_err(|error| Error::io(&path, "create", error))?;
         Ok(path)
     }
 
-    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), InputError> {
+    fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
         let path = self.path.join(name);
         let mut bytes = serde_json::to_vec_pretty(value)
-            .map_err(|error| InputError::new(path.display(), error))?;
+            .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
         bytes.push(b'\n');
         write_atomically(&path, &bytes)
     }
 
-    fn read_json<T: DeserializeOwned>(&self, name: &str, most: u64) -> Result<T, InputError> {
+    fn read_json<T: DeserializeOwned>(&self, name: &str, most: u64) -> Result<T, Error> {
         let path = self.path.join(name);
-        from_json(&read_capped(&path, most)?)
-            .map_err(|error| InputError::new(path.display(), error))
+        from_json(path.display(), &read_capped(&path, most)?)
     }
 }

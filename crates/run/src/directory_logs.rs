@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    EventRow, HeadRow, InputError, LogLengths, MetricsRow, RunDirectory, TimingRow, UsesRow,
+    Error, ErrorKind, EventRow, HeadRow, LogLengths, MetricsRow, RunDirectory, TimingRow, UsesRow,
     capped::read_capped,
     log_rows::{self, LogRow},
     logs,
@@ -18,7 +18,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn append_metrics(&self, row: &MetricsRow) -> Result<(), InputError> {
+    pub fn append_metrics(&self, row: &MetricsRow) -> Result<(), Error> {
         self.append("metrics.jsonl", std::slice::from_ref(row))?;
         self.events.append_metrics(row)
     }
@@ -27,7 +27,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn append_timing(&self, row: &TimingRow) -> Result<(), InputError> {
+    pub fn append_timing(&self, row: &TimingRow) -> Result<(), Error> {
         self.append("timing.jsonl", std::slice::from_ref(row))
     }
 
@@ -35,7 +35,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), InputError> {
+    pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), Error> {
         self.append("heads.jsonl", rows)?;
         self.events.append_heads(rows)
     }
@@ -44,7 +44,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn append_event(&self, row: &EventRow) -> Result<(), InputError> {
+    pub fn append_event(&self, row: &EventRow) -> Result<(), Error> {
         self.append("events.jsonl", std::slice::from_ref(row))
     }
 
@@ -52,7 +52,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn append_uses(&self, row: &UsesRow) -> Result<(), InputError> {
+    pub fn append_uses(&self, row: &UsesRow) -> Result<(), Error> {
         self.append("uses.jsonl", std::slice::from_ref(row))
     }
 
@@ -60,7 +60,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Names the line that cannot be read.
-    pub fn uses(&self) -> Result<Vec<UsesRow>, InputError> {
+    pub fn uses(&self) -> Result<Vec<UsesRow>, Error> {
         if self.path().join("uses.jsonl").exists() {
             self.read_rows("uses.jsonl")
         } else {
@@ -72,7 +72,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Names the line that cannot be read.
-    pub fn metrics(&self) -> Result<Vec<MetricsRow>, InputError> {
+    pub fn metrics(&self) -> Result<Vec<MetricsRow>, Error> {
         self.read_rows("metrics.jsonl")
     }
 
@@ -81,7 +81,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Names the line that cannot be read, or that does not follow on the one before.
-    pub fn heads(&self) -> Result<Vec<HeadRow>, InputError> {
+    pub fn heads(&self) -> Result<Vec<HeadRow>, Error> {
         let rows: Vec<HeadRow> = self.read_rows("heads.jsonl")?;
         let model = self.config()?.model;
         let at = |row: &HeadRow| (row.step, row.on, row.head);
@@ -104,7 +104,7 @@ impl RunDirectory {
                 } else {
                     "comes twice or too late"
                 };
-                Err(InputError::new(
+                Err(Error::damaged(
                     place,
                     format_args!("{head} at step {step} {message}"),
                 ))
@@ -116,7 +116,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Names the line that cannot be read.
-    pub fn events(&self) -> Result<Vec<EventRow>, InputError> {
+    pub fn events(&self) -> Result<Vec<EventRow>, Error> {
         if self.path().join("events.jsonl").exists() {
             self.read_rows("events.jsonl")
         } else {
@@ -128,7 +128,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a log cannot be written.
-    pub fn cut_logs(&self, lengths: &LogLengths) -> Result<(), InputError> {
+    pub fn cut_logs(&self, lengths: &LogLengths) -> Result<(), Error> {
         logs::cut_back(self.path(), lengths)
     }
 
@@ -136,22 +136,22 @@ impl RunDirectory {
     ///
     /// # Errors
     /// If a log cannot be asked.
-    pub fn log_lengths(&self) -> Result<LogLengths, InputError> {
+    pub fn log_lengths(&self) -> Result<LogLengths, Error> {
         logs::lengths(self.path())
     }
 
-    fn append<T: Serialize>(&self, name: &str, rows: &[T]) -> Result<(), InputError> {
+    fn append<T: Serialize>(&self, name: &str, rows: &[T]) -> Result<(), Error> {
         let path = self.path().join(name);
         let mut lines = Vec::new();
         for row in rows {
             serde_json::to_writer(&mut lines, row)
-                .map_err(|error| InputError::new(path.display(), error))?;
+                .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
             lines.push(b'\n');
         }
         logs::append(&path, &lines)
     }
 
-    fn read_rows<R: LogRow>(&self, name: &str) -> Result<Vec<R>, InputError> {
+    fn read_rows<R: LogRow>(&self, name: &str) -> Result<Vec<R>, Error> {
         let path = self.path().join(name);
         log_rows::parse(&path, 0, &read_capped(&path, MOST_LOG_BYTES)?)
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    EventRow, HeadRow, InputError, MetricsRow, RunDirectory,
+    Error, EventRow, HeadRow, MetricsRow, RunDirectory,
     log_rows::{self, LogRow},
 };
 
@@ -53,7 +53,7 @@ impl Follower {
     ///
     /// # Errors
     /// Names the log that cannot be read.
-    pub fn new_rows(&mut self) -> Result<NewRows, InputError> {
+    pub fn new_rows(&mut self) -> Result<NewRows, Error> {
         Ok(NewRows {
             metrics: self.metrics.rows()?,
             heads: self.heads.rows()?,
@@ -80,10 +80,10 @@ impl Tail {
     }
 
     /// The rows of the lines that are whole by now; none of a log that is not there yet.
-    fn rows<R: LogRow>(&mut self) -> Result<Vec<R>, InputError> {
+    fn rows<R: LogRow>(&mut self) -> Result<Vec<R>, Error> {
         let mut bytes = match read_from(&self.path, self.read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            read => read.map_err(|error| InputError::io(&self.path, "read", &error))?,
+            read => read.map_err(|error| Error::io(&self.path, "read", error))?,
         };
         // The last line may still be under way.
         bytes.truncate(

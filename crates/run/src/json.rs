@@ -1,22 +1,26 @@
 //! JSON that may be anything.
 
+use std::fmt::Display;
+
 use serde::de::DeserializeOwned;
+
+use crate::{Error, ErrorKind};
 
 /// The most bytes between two quotation marks. A message about text in a wrong place holds it many
 /// times over, and a list of short numbers takes many times its bytes.
 const MOST_UNQUOTED_BYTES: usize = 256 << 10;
 
-/// Parses JSON whose text and lists of numbers are no longer than any that a run writes.
+/// Parses the JSON of the file `place`, whose text and lists of numbers are no longer than any that
+/// a run writes.
 ///
 /// # Errors
 /// Says where the JSON is wrong.
-pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+pub fn from_json<T: DeserializeOwned>(place: impl Display, bytes: &[u8]) -> Result<T, Error> {
     if longest_without_quote(bytes) > MOST_UNQUOTED_BYTES {
-        return Err(format!(
-            "has text or a list of more than {MOST_UNQUOTED_BYTES} bytes"
-        ));
+        let message = format_args!("has text or a list of more than {MOST_UNQUOTED_BYTES} bytes");
+        return Err(Error::of(ErrorKind::TooLarge, place, message));
     }
-    serde_json::from_slice(bytes).map_err(|error| error.to_string())
+    serde_json::from_slice(bytes).map_err(|error| Error::because(ErrorKind::Damaged, place, error))
 }
 
 fn longest_without_quote(bytes: &[u8]) -> usize {
@@ -47,12 +51,17 @@ mod tests {
     fn text_as_long_as_any_is_read_and_longer_text_is_not() {
         let json = |length: usize| format!("\"{}\"", "a".repeat(length));
         assert_eq!(
-            from_json::<String>(json(MOST_UNQUOTED_BYTES).as_bytes())
+            from_json::<String>("a.json", json(MOST_UNQUOTED_BYTES).as_bytes())
                 .unwrap()
                 .len(),
             MOST_UNQUOTED_BYTES
         );
-        let error = from_json::<String>(json(MOST_UNQUOTED_BYTES + 1).as_bytes()).unwrap_err();
-        assert_eq!(error, "has text or a list of more than 262144 bytes");
+        let longer = json(MOST_UNQUOTED_BYTES + 1);
+        let error = from_json::<String>("a.json", longer.as_bytes()).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a.json: has text or a list of more than 262144 bytes"
+        );
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
     }
 }

@@ -37,7 +37,7 @@ pub use capped::read_capped;
 pub use checkpoint::{Best, Checkpoint, CheckpointState, Weights};
 pub use config::{CheckpointConfig, Config, LogConfig};
 pub use directory::RunDirectory;
-pub use error::InputError;
+pub use error::{Error, ErrorKind, InputError};
 pub use follow::{Follower, NewRows};
 pub use logs::LogLengths;
 pub use model_config::{
@@ -50,10 +50,10 @@ pub use rows::{
 };
 pub use schema::schema;
 pub use seeds::{NoSeeds, Seeds, SeedsSummary};
-pub use stop_when::{Quantity, StopWhen};
+pub use stop_when::{NoTarget, Quantity, StopWhen};
 pub use task_config::{
     DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig,
-    RearrangeConfig, RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
+    NoTextTokens, RearrangeConfig, RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
 };
 pub use train_config::{DecayGroup, OptimizerKind, ScheduleKind, TrainConfig};
 pub use uses::{HeadsUse, Left, UsesRow};

@@ -1,11 +1,11 @@
 //! Reading the rows of a log, in bounded memory.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use headlight_heads::HeadName;
 use serde::de::DeserializeOwned;
 
-use crate::{EventRow, HeadRow, HeadsUse, InputError, MetricsRow, UsesRow, json::from_json};
+use crate::{Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, UsesRow, json::from_json};
 
 /// The longest line that is read: what 500 heads are used as takes 300 KB. While it is read, a
 /// hostile one takes 15 times its bytes.
@@ -26,16 +26,13 @@ pub trait LogRow: DeserializeOwned {
 ///
 /// # Errors
 /// Names the line that cannot be read, or whose rows would take too much memory.
-pub fn parse<R: LogRow>(path: &Path, before: usize, text: &[u8]) -> Result<Vec<R>, InputError> {
+pub fn parse<R: LogRow>(path: &Path, before: usize, text: &[u8]) -> Result<Vec<R>, Error> {
     let lines = || text.split_inclusive(|&byte| byte == b'\n');
     let count = lines().count();
-    let too_much = |line: usize| {
-        wrong(
-            path,
-            before + line,
-            "its rows take far more memory than any run's".to_owned(),
-        )
+    let too_large = |line: usize, message: &str| {
+        Error::of(ErrorKind::TooLarge, Line(path, before + line), message)
     };
+    let too_much = |line| too_large(line, "its rows take far more memory than any run's");
     let mut room = ALWAYS_ROOM + MOST_MEMORY_A_BYTE * text.len();
     room = room
         .checked_sub(count * size_of::<R>())
@@ -43,21 +40,24 @@ pub fn parse<R: LogRow>(path: &Path, before: usize, text: &[u8]) -> Result<Vec<R
     let mut rows = Vec::with_capacity(count);
     for (line, text) in (1..).zip(lines()) {
         if text.len() > MOST_LINE_BYTES {
-            return Err(wrong(
-                path,
-                before + line,
-                format!("has {} bytes, more than {MOST_LINE_BYTES}", text.len()),
-            ));
+            let message = format!("has {} bytes, more than {MOST_LINE_BYTES}", text.len());
+            return Err(too_large(line, &message));
         }
-        let row: R = from_json(text).map_err(|error| wrong(path, before + line, error))?;
+        let row: R = from_json(Line(path, before + line), text)?;
         room = room.checked_sub(row.held()).ok_or_else(|| too_much(line))?;
         rows.push(row);
     }
     Ok(rows)
 }
 
-fn wrong(path: &Path, line: usize, message: String) -> InputError {
-    InputError::new(format_args!("{}:{line}", path.display()), message)
+/// A line of a log, as errors name it.
+struct Line<'a>(&'a Path, usize);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(path, line) = self;
+        write!(f, "{}:{line}", path.display())
+    }
 }
 
 /// What a tree map holds: nodes with room for 11 entries, of which all but a lone one have at least

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    InputError,
+    Error,
     check::{require, require_positive},
 };
 
@@ -177,7 +177,7 @@ impl ModelConfig {
     }
 
     /// Checks every number against what makes sense and against the others.
-    pub(crate) fn check(&self) -> Result<(), InputError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         // At most: far above any mini-transformer; below what would exhaust memory before the first
         // step.
         for (key, value, most) in [

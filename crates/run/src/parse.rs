@@ -5,14 +5,14 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use crate::{Config, InputError, TaskConfig, capped::read_capped, preset, token_budget};
+use crate::{
+    Config, Error, ErrorKind, TaskConfig, capped::read_capped, error::one_line, preset,
+    token_budget,
+};
 
 /// The largest configuration file that is read. TOML of many small values takes 100 times its bytes
 /// in memory.
 const MOST_BYTES: u64 = 128 << 10;
-
-/// An error and the key it is about.
-pub type KeyError = (InputError, String);
 
 impl Config {
     /// Reads `path`, lays the assignments of `--set` over it (`"train.steps=500"`) and checks all
@@ -20,9 +20,12 @@ impl Config {
     ///
     /// # Errors
     /// Names the file, the key and the value that are wrong, and the nearest known key.
-    pub fn load(path: &Path, assignments: &[String]) -> Result<Self, InputError> {
-        let text = String::from_utf8(read_capped(path, MOST_BYTES)?)
-            .map_err(|_| InputError::new(path.display(), "is not UTF-8"))?;
+    pub fn load(path: &Path, assignments: &[String]) -> Result<Self, Error> {
+        let text = String::from_utf8(read_capped(path, MOST_BYTES)?).map_err(|error| {
+            Error::config("is not UTF-8")
+                .at(path.display())
+                .caused_by(error)
+        })?;
         Self::parse(&text, &path.display().to_string(), assignments)
     }
 
@@ -43,24 +46,27 @@ impl Config {
     /// assert_eq!(config.train.steps, 20);
     /// let error = Config::parse(text, "a.toml", &["train.stepps=20".to_owned()]).unwrap_err();
     /// assert_eq!(error.to_string(), "--set train.stepps=20: train.stepps = 20: unknown key, did you mean steps?");
-    /// # Ok::<(), headlight_run::InputError>(())
+    /// # Ok::<(), headlight_run::Error>(())
     /// ```
-    pub fn parse(text: &str, place: &str, assignments: &[String]) -> Result<Self, InputError> {
+    pub fn parse(text: &str, place: &str, assignments: &[String]) -> Result<Self, Error> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error
                 .span()
                 .map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            InputError::new(format_args!("{place}:{line}"), error.message())
+            Error::config(error.message())
+                .at(format_args!("{place}:{line}"))
+                .caused_by(error)
         })?;
         for assignment in assignments {
             assign(&mut table, assignment)?;
         }
         // An error about a key that --set wrote is an error of that argument.
-        Self::from_table(table).map_err(|(error, key)| {
+        Self::from_table(table).map_err(|error| {
+            let key = error.key_name();
             let culprit = assignments
                 .iter()
                 .rev()
-                .find(|assignment| assigned_key(assignment) == key);
+                .find(|assignment| key == Some(&one_line(assigned_key(assignment))));
             error.at(culprit.map_or_else(
                 || place.to_owned(),
                 |assignment| format!("--set {assignment}"),
@@ -68,7 +74,7 @@ impl Config {
         })
     }
 
-    fn from_table(mut table: Table) -> Result<Self, KeyError> {
+    fn from_table(mut table: Table) -> Result<Self, Error> {
         if let Some(Value::Table(model)) = table.get_mut("model") {
             preset::expand(model)?;
         }
@@ -93,10 +99,7 @@ impl Config {
         }
         let mut config: Self = parse_strictly("", table)?;
         config.resolve_steps();
-        config.validate().map_err(|error| {
-            let key = error.key_name().unwrap_or_default().to_owned();
-            (error, key)
-        })?;
+        config.validate()?;
         Ok(config)
     }
 
@@ -104,12 +107,13 @@ impl Config {
     ///
     /// # Errors
     /// If a number has no TOML form.
-    pub fn to_toml(&self) -> Result<String, InputError> {
-        toml::to_string_pretty(self).map_err(|error| InputError::new("config", error))
+    pub fn to_toml(&self) -> Result<String, Error> {
+        toml::to_string_pretty(self)
+            .map_err(|error| Error::because(ErrorKind::Config, "config", error))
     }
 }
 
-fn parse_task(mut task: Table) -> Result<TaskConfig, KeyError> {
+fn parse_task(mut task: Table) -> Result<TaskConfig, Error> {
     let name = match task.remove("name") {
         Some(Value::String(name)) => name,
         other => {
@@ -124,13 +128,13 @@ fn parse_task(mut task: Table) -> Result<TaskConfig, KeyError> {
 }
 
 /// An error about `task.name`.
-pub fn unknown_task(name: &str, known: &[&str]) -> KeyError {
+pub fn unknown_task(name: &str, known: &[&str]) -> Error {
     let message = format!("unknown task{}", suggestion(name, known));
     wrong("task.name", Some(&Value::String(name.to_owned())), &message)
 }
 
 /// An error about a value that is not among the known ones.
-pub fn unknown_value(key: &str, value: &Value, known: &[&str]) -> KeyError {
+pub fn unknown_value(key: &str, value: &Value, known: &[&str]) -> Error {
     let message = format!(
         "unknown value{}",
         suggestion(value.as_str().unwrap_or_default(), known)
@@ -140,60 +144,55 @@ pub fn unknown_value(key: &str, value: &Value, known: &[&str]) -> KeyError {
 
 /// Deserializes a table; the error names the full key, its value and, for an unknown key, the
 /// nearest known one.
-pub fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result<T, KeyError> {
+///
+/// Which key is unknown or missing is said in serde's message alone, in backticks. Figment 0.10 keeps
+/// it in a field. It was not taken: it has had no release since May 2024, it parses into a type of
+/// values of its own, and the one merge here is an `or_insert`.
+pub fn parse_strictly<T: DeserializeOwned>(prefix: &str, table: Table) -> Result<T, Error> {
     let lookup = Value::Table(table.clone());
     serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| {
-        let parent = error.path().to_string();
-        let parent = if parent == "." { String::new() } else { parent };
-        let full = |key: &str| {
-            [prefix, key]
-                .into_iter()
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join(".")
+        let path = match error.path().to_string() {
+            path if path == "." => String::new(),
+            path => path,
         };
-        let message = error
-            .inner()
-            .message()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned();
-        let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
-        match quoted.split_first() {
-            Some((unknown, known)) if message.starts_with("unknown field") => {
-                // The path may or may not end in the unknown key itself.
-                let key = match parent.rsplit('.').next() {
-                    Some(last) if last == *unknown => parent,
-                    _ if parent.is_empty() => (*unknown).to_owned(),
-                    _ => format!("{parent}.{unknown}"),
-                };
-                let value = find(&lookup, &key);
-                wrong(
-                    &full(&key),
-                    value.as_ref(),
-                    &format!("unknown key{}", suggestion(unknown, known)),
-                )
-            }
-            Some((missing, _)) if message.starts_with("missing field") => {
-                let key = if parent.is_empty() {
-                    (*missing).to_owned()
-                } else {
-                    format!("{parent}.{missing}")
-                };
-                wrong(&full(&key), None, "is missing")
-            }
-            Some((unknown, known)) if message.starts_with("unknown variant") => {
-                let message = format!("unknown value{}", suggestion(unknown, known));
-                wrong(&full(&parent), find(&lookup, &parent).as_ref(), &message)
-            }
-            _ => wrong(
-                &full(&parent),
-                find(&lookup, &parent).as_ref(),
-                &in_words_of_toml(&message),
-            ),
-        }
+        refusal(prefix, &path, &lookup, error.inner().message()).caused_by(error.into_inner())
     })
+}
+
+/// What serde says in `message` about the value at `path` in `table`, which stands at `prefix`.
+fn refusal(prefix: &str, path: &str, table: &Value, message: &str) -> Error {
+    let message = message.lines().next().unwrap_or_default();
+    let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
+    let about = |path: &str, message: &str| {
+        wrong(&joined(prefix, path), find(table, path).as_ref(), message)
+    };
+    match quoted.split_first() {
+        Some((unknown, known)) if message.starts_with("unknown field") => {
+            // The path may or may not end in the unknown key itself.
+            let path = match path.rsplit('.').next() {
+                Some(last) if last == *unknown => path.to_owned(),
+                _ => joined(path, unknown),
+            };
+            about(&path, &format!("unknown key{}", suggestion(unknown, known)))
+        }
+        Some((missing, _)) if message.starts_with("missing field") => {
+            about(&joined(path, missing), "is missing")
+        }
+        Some((unknown, known)) if message.starts_with("unknown variant") => about(
+            path,
+            &format!("unknown value{}", suggestion(unknown, known)),
+        ),
+        _ => about(path, &in_words_of_toml(message)),
+    }
+}
+
+/// The key `key` below `prefix`.
+fn joined(prefix: &str, key: &str) -> String {
+    match (prefix, key) {
+        ("", key) => key.to_owned(),
+        (prefix, "") => prefix.to_owned(),
+        (prefix, key) => format!("{prefix}.{key}"),
+    }
 }
 
 /// What a key takes, where serde's message names a type of Rust.
@@ -212,13 +211,12 @@ fn in_words_of_toml(message: &str) -> String {
     format!("must be {takes}")
 }
 
-fn wrong(key: &str, value: Option<&Value>, message: &str) -> KeyError {
-    let error = InputError::new("config", message).key(key);
-    let error = match value {
+fn wrong(key: &str, value: Option<&Value>, message: &str) -> Error {
+    let error = Error::config(message).key(key);
+    match value {
         Some(value) => error.value(value),
         None => error,
-    };
-    (error, key.to_owned())
+    }
 }
 
 /// `, did you mean x?` for a name near enough, else the list of what there is.
@@ -253,14 +251,16 @@ fn assigned_key(assignment: &str) -> &str {
         .trim()
 }
 
+fn no_assignment(place: String) -> Error {
+    Error::config("must be KEY=VALUE, for example train.steps=500").at(place)
+}
+
 /// Lays `key.sub = value` over the table; a value that is no TOML is taken as text.
-fn assign(table: &mut Table, assignment: &str) -> Result<(), InputError> {
+/// No key of a configuration needs quotes, so that a split at its dots is all of its grammar.
+fn assign(table: &mut Table, assignment: &str) -> Result<(), Error> {
     let place = format!("--set {assignment}");
     let Some((key, value)) = assignment.split_once('=') else {
-        return Err(InputError::new(
-            place,
-            "must be KEY=VALUE, for example train.steps=500",
-        ));
+        return Err(no_assignment(place));
     };
     let (key, value) = (key.trim(), value.trim());
     let parsed = format!("value = {value}")
@@ -273,10 +273,7 @@ fn assign(table: &mut Table, assignment: &str) -> Result<(), InputError> {
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
     if last.is_empty() || parts.iter().any(|part| part.is_empty()) {
-        return Err(InputError::new(
-            place,
-            "must be KEY=VALUE, for example train.steps=500",
-        ));
+        return Err(no_assignment(place));
     }
     let mut at = table;
     for part in parts {
@@ -284,7 +281,8 @@ fn assign(table: &mut Table, assignment: &str) -> Result<(), InputError> {
         at = match entry {
             Value::Table(table) => table,
             other => {
-                return Err(InputError::new(place, "is not a table")
+                return Err(Error::config("is not a table")
+                    .at(place)
                     .key(part)
                     .value(other));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
-use crate::InputError;
+use crate::{Error, ErrorKind};
 
 /// The longest header that is read: that of two tensors is short, and a long one takes many times
 /// its bytes.
@@ -24,7 +24,7 @@ const MOST_SEQUENCES: usize = 65_536;
 /// let read = PatternFile::from_bytes(&patterns.to_bytes()?)?;
 /// assert_eq!(read, patterns);
 /// assert_eq!(read.weight(0, 0, 0, 1, 0), 51.0 / 255.0); // 0.2
-/// # Ok::<(), headlight_run::InputError>(())
+/// # Ok::<(), headlight_run::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternFile {
@@ -107,8 +107,10 @@ impl PatternFile {
     ///
     /// # Errors
     /// If the sizes have no safetensors form.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, InputError> {
-        let wrong = |error: safetensors::SafeTensorError| InputError::new("patterns", error);
+    pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let wrong = |error: safetensors::SafeTensorError| {
+            Error::because(ErrorKind::Internal, "patterns", error)
+        };
         let shape = vec![
             self.layers,
             self.tokens.len(),
@@ -140,13 +142,15 @@ impl PatternFile {
     ///
     /// # Errors
     /// If the bytes are not such a file.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, InputError> {
-        let wrong = |error: safetensors::SafeTensorError| InputError::new("patterns", error);
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        let wrong = |error: safetensors::SafeTensorError| {
+            Error::because(ErrorKind::Damaged, "patterns", error)
+        };
         if bytes
             .first_chunk()
             .is_some_and(|&header| u64::from_le_bytes(header) > MOST_HEADER_BYTES)
         {
-            return Err(InputError::new(
+            return Err(Error::damaged(
                 "patterns",
                 "not a pattern file: its header is too long",
             ));
@@ -187,7 +191,7 @@ impl PatternFile {
                     tokens,
                 })
             }
-            shapes => Err(InputError::new(
+            shapes => Err(Error::damaged(
                 "patterns",
                 format_args!("not a pattern file: {shapes:?}"),
             )),

@@ -2,7 +2,7 @@
 
 use toml::Table;
 
-use crate::parse::{KeyError, unknown_value};
+use crate::{Error, parse::unknown_value};
 
 /// Name, and the keys of `[model]` it stands for.
 const PRESETS: [(&str, &str); 4] = [
@@ -41,7 +41,7 @@ pub fn names() -> [&'static str; PRESETS.len()] {
 ///
 /// # Errors
 /// If there is no such preset.
-pub fn expand(model: &mut Table) -> Result<(), KeyError> {
+pub fn expand(model: &mut Table) -> Result<(), Error> {
     let Some(name) = model.remove("preset") else {
         return Ok(());
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use crate::{Config, InputError};
+use crate::{Config, Error, ErrorKind};
 
 impl Config {
     /// Checks that `other` is this configuration, the one of a run that was begun.
@@ -24,11 +24,12 @@ impl Config {
     /// let longer = Config::parse(text, "a.toml", &["train.steps=20".to_owned()])?;
     /// let error = begun.check_same(&longer).unwrap_err().to_string();
     /// assert!(error.starts_with("config: train.steps = 20: the run was begun with 10"));
-    /// # Ok::<(), headlight_run::InputError>(())
+    /// # Ok::<(), headlight_run::Error>(())
     /// ```
-    pub fn check_same(&self, other: &Self) -> Result<(), InputError> {
+    pub fn check_same(&self, other: &Self) -> Result<(), Error> {
         let table = |config: &Self| {
-            Table::try_from(config).map_err(|error| InputError::new("config", error))
+            Table::try_from(config)
+                .map_err(|error| Error::because(ErrorKind::Config, "config", error))
         };
         let Some((key, [begun, now])) = difference("", &table(self)?, &table(other)?) else {
             return Ok(());
@@ -40,9 +41,7 @@ impl Config {
             "the run was begun with {}; a changed configuration is another run: choose another --out",
             shown(begun)
         );
-        Err(InputError::new("config", message)
-            .key(key)
-            .value(shown(now)))
+        Err(Error::config(message).key(key).value(shown(now)))
     }
 }
 

@@ -32,7 +32,7 @@ const QUANTITIES: [(&str, Quantity); 3] = [
 /// assert_eq!(target.to_string(), "accuracy >= 0.98");
 /// assert!("accuracy > 0.98".parse::<StopWhen>().is_err());
 /// assert!("accuracy >= 98".parse::<StopWhen>().is_err()); // a share
-/// # Ok::<(), String>(())
+/// # Ok::<(), headlight_run::NoTarget>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
@@ -54,10 +54,17 @@ impl StopWhen {
     }
 }
 
-impl FromStr for StopWhen {
-    type Err = String;
+/// A text that is no target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "must be accuracy >= SHARE, exact >= SHARE or validation <= NATS, for example accuracy >= 0.98"
+)]
+pub struct NoTarget;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for StopWhen {
+    type Err = NoTarget;
+
+    fn from_str(text: &str) -> Result<Self, NoTarget> {
         let parse = || {
             let [name, sign, target] = text
                 .split_whitespace()
@@ -74,9 +81,7 @@ impl FromStr for StopWhen {
             };
             fits.then_some(Self { quantity, target })
         };
-        parse().ok_or_else(|| {
-            "must be accuracy >= SHARE, exact >= SHARE or validation <= NATS, for example accuracy >= 0.98".to_owned()
-        })
+        parse().ok_or(NoTarget)
     }
 }
 
@@ -92,9 +97,9 @@ impl fmt::Display for StopWhen {
 }
 
 impl TryFrom<String> for StopWhen {
-    type Error = String;
+    type Error = NoTarget;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, NoTarget> {
         text.parse()
     }
 }

@@ -22,16 +22,16 @@ pub use modular_addition::ModularAdditionConfig;
 pub use rearrange::RearrangeConfig;
 pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
-pub use text::{TextConfig, TextTokens};
+pub use text::{NoTextTokens, TextConfig, TextTokens};
 
 use crate::{
-    InputError, ModelConfig,
-    parse::{KeyError, parse_strictly, unknown_task},
+    Error, ModelConfig,
+    parse::{parse_strictly, unknown_task},
 };
 
 /// Whether a task's numbers make sense, alone and with the model.
 trait CheckTask {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError>;
+    fn check(&self, model: &ModelConfig) -> Result<(), Error>;
 }
 
 /// The enum of all tasks, and what follows from the list of them.
@@ -55,7 +55,7 @@ macro_rules! tasks {
             }
 
             /// The task called `name` with the keys of `table`.
-            pub(crate) fn parse(name: &str, table: Table) -> Result<Self, KeyError> {
+            pub(crate) fn parse(name: &str, table: Table) -> Result<Self, Error> {
                 match name {
                     $($name => Ok(Self::$Task(parse_strictly("task", table)?)),)+
                     _ => Err(unknown_task(name, Self::NAMES)),
@@ -63,7 +63,7 @@ macro_rules! tasks {
             }
 
             /// Checks the task's numbers.
-            pub(crate) fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+            pub(crate) fn check(&self, model: &ModelConfig) -> Result<(), Error> {
                 match self { $(Self::$Task(task) => task.check(model),)+ }
             }
         }

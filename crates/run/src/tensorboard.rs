@@ -25,7 +25,7 @@ use std::{
 
 use headlight_heads::SequenceKind;
 
-use crate::{HeadRow, InputError, MetricsRow};
+use crate::{Error, HeadRow, MetricsRow};
 
 /// A process' own event file in the folder `tensorboard` of a run. It is made when the first row
 /// comes.
@@ -51,7 +51,7 @@ impl EventFile {
     }
 
     /// Losses, accuracies, learning rate and gradient norm, as far as the row has them.
-    pub fn append_metrics(&self, row: &MetricsRow) -> Result<(), InputError> {
+    pub fn append_metrics(&self, row: &MetricsRow) -> Result<(), Error> {
         let scalars = [
             ("loss/training", row.loss),
             ("loss/validation", Some(row.validation)),
@@ -74,7 +74,7 @@ impl EventFile {
 
     /// What each head scores on the probe, `induction/L1H2`, beside what uniform attention scores
     /// and the ceiling.
-    pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), InputError> {
+    pub fn append_heads(&self, rows: &[HeadRow]) -> Result<(), Error> {
         let on_probe = rows.iter().filter(|row| row.on == SequenceKind::Probe);
         let mut scalars = Vec::new();
         for (index, row) in on_probe.enumerate() {
@@ -93,7 +93,7 @@ impl EventFile {
         }
     }
 
-    fn append(&self, step: usize, scalars: &[(String, f64)]) -> Result<(), InputError> {
+    fn append(&self, step: usize, scalars: &[(String, f64)]) -> Result<(), Error> {
         let time = since_1970().as_secs_f64();
         let mut bytes = Vec::new();
         let is_new = !self.path.exists();
@@ -113,7 +113,7 @@ impl EventFile {
                 .open(&self.path)?
                 .write_all(&bytes)
         };
-        write().map_err(|error| InputError::io(&self.path, "append", &error))
+        write().map_err(|error| Error::io(&self.path, "append", error))
     }
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    InputError, StopWhen,
+    Error, StopWhen,
     check::{require, require_positive},
 };
 
@@ -164,7 +164,7 @@ impl TrainConfig {
     }
 
     /// Checks every number against what makes sense and against the others.
-    pub(crate) fn check(&self) -> Result<(), InputError> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         for (key, value) in [
             ("train.tokens", self.tokens.unwrap_or(1)),
             ("train.steps", self.steps),
@@ -229,7 +229,7 @@ impl TrainConfig {
         self.check_parts()
     }
 
-    fn check_optimizer(&self) -> Result<(), InputError> {
+    fn check_optimizer(&self) -> Result<(), Error> {
         let has_momentum = self.optimizer != OptimizerKind::AdamW;
         let momentum = self.momentum.unwrap_or_default();
         let message = "adamw has train.betas; set train.optimizer to muon or sgd";
@@ -241,7 +241,7 @@ impl TrainConfig {
         )
     }
 
-    fn check_schedule(&self) -> Result<(), InputError> {
+    fn check_schedule(&self) -> Result<(), Error> {
         let below = format_args!("must be below train.steps = {}", self.steps);
         require(self.warmup < self.steps, "train.warmup", self.warmup, below)?;
         let cools = self.schedule == ScheduleKind::WarmupStableDecay;
@@ -266,7 +266,7 @@ impl TrainConfig {
     }
 
     /// A batch falls into equal shards, a shard into equal parts.
-    fn check_parts(&self) -> Result<(), InputError> {
+    fn check_parts(&self) -> Result<(), Error> {
         let divides = format_args!("must divide train.batch_size = {}", self.batch_size);
         require(
             self.batch_size.is_multiple_of(self.shards),

@@ -19,7 +19,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 pub use dyck::Dyck;
-pub use grammar::{Grammar, Lexicon};
+pub use grammar::{Grammar, Lexicon, LexiconError};
 pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
 pub use modular_addition::ModularAddition;

@@ -6,8 +6,8 @@ use headlight_residual::{
     self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes,
 };
 use headlight_run::{
-    Config, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement, PositionKind,
-    RunDirectory, Weights,
+    Config, ErrorKind, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement,
+    PositionKind, RunDirectory, Weights,
 };
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
@@ -27,14 +27,12 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
     let decoder = decoder_config(config, vocabulary);
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
-        return Err(InputError::new(
-            "[model]",
-            format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}"),
-        ));
+        let message = format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}");
+        return Err(InputError::config(message).at("[model]"));
     }
     decoder
         .try_init(config.seed, device)
-        .map_err(|error| InputError::new("[model]", error))
+        .map_err(|error| InputError::because(ErrorKind::Config, "[model]", error))
 }
 
 fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
@@ -110,10 +108,10 @@ pub fn load(
             "its model has {parameters} parameters, its weights have {} bytes",
             bytes.len()
         );
-        return Err(InputError::new(run.path().display(), message));
+        return Err(InputError::damaged(run.path().display(), message));
     }
     weights_from_bytes(build(config, vocabulary, device)?, &bytes)
-        .map_err(|error| InputError::new(run.path().display(), error))
+        .map_err(|error| InputError::because(ErrorKind::Damaged, run.path().display(), error))
 }
 
 /// What the model is made of and what that costs, line by line.

@@ -44,7 +44,8 @@ impl LiveAddress {
     /// # Errors
     /// If the port is taken.
     pub fn take(port: u16) -> Result<Self, InputError> {
-        let taken = |error: std::io::Error| InputError::new(format_args!("--port {port}"), error);
+        let taken =
+            |error: std::io::Error| InputError::system(format_args!("--port {port}"), error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(taken)?;
         listener.set_nonblocking(true).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
@@ -76,7 +77,7 @@ impl LiveAddress {
             live_page(facts)?,
             self.address.port(),
         );
-        let wrong = |error: std::io::Error| InputError::new(self.address, error);
+        let wrong = |error: std::io::Error| InputError::system(self.address, error);
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()

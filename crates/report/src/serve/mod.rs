@@ -45,7 +45,7 @@ pub fn serve(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), InputError> {
     let page = explorer_page(&explorer.facts())?;
-    let wrong = |error: std::io::Error| InputError::new(format_args!("--port {port}"), error);
+    let wrong = |error: std::io::Error| InputError::system(format_args!("--port {port}"), error);
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{InputError, ModelConfig, check::require};
+use crate::{Error, ModelConfig, check::require};
 
 /// `task.name = "dyck"`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,7 @@ impl Default for DyckConfig {
 }
 
 impl CheckTask for DyckConfig {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require(
             (2..=4).contains(&self.kinds),
             "task.kinds",

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{InputError, ModelConfig, check::require};
+use crate::{Error, ModelConfig, check::require};
 
 /// `task.name = "grammar"`; it has no keys of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -12,7 +12,7 @@ use crate::{InputError, ModelConfig, check::require};
 pub struct GrammarConfig {}
 
 impl CheckTask for GrammarConfig {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require(
             model.n_ctx >= 8,
             "model.n_ctx",

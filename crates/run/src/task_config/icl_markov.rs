@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{
-    InputError, ModelConfig,
+    Error, ModelConfig,
     check::{require, require_positive},
 };
 
@@ -30,7 +30,7 @@ impl Default for IclMarkovConfig {
 }
 
 impl CheckTask for IclMarkovConfig {
-    fn check(&self, _: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, _: &ModelConfig) -> Result<(), Error> {
         // Each sequence draws a matrix of states² numbers and solves for its stationary
         // distribution.
         require(

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{
-    InputError, ModelConfig,
+    Error, ModelConfig,
     check::{require, require_positive},
 };
 
@@ -29,7 +29,7 @@ impl Default for LaggedMarkovConfig {
 }
 
 impl CheckTask for LaggedMarkovConfig {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         // The matrix takes states² numbers, and where it settles states³ steps.
         require(
             (2..=1024).contains(&self.states),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{InputError, ModelConfig, check::require};
+use crate::{Error, ModelConfig, check::require};
 
 /// `task.name = "modular_addition"`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ impl ModularAdditionConfig {
 }
 
 impl CheckTask for ModularAdditionConfig {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         // All p² pairs are held in memory.
         require(
             (2..=1024).contains(&self.modulus),

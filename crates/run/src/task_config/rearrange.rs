@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{InputError, ModelConfig, check::require};
+use crate::{Error, ModelConfig, check::require};
 
 /// `task.name = "sort"` and `task.name = "reverse"`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,7 @@ impl Default for RearrangeConfig {
 }
 
 impl CheckTask for RearrangeConfig {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         // One token more stands between the symbols and the answer.
         require(
             (2..=65_535).contains(&self.symbols),

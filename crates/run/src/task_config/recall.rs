@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{
-    InputError, ModelConfig,
+    Error, ModelConfig,
     check::{require, require_vocabulary},
 };
 
@@ -32,7 +32,7 @@ impl Default for RecallConfig {
 }
 
 impl CheckTask for RecallConfig {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require_vocabulary("task.keys", self.keys)?;
         require_vocabulary("task.values", self.values)?;
         require_vocabulary("task.keys + task.values", self.keys + self.values)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
 use crate::{
-    InputError, ModelConfig,
+    Error, ModelConfig,
     check::{require, require_vocabulary},
 };
 
@@ -32,7 +32,7 @@ impl Default for RepeatConfig {
 }
 
 impl CheckTask for RepeatConfig {
-    fn check(&self, model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require_vocabulary("task.vocabulary", self.vocabulary)?;
         for (key, [least, most]) in [("task.prefix", self.prefix), ("task.block", self.block)] {
             require(

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{InputError, ModelConfig, check::require};
+use crate::{Error, ModelConfig, check::require};
 
 /// `task.name = "text"`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,10 +37,15 @@ pub enum TextTokens {
     Tokenizer(PathBuf),
 }
 
-impl FromStr for TextTokens {
-    type Err = String;
+/// A text that names no kind of tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be characters, bytes, words or the path of a tokenizer.json")]
+pub struct NoTextTokens;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for TextTokens {
+    type Err = NoTextTokens;
+
+    fn from_str(text: &str) -> Result<Self, NoTextTokens> {
         match text {
             "characters" => Ok(Self::Characters),
             "bytes" => Ok(Self::Bytes),
@@ -48,7 +53,7 @@ impl FromStr for TextTokens {
             path if path.to_ascii_lowercase().ends_with(".json") => {
                 Ok(Self::Tokenizer(path.into()))
             }
-            _ => Err("must be characters, bytes, words or the path of a tokenizer.json".to_owned()),
+            _ => Err(NoTextTokens),
         }
     }
 }
@@ -65,9 +70,9 @@ impl fmt::Display for TextTokens {
 }
 
 impl TryFrom<String> for TextTokens {
-    type Error = String;
+    type Error = NoTextTokens;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, NoTextTokens> {
         text.parse()
     }
 }
@@ -79,7 +84,7 @@ impl From<TextTokens> for String {
 }
 
 impl CheckTask for TextConfig {
-    fn check(&self, _model: &ModelConfig) -> Result<(), InputError> {
+    fn check(&self, _model: &ModelConfig) -> Result<(), Error> {
         require(
             !self.path.as_os_str().is_empty(),
             "task.path",
