@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 
-use headlight_run::InputError;
+use headlight_run::{Error, ErrorKind};
 use mpi::{
     Threading,
     collective::SystemOperation,
@@ -25,10 +25,10 @@ pub struct OpenMpi {
 
 impl OpenMpi {
     /// Meets the others.
-    pub fn start() -> Result<Box<dyn Ranks>, InputError> {
+    pub fn start() -> Result<Box<dyn Ranks>, Error> {
         // Shards have their own threads; only the one that waits for them calls MPI.
         let (universe, _) = mpi::initialize_with_threading(Threading::Funneled)
-            .ok_or_else(|| InputError::new("mpirun", "MPI does not start"))?;
+            .ok_or_else(|| Error::of(ErrorKind::Internal, "mpirun", "MPI does not start"))?;
         let world = universe.world();
         Ok(Box::new(Self {
             universe: ManuallyDrop::new(universe),
