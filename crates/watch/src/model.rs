@@ -8,16 +8,11 @@ use headlight_residual::{
 use headlight_run::{
     Config, ErrorKind, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement,
     PositionKind, RunDirectory, Weights,
+    untrusted::{MOST_PARAMETERS, ROOM_FOR_PARAMETERS},
 };
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
 const ROTARY_BASE: f64 = 10_000.0;
-
-/// The most parameters that are made room for: far above any mini-transformer.
-const MOST_PARAMETERS: usize = 1 << 30;
-/// So many parameters are made room for before weights are read: what is wrong with a small model's
-/// is then named.
-const ALWAYS_ROOM: usize = 1 << 20;
 
 /// The decoder a configuration describes, with its initial weights.
 ///
@@ -103,7 +98,7 @@ pub fn load(
     let bytes = run.weights(which)?;
     // Room is made for what the weights can fill, not for whatever the configuration says.
     let parameters = decoder_config(config, vocabulary).parameters();
-    if parameters > (bytes.len() / size_of::<f32>()).max(ALWAYS_ROOM) {
+    if parameters > (bytes.len() / size_of::<f32>()).max(ROOM_FOR_PARAMETERS) {
         let message = format!(
             "its model has {parameters} parameters, its weights have {} bytes",
             bytes.len()

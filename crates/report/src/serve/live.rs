@@ -27,7 +27,7 @@ use super::{Asked, answer, closed, refused};
 use crate::{Bytes, LiveFacts, live_page::live_page};
 
 /// Tokens of the probe's first sequence whose pattern is told.
-const MOST_TOKENS: usize = 128;
+const MOST_TOLD_TOKENS: usize = 128;
 /// A page asks every second; one that has asked within this time is looking on.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -213,7 +213,7 @@ impl Watched {
         let (step, file) =
             newer.find_map(|step| Some((step, self.run.patterns(step, "probe").ok()?)))?;
         let vocabulary = self.run.vocabulary().ok()?;
-        let tokens = file.tokens().first()?.iter().take(MOST_TOKENS);
+        let tokens = file.tokens().first()?.iter().take(MOST_TOLD_TOKENS);
         let tokens: Vec<String> = tokens
             .map(|&token| vocabulary.get(token as usize).cloned())
             .collect::<Option<_>>()?;

@@ -6,15 +6,13 @@ use std::{
     path::Path,
 };
 
-use headlight_run::{ErrorKind, InputError, TextTokens, read_capped};
+use headlight_run::{
+    ErrorKind, InputError, TextTokens,
+    untrusted::{MOST_TOKENIZER_BYTES, MOST_TOKENS, read_at_most},
+};
 use serde::de::Error;
 
 use super::names::{byte_name, character_name, named_character, named_word, word_name};
-
-/// What the largest vocabulary may hold.
-const MOST_TOKENS: usize = 65_536;
-/// The largest `tokenizer.json` that is read: that of 65536 tokens with their merges has some 5 MB.
-const MOST_TOKENIZER_BYTES: u64 = 8 << 20;
 
 /// Cuts text into tokens of a fixed vocabulary.
 pub enum Tokens {
@@ -128,7 +126,7 @@ impl Tokens {
         if !path.is_file() {
             return Err(wrong("there is no such tokenizer file"));
         }
-        let bytes = read_capped(path, MOST_TOKENIZER_BYTES)?;
+        let bytes = read_at_most(path, MOST_TOKENIZER_BYTES)?;
         let mut tokenizer = parse_tokenizer(&bytes)
             .map_err(|error| wrong(&format!("is no tokenizer.json: {error}")).caused_by(error))?;
         tokenizer.with_padding(None);

@@ -14,7 +14,7 @@ use mpi::{
 use super::Ranks;
 
 /// One count of MPI is an `i32`.
-const MOST_BYTES: usize = 1 << 30;
+const MOST_BYTES_A_CALL: usize = 1 << 30;
 
 pub struct OpenMpi {
     /// Dropped in [`leave`](Ranks::leave) alone: that waits for all ranks, and where one has failed
@@ -58,7 +58,7 @@ impl Ranks for OpenMpi {
         first.broadcast_into(&mut length);
         bytes.resize(length as usize, 0);
         bytes
-            .chunks_mut(MOST_BYTES)
+            .chunks_mut(MOST_BYTES_A_CALL)
             .for_each(|part| first.broadcast_into(part));
     }
 

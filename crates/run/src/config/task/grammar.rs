@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{Error, ModelConfig, check::require};
+use crate::{Error, ModelConfig, config::requirements::require};
 
 /// `task.name = "grammar"`; it has no keys of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

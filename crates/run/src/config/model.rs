@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error,
-    check::{require, require_positive},
+    config::requirements::{require, require_positive},
 };
 
 /// `[model]`
@@ -179,7 +179,7 @@ impl ModelConfig {
     /// Checks every number against what makes sense and against the others.
     pub(crate) fn check(&self) -> Result<(), Error> {
         // At most: far above any mini-transformer; below what would exhaust memory before the first
-        // step.
+        // step. A configuration may be anything: see the module `untrusted`.
         for (key, value, most) in [
             ("model.n_layers", self.n_layers, 128),
             ("model.n_heads", self.n_heads, 1024),

@@ -1,5 +1,13 @@
 //! The directory of a run.
 
+mod checkpoint;
+mod follow;
+mod lock;
+mod log_lengths;
+mod logs;
+mod patterns;
+mod tensorboard;
+
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -8,27 +16,22 @@ use std::{
 
 use serde::{Serialize, de::DeserializeOwned};
 
+pub use checkpoint::{Best, Checkpoint, CheckpointState, Weights};
+pub use follow::{Follower, NewRows};
+pub use log_lengths::LogLengths;
+pub use patterns::PatternFile;
+
 use crate::{
-    Config, Error, ErrorKind, PatternFile, SeedsSummary, Summary,
+    Config, Error, ErrorKind, SeedsSummary, Summary,
     atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
-    capped::read_capped,
-    json::from_json,
-    lock::Lock,
-    tensorboard::EventFile,
-    vocabulary::TokenNames,
+    untrusted::{
+        MOST_PATTERN_BYTES, MOST_SEEDS_BYTES, MOST_SUMMARY_BYTES, MOST_TEXT_BYTES, TokenNames,
+        from_json, read_at_most,
+    },
     write_atomically,
 };
-
-/// The largest summary that is read: that of 16 heads has 30 KB. Small parts of a hostile one take
-/// 10 times their bytes.
-const MOST_SUMMARY_BYTES: u64 = 2 << 20;
-/// The largest summary of several seeds that is read: that of 1000 seeds has 600 KB. Short numbers
-/// take 16 times theirs.
-const MOST_SEEDS_BYTES: u64 = 1 << 20;
-/// The largest of the other texts that is read: a report has at most 5 MB.
-const MOST_TEXT_BYTES: u64 = 16 << 20;
-/// The largest file of patterns that is read.
-const MOST_PATTERN_BYTES: u64 = 1 << 30;
+use lock::Lock;
+use tensorboard::EventFile;
 
 /// A run on disk.
 ///
@@ -211,7 +214,7 @@ impl RunDirectory {
     /// If the file cannot be read; a run that has not ended has none.
     pub fn report(&self) -> Result<String, Error> {
         let path = self.path.join("report.html");
-        String::from_utf8(read_capped(&path, MOST_TEXT_BYTES)?)
+        String::from_utf8(read_at_most(&path, MOST_TEXT_BYTES)?)
             .map_err(|error| Error::damaged(path.display(), "is not UTF-8").caused_by(error))
     }
 
@@ -273,7 +276,7 @@ impl RunDirectory {
         let path = self
             .path
             .join(format!("patterns/step-{step}/{name}.safetensors"));
-        PatternFile::from_bytes(&read_capped(&path, MOST_PATTERN_BYTES)?)
+        PatternFile::from_bytes(&read_at_most(&path, MOST_PATTERN_BYTES)?)
             .map_err(|error| error.at(path.display()))
     }
 
@@ -293,6 +296,6 @@ impl RunDirectory {
 
     fn read_json<T: DeserializeOwned>(&self, name: &str, most: u64) -> Result<T, Error> {
         let path = self.path.join(name);
-        from_json(path.display(), &read_capped(&path, most)?)
+        from_json(path.display(), &read_at_most(&path, most)?)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::schema::{properties, schema};
+use super::schema::{properties, schema};
 
 const HEAD: &str = "# Configuration
 

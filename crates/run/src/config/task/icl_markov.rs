@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::CheckTask;
 use crate::{
     Error, ModelConfig,
-    check::{require, require_positive},
+    config::requirements::{require, require_positive},
 };
 
 /// `task.name = "icl_markov"`

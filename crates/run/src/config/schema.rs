@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{Config, preset};
+use super::preset;
+use crate::Config;
 
 /// The schema of [`Config`] as users write it: with `model.preset`, and with `train.tokens` in
 /// place of `train.steps`.

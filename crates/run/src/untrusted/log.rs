@@ -5,16 +5,8 @@ use std::{collections::BTreeMap, fmt, path::Path};
 use headlight_heads::HeadName;
 use serde::de::DeserializeOwned;
 
-use crate::{Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, UsesRow, json::from_json};
-
-/// The longest line that is read: what 500 heads are used as takes 300 KB. While it is read, a
-/// hostile one takes 15 times its bytes.
-const MOST_LINE_BYTES: usize = 512 << 10;
-/// Rows may take this many times the bytes they are written in; a run's own take at most two and a
-/// half times.
-const MOST_MEMORY_A_BYTE: usize = 3;
-/// Rows may take this much in any case.
-const ALWAYS_ROOM: usize = 8 << 20;
+use super::{MEMORY_A_LOGGED_BYTE, MOST_LINE_BYTES, ROOM_FOR_ROWS, from_json};
+use crate::{Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, UsesRow};
 
 /// A row of a log.
 pub trait LogRow: DeserializeOwned {
@@ -26,14 +18,14 @@ pub trait LogRow: DeserializeOwned {
 ///
 /// # Errors
 /// Names the line that cannot be read, or whose rows would take too much memory.
-pub fn parse<R: LogRow>(path: &Path, before: usize, text: &[u8]) -> Result<Vec<R>, Error> {
+pub fn rows_of<R: LogRow>(path: &Path, before: usize, text: &[u8]) -> Result<Vec<R>, Error> {
     let lines = || text.split_inclusive(|&byte| byte == b'\n');
     let count = lines().count();
     let too_large = |line: usize, message: &str| {
         Error::of(ErrorKind::TooLarge, Line(path, before + line), message)
     };
     let too_much = |line| too_large(line, "its rows take far more memory than any run's");
-    let mut room = ALWAYS_ROOM + MOST_MEMORY_A_BYTE * text.len();
+    let mut room = ROOM_FOR_ROWS + MEMORY_A_LOGGED_BYTE * text.len();
     room = room
         .checked_sub(count * size_of::<R>())
         .ok_or_else(|| too_much(count))?;
@@ -108,7 +100,7 @@ mod tests {
     use super::*;
 
     fn error(before: usize, text: &str) -> String {
-        parse::<EventRow>(Path::new("a.jsonl"), before, text.as_bytes())
+        rows_of::<EventRow>(Path::new("a.jsonl"), before, text.as_bytes())
             .unwrap_err()
             .to_string()
     }
@@ -117,7 +109,7 @@ mod tests {
     fn a_line_that_is_no_row_or_too_long_is_named() {
         let row = r#"{"step":0,"event":"role_lost","head":"L0H0","role":"induction","value":0}"#;
         let rows: Vec<EventRow> =
-            parse(Path::new("a.jsonl"), 0, format!("{row}\n{row}").as_bytes()).unwrap();
+            rows_of(Path::new("a.jsonl"), 0, format!("{row}\n{row}").as_bytes()).unwrap();
         assert_eq!((rows.len(), rows[1].role.as_str()), (2, "induction"));
         assert!(error(7, &format!("{row}\n\n{row}")).starts_with("a.jsonl:9: EOF while parsing"));
         let long = " ".repeat(MOST_LINE_BYTES + 1);

@@ -6,13 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::RunDirectory;
 use crate::{
-    Error, EventRow, HeadRow, MetricsRow, RunDirectory,
-    log_rows::{self, LogRow},
+    Error, EventRow, HeadRow, MetricsRow,
+    untrusted::{LogRow, MOST_LOOK_BYTES, rows_of},
 };
-
-/// Bytes of one log that are read in one look; the rest comes with the next.
-const MOST_BYTES: u64 = 1 << 26;
 
 /// Reads each row of a run under way once, as soon as its line is whole.
 ///
@@ -92,7 +90,7 @@ impl Tail {
                 .rposition(|&byte| byte == b'\n')
                 .map_or(0, |end| end + 1),
         );
-        let rows = log_rows::parse(&self.path, self.lines, &bytes)?;
+        let rows = rows_of(&self.path, self.lines, &bytes)?;
         self.read += bytes.len() as u64;
         self.lines += rows.len();
         Ok(rows)
@@ -102,7 +100,11 @@ impl Tail {
 fn read_from(path: &Path, start: u64) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(start))?;
-    let new = file.metadata()?.len().saturating_sub(start).min(MOST_BYTES);
+    let new = file
+        .metadata()?
+        .len()
+        .saturating_sub(start)
+        .min(MOST_LOOK_BYTES);
     let mut bytes = Vec::with_capacity(new as usize);
     file.take(new).read_to_end(&mut bytes)?;
     Ok(bytes)

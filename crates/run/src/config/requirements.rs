@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::Error;
+use crate::{Error, untrusted::MOST_TOKENS};
 
 /// `key = value: message` unless `holds`.
 pub fn require(
@@ -31,12 +31,12 @@ pub fn require_positive(key: &str, value: f64) -> Result<(), Error> {
     )
 }
 
-/// A sensible number of tokens.
+/// As many tokens as a vocabulary may have.
 pub fn require_vocabulary(key: &str, value: usize) -> Result<(), Error> {
     require(
-        (2..=65_536).contains(&value),
+        (2..=MOST_TOKENS).contains(&value),
         key,
         value,
-        "must be between 2 and 65536",
+        format_args!("must be between 2 and {MOST_TOKENS}"),
     )
 }

@@ -2,16 +2,11 @@
 
 use serde::Serialize;
 
+use super::{LogLengths, RunDirectory, log_lengths};
 use crate::{
-    Error, ErrorKind, EventRow, HeadRow, LogLengths, MetricsRow, RunDirectory, TimingRow, UsesRow,
-    capped::read_capped,
-    log_rows::{self, LogRow},
-    logs,
+    Error, ErrorKind, EventRow, HeadRow, MetricsRow, TimingRow, UsesRow,
+    untrusted::{LogRow, MOST_LOG_BYTES, read_at_most, rows_of},
 };
-
-/// The largest log that is read. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16
-/// heads measured 500 times on both kinds of sequences fill 30 MB.
-const MOST_LOG_BYTES: u64 = 128 << 20;
 
 impl RunDirectory {
     /// Appends to `metrics.jsonl`, and to the TensorBoard file of this process.
@@ -129,7 +124,7 @@ impl RunDirectory {
     /// # Errors
     /// If a log cannot be written.
     pub fn cut_logs(&self, lengths: &LogLengths) -> Result<(), Error> {
-        logs::cut_back(self.path(), lengths)
+        log_lengths::cut_back(self.path(), lengths)
     }
 
     /// Every log's length.
@@ -137,7 +132,7 @@ impl RunDirectory {
     /// # Errors
     /// If a log cannot be asked.
     pub fn log_lengths(&self) -> Result<LogLengths, Error> {
-        logs::lengths(self.path())
+        log_lengths::lengths(self.path())
     }
 
     fn append<T: Serialize>(&self, name: &str, rows: &[T]) -> Result<(), Error> {
@@ -148,11 +143,11 @@ impl RunDirectory {
                 .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
             lines.push(b'\n');
         }
-        logs::append(&path, &lines)
+        log_lengths::append(&path, &lines)
     }
 
     fn read_rows<R: LogRow>(&self, name: &str) -> Result<Vec<R>, Error> {
         let path = self.path().join(name);
-        log_rows::parse(&path, 0, &read_capped(&path, MOST_LOG_BYTES)?)
+        rows_of(&path, 0, &read_at_most(&path, MOST_LOG_BYTES)?)
     }
 }

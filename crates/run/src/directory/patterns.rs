@@ -4,13 +4,10 @@ use std::collections::BTreeMap;
 
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
-use crate::{Error, ErrorKind};
-
-/// The longest header that is read: that of two tensors is short, and a long one takes many times
-/// its bytes.
-const MOST_HEADER_BYTES: u64 = 64 << 10;
-/// More sequences than any run keeps: each takes memory beside its tokens.
-const MOST_SEQUENCES: usize = 65_536;
+use crate::{
+    Error, ErrorKind,
+    untrusted::{MOST_PATTERN_HEADER_BYTES, MOST_PATTERN_SEQUENCES},
+};
 
 /// The patterns of all heads on a few sequences.
 ///
@@ -148,7 +145,7 @@ impl PatternFile {
         };
         if bytes
             .first_chunk()
-            .is_some_and(|&header| u64::from_le_bytes(header) > MOST_HEADER_BYTES)
+            .is_some_and(|&header| u64::from_le_bytes(header) > MOST_PATTERN_HEADER_BYTES)
         {
             return Err(Error::damaged(
                 "patterns",
@@ -175,7 +172,7 @@ impl PatternFile {
                 && columns == length
                 && rows == sequences
                 && length > 0
-                && sequences <= MOST_SEQUENCES =>
+                && sequences <= MOST_PATTERN_SEQUENCES =>
             {
                 let ids: Vec<u32> = tokens
                     .data()

@@ -5,14 +5,12 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::{preset, token_budget};
 use crate::{
-    Config, Error, ErrorKind, TaskConfig, capped::read_capped, error::one_line, preset,
-    token_budget,
+    Config, Error, ErrorKind, TaskConfig,
+    error::one_line,
+    untrusted::{MOST_CONFIG_BYTES, read_at_most},
 };
-
-/// The largest configuration file that is read. TOML of many small values takes 100 times its bytes
-/// in memory.
-const MOST_BYTES: u64 = 128 << 10;
 
 impl Config {
     /// Reads `path`, lays the assignments of `--set` over it (`"train.steps=500"`) and checks all
@@ -21,7 +19,7 @@ impl Config {
     /// # Errors
     /// Names the file, the key and the value that are wrong, and the nearest known key.
     pub fn load(path: &Path, assignments: &[String]) -> Result<Self, Error> {
-        let text = String::from_utf8(read_capped(path, MOST_BYTES)?).map_err(|error| {
+        let text = String::from_utf8(read_at_most(path, MOST_CONFIG_BYTES)?).map_err(|error| {
             Error::config("is not UTF-8")
                 .at(path.display())
                 .caused_by(error)

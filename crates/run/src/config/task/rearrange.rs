@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{Error, ModelConfig, check::require};
+use crate::{Error, ModelConfig, config::requirements::require};
 
 /// `task.name = "sort"` and `task.name = "reverse"`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

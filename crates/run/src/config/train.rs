@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, StopWhen,
-    check::{require, require_positive},
+    config::requirements::{require, require_positive},
 };
 
-/// Rows of a batch: below what would exhaust memory before the first step.
+/// Rows of a batch: below what would exhaust memory before the first step. A configuration may be
+/// anything: [`untrusted`](crate::untrusted).
 const MOST_ROWS: usize = 65_536;
 
 /// `[train]`

@@ -1,9 +1,34 @@
 //! What a run is told to do: one TOML file of a few tables.
 
+mod difference;
+mod model;
+mod parse;
+mod preset;
+mod reference;
+mod requirements;
+mod schema;
+mod stop_when;
+mod task;
+mod token_budget;
+mod train;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, ModelConfig, TaskConfig, TrainConfig, check::require};
+pub use model::{
+    FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement, PositionKind,
+};
+pub use reference::reference;
+pub use schema::schema;
+pub use stop_when::{NoTarget, Quantity, StopWhen};
+pub use task::{
+    DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig,
+    NoTextTokens, RearrangeConfig, RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
+};
+pub use train::{DecayGroup, OptimizerKind, ScheduleKind, TrainConfig};
+
+use crate::Error;
+use requirements::require;
 
 /// A whole configuration, as written to `config.toml` of a run with every default filled in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::CheckTask;
 use crate::{
     Error, ModelConfig,
-    check::{require, require_vocabulary},
+    config::requirements::{require, require_vocabulary},
 };
 
 /// `task.name = "recall"`

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{Error, ModelConfig, check::require};
+use crate::{Error, ModelConfig, config::requirements::require};
 
 /// `task.name = "text"`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

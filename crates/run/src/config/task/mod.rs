@@ -26,7 +26,7 @@ pub use text::{NoTextTokens, TextConfig, TextTokens};
 
 use crate::{
     Error, ModelConfig,
-    parse::{parse_strictly, unknown_task},
+    config::parse::{parse_strictly, unknown_task},
 };
 
 /// Whether a task's numbers make sense, alone and with the model.

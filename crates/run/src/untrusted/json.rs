@@ -4,11 +4,8 @@ use std::fmt::Display;
 
 use serde::de::DeserializeOwned;
 
+use super::MOST_UNQUOTED_BYTES;
 use crate::{Error, ErrorKind};
-
-/// The most bytes between two quotation marks. A message about text in a wrong place holds it many
-/// times over, and a list of short numbers takes many times its bytes.
-const MOST_UNQUOTED_BYTES: usize = 256 << 10;
 
 /// Parses the JSON of the file `place`, whose text and lists of numbers are no longer than any that
 /// a run writes.

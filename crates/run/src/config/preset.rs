@@ -2,7 +2,7 @@
 
 use toml::Table;
 
-use crate::{Error, parse::unknown_value};
+use crate::{Error, config::parse::unknown_value};
 
 /// Name, and the keys of `[model]` it stands for.
 const PRESETS: [(&str, &str); 4] = [

@@ -12,16 +12,12 @@ use headlight_heads::HeadName;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::{LogLengths, RunDirectory, log_lengths};
 use crate::{
-    Error, ErrorKind, LogLengths, RunDirectory, atomic::write_directory_atomically,
-    capped::read_capped, json::from_json, logs,
+    Error, ErrorKind,
+    atomic::write_directory_atomically,
+    untrusted::{MOST_STATE_BYTES, MOST_TENSOR_BYTES, from_json, read_at_most},
 };
-
-/// The largest file of weights or of an optimizer that is read.
-const MOST_TENSOR_BYTES: u64 = 8 << 30;
-/// The largest of the other files of a checkpoint that is read. Small parts of a hostile one take
-/// 10 times their bytes.
-const MOST_STATE_BYTES: u64 = 2 << 20;
 
 const WEIGHTS: &str = "weights.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
@@ -103,7 +99,7 @@ impl RunDirectory {
     /// # Errors
     /// If a file cannot be written.
     pub fn write_checkpoint(&self, which: Weights, checkpoint: &Checkpoint) -> Result<(), Error> {
-        logs::flush(self.path())?;
+        log_lengths::flush(self.path())?;
         let path = self.directory_of(which);
         let state = serde_json::to_vec_pretty(&checkpoint.state)
             .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
@@ -132,7 +128,7 @@ impl RunDirectory {
         let path = self.directory_of(which).join(STATE);
         let state = self.checked(which, STATE, MOST_STATE_BYTES)?;
         let state: CheckpointState = from_json(path.display(), &state)?;
-        logs::check(self.path(), &state.logs)?;
+        log_lengths::check(self.path(), &state.logs)?;
         let weights = self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)?;
         let optimizer = self.checked(which, OPTIMIZER, MOST_TENSOR_BYTES)?;
         Ok(Checkpoint {
@@ -202,8 +198,8 @@ impl RunDirectory {
     fn checked(&self, which: Weights, name: &str, most: u64) -> Result<Vec<u8>, Error> {
         let directory = self.directory_of(which);
         let path = directory.join(name);
-        let bytes = read_capped(&path, most)?;
-        let sums = read_capped(&directory.join(SUMS), MOST_STATE_BYTES)?;
+        let bytes = read_at_most(&path, most)?;
+        let sums = read_at_most(&directory.join(SUMS), MOST_STATE_BYTES)?;
         let line = sum_line(name, &bytes);
         if !sums
             .split_inclusive(|&byte| byte == b'\n')
@@ -236,7 +232,9 @@ fn sum_line(name: &str, bytes: &[u8]) -> String {
     line + "  " + name + "\n"
 }
 
-/// A number as text: JSON readers may round the last bit, and resuming must not.
+/// A number as text: JSON readers may round the last bit, and resuming must not. serde_json's
+/// feature `float_roundtrip` would read it back exactly. But serde_json is below Burn, which would
+/// be built with that feature too.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

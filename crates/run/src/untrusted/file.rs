@@ -9,7 +9,7 @@ use crate::{Error, ErrorKind};
 ///
 /// # Errors
 /// Names the file that is larger, no file, or cannot be read.
-pub fn read_capped(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
+pub fn read_at_most(path: &Path, most: u64) -> Result<Vec<u8>, Error> {
     let unreadable = |error: std::io::Error| Error::io(path, "read", error);
     // Opening a pipe would already wait for its other end.
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
@@ -42,8 +42,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, "12345").unwrap();
-        assert_eq!(read_capped(&path, 5).unwrap(), b"12345");
-        let refusal = |path: &Path| read_capped(path, 4).unwrap_err().to_string();
+        assert_eq!(read_at_most(&path, 5).unwrap(), b"12345");
+        let refusal = |path: &Path| read_at_most(path, 4).unwrap_err().to_string();
         assert!(refusal(&path).ends_with("has 5 bytes, more than 4"));
         assert!(refusal(folder.path()).ends_with("is not a file"));
         if cfg!(unix) {

@@ -7,8 +7,7 @@ use serde::{
     de::{Error, SeqAccess, Visitor},
 };
 
-/// More tokens than any task has.
-const MOST_NAMES: usize = 65_536;
+use super::MOST_TOKENS;
 
 /// Names in the order of the tokens' ids. Short names take many times their bytes in memory: no
 /// more are read than a vocabulary may have.
@@ -26,14 +25,14 @@ impl<'de> Visitor<'de> for Names {
     type Value = Vec<String>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "a list of at most {MOST_NAMES} names")
+        write!(f, "a list of at most {MOST_TOKENS} names")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<String>, A::Error> {
         let mut names = Vec::new();
         while let Some(name) = sequence.next_element()? {
-            if names.len() == MOST_NAMES {
-                return Err(A::Error::invalid_length(MOST_NAMES + 1, &self));
+            if names.len() == MOST_TOKENS {
+                return Err(A::Error::invalid_length(MOST_TOKENS + 1, &self));
             }
             names.push(name);
         }
