@@ -1,14 +1,22 @@
 //! What both binaries share: logs, and the exit code that says whose fault it was.
 
-use std::{io::Write, process::ExitCode};
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use clap::Parser;
-use headlight_run::InputError;
+use headlight_run::{Error, ErrorKind};
 use headlight_trainer::{Stopped, interrupt, say};
 use tracing_subscriber::EnvFilter;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
-pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
+pub fn run<A, E>(program: impl FnOnce(&A) -> Result<(), E>) -> ExitCode
+where
+    A: Parser,
+    E: Into<Failure>,
+{
     // Pictures warn of every letter that the first font lacks and the second has.
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
@@ -18,47 +26,70 @@ pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCo
         .init();
     match program(&A::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => {
+            let failure: Failure = failure.into();
+            failure.report();
+            ExitCode::from(failure.exit_code())
+        }
     }
 }
 
 /// Why a program stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The input was wrong: exit code 2.
-    #[error("{0}")]
-    Input(InputError),
-    /// It failed while running: exit code 1.
-    #[error("{0}")]
-    Running(InputError),
-    /// A signal stopped it: exit code 130.
-    #[error("{0}")]
-    Interrupted(InputError),
+    /// The input was wrong, or the machine failed: the error's kind tells.
+    #[error(transparent)]
+    Run(#[from] Error),
+    /// Training stopped before its end.
+    #[error(transparent)]
+    Training(#[from] Stopped),
+    /// A signal came while runs of several seeds were waiting.
+    #[error("{}: by a signal before {left} of its runs; --resume goes on with them", out.display())]
+    Interrupted {
+        /// The folder of all runs.
+        out: PathBuf,
+        /// The runs that were not begun.
+        left: usize,
+    },
+    /// Other ranks failed.
+    #[error(
+        "rank {rank}: {failed} of {size} ranks did not come to their end; --resume goes on with what they left"
+    )]
+    OtherRanks {
+        /// This rank.
+        rank: usize,
+        /// The ranks that failed.
+        failed: usize,
+        /// All ranks.
+        size: usize,
+    },
 }
 
 impl Failure {
-    /// Prints the one line and gives the exit code.
-    fn report(&self) -> ExitCode {
-        let kind = if matches!(self, Self::Interrupted(_)) {
+    /// 2 where the input was wrong, 130 after a signal, 1 where anything failed while running.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Run(error) | Self::Training(Stopped::Refused(error))
+                if error.kind().is_wrong_input() =>
+            {
+                2
+            }
+            Self::Training(Stopped::Interrupted { .. }) | Self::Interrupted { .. } => {
+                interrupt::EXIT_CODE
+            }
+            Self::Run(_) | Self::Training(_) | Self::OtherRanks { .. } => 1,
+        }
+    }
+
+    /// Prints the one line.
+    fn report(&self) {
+        let kind = if self.exit_code() == interrupt::EXIT_CODE {
             "stopped"
         } else {
             "error"
         };
         say(&format!("{kind}: {self}"));
-        ExitCode::from(match self {
-            Self::Input(_) => 2,
-            Self::Running(_) => 1,
-            Self::Interrupted(_) => interrupt::EXIT_CODE,
-        })
-    }
-}
-
-impl From<Stopped> for Failure {
-    fn from(stopped: Stopped) -> Self {
-        match stopped {
-            Stopped::Interrupted(reason) => Self::Interrupted(reason),
-            Stopped::Failed(reason) => Self::Running(reason),
-        }
     }
 }
 
@@ -66,11 +97,66 @@ impl From<Stopped> for Failure {
 ///
 /// # Errors
 /// If standard output cannot be written.
-pub fn print(text: &str) -> Result<(), Failure> {
+pub fn print(text: &str) -> Result<(), Error> {
     match writeln!(anstream::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::Running(InputError::new("standard output", error)))
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::because(ErrorKind::Io, "standard output", error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{error::Error as _, path::Path};
+
+    use headlight_run::Config;
+    use headlight_trainer::NotFinite;
+
+    use super::*;
+
+    fn full_disk() -> Error {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        Error::io(Path::new("run/heads.jsonl"), "append", full)
+    }
+
+    #[test]
+    fn the_exit_code_follows_from_the_kind_of_error() {
+        let wrong_key = Config::parse("sede = 3", "a.toml", &[]).unwrap_err();
+        let missing = Config::load(Path::new("nowhere.toml"), &[]).unwrap_err();
+        let no_number = NotFinite {
+            run: "run".into(),
+            step: 2,
+            loss: f64::NAN,
+            gradient_norm: 1.0,
+            tensor: "the logits".to_owned(),
+            seed: 0,
+            row: None,
+        };
+        let interrupted = Stopped::Interrupted {
+            run: "run".into(),
+            step: 2,
+        };
+        let other_version = Error::of(ErrorKind::Version, "run", "was begun with version 9");
+        for (failure, code) in [
+            (wrong_key.into(), 2),
+            (missing.into(), 2),
+            (Stopped::Refused(other_version).into(), 2),
+            (full_disk().into(), 1),
+            (Stopped::Failed(full_disk()).into(), 1),
+            (Stopped::NotFinite(no_number).into(), 1),
+            (Stopped::Writer("panicked").into(), 1),
+            (interrupted.into(), 130),
+        ] {
+            let failure: Failure = failure;
+            assert_eq!(failure.exit_code(), code, "{failure}");
+        }
+    }
+
+    #[test]
+    fn the_cause_stays_with_the_error_from_the_disk_to_the_program() {
+        let failure = Failure::from(Stopped::from(full_disk()));
+        let cause = failure.source().unwrap().downcast_ref::<io::Error>();
+        assert_eq!(cause.unwrap().kind(), io::ErrorKind::StorageFull);
     }
 }

@@ -12,7 +12,7 @@ use headlight_inspect::{curves_of, report_after_training};
 use headlight_lens::{half_way, spread};
 use headlight_report::plain_table;
 use headlight_run::{
-    Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
+    Config, Error, ErrorKind, EventRow, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
 };
 use headlight_trainer::{
@@ -47,7 +47,7 @@ pub fn train_seeds(
     out: &Path,
     device: &str,
     ranks: Box<dyn Ranks>,
-    start: impl Fn(&Path, &Config) -> Result<RunDirectory, InputError>,
+    start: impl Fn(&Path, &Config) -> Result<RunDirectory, Error>,
 ) -> Result<Option<SeedsSummary>, Failure> {
     let own: Vec<u64> = seeds
         .iter()
@@ -60,8 +60,9 @@ pub fn train_seeds(
         all_well(
             &*ranks,
             is_first
-                .then(|| write_summary(seeds, out).map_err(Failure::Running))
-                .transpose(),
+                .then(|| write_summary(seeds, out))
+                .transpose()
+                .map_err(Failure::from),
         )
     });
     if summary.is_ok() {
@@ -93,14 +94,11 @@ fn all_well<T>(ranks: &dyn Ranks, own: Result<T, Failure>) -> Result<T, Failure>
     let own = own?;
     let [failed] = failed;
     if failed > 0.0 {
-        let message = format!(
-            "{failed} of {} ranks did not come to their end; --resume goes on with what they left",
-            ranks.size()
-        );
-        return Err(Failure::Running(InputError::new(
-            format!("rank {}", ranks.rank()),
-            message,
-        )));
+        return Err(Failure::OtherRanks {
+            rank: ranks.rank(),
+            failed: failed as usize,
+            size: ranks.size(),
+        });
     }
     Ok(own)
 }
@@ -110,7 +108,7 @@ fn train_side_by_side(
     seeds: &[u64],
     out: &Path,
     device: &str,
-    start: impl Fn(&Path, &Config) -> Result<RunDirectory, InputError>,
+    start: impl Fn(&Path, &Config) -> Result<RunDirectory, Error>,
 ) -> Result<(), Failure> {
     let prepare = |&seed: &u64| {
         let config = Config {
@@ -121,19 +119,14 @@ fn train_side_by_side(
             Training::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
         Ok((seed, training, config))
     };
-    let trainings: Vec<_> = seeds
-        .iter()
-        .map(prepare)
-        .collect::<Result<_, _>>()
-        .map_err(Failure::Input)?;
+    let trainings: Vec<_> = seeds.iter().map(prepare).collect::<Result<_, Error>>()?;
     let make = |(seed, training, config): (u64, Training, Config)| {
         Ok((seed, training, start(&run_path(out, seed), &config)?))
     };
     let runs: Vec<_> = trainings
         .into_iter()
         .map(make)
-        .collect::<Result<_, _>>()
-        .map_err(Failure::Input)?;
+        .collect::<Result<_, Error>>()?;
 
     let at_once = (cores_of_machine() / (config.train.shards * on_this_machine()))
         .clamp(1, runs.len().max(1));
@@ -159,14 +152,10 @@ fn train_side_by_side(
     }
     match waiting.into_inner().map_or(0, |left| left.len()) {
         0 => Ok(()),
-        left => {
-            let message =
-                format!("by a signal before {left} of its runs; --resume goes on with them");
-            Err(Failure::Interrupted(InputError::new(
-                out.display(),
-                message,
-            )))
-        }
+        left => Err(Failure::Interrupted {
+            out: out.to_owned(),
+            left,
+        }),
     }
 }
 
@@ -178,7 +167,7 @@ struct Ended {
 }
 
 /// `seeds.json`: what the runs have in common, as they are on disk.
-fn write_summary(seeds: &Seeds, out: &Path) -> Result<SeedsSummary, InputError> {
+fn write_summary(seeds: &Seeds, out: &Path) -> Result<SeedsSummary, Error> {
     let read = |seed| {
         let run = RunDirectory::open(&run_path(out, seed))?;
         Ok(Ended {
@@ -187,10 +176,10 @@ fn write_summary(seeds: &Seeds, out: &Path) -> Result<SeedsSummary, InputError> 
             events: run.events()?,
         })
     };
-    let ended: Vec<Ended> = seeds.iter().map(read).collect::<Result<_, InputError>>()?;
+    let ended: Vec<Ended> = seeds.iter().map(read).collect::<Result<_, Error>>()?;
     let summary = summarise(seeds, &ended);
     let json = serde_json::to_vec_pretty(&summary)
-        .map_err(|error| InputError::new("seeds.json", error))?;
+        .map_err(|error| Error::because(ErrorKind::Internal, "seeds.json", error))?;
     write_atomically(&out.join("seeds.json"), &json)?;
     Ok(summary)
 }

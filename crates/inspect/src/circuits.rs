@@ -7,7 +7,7 @@ use headlight_lens::{
 };
 use headlight_report::plain_table;
 use headlight_residual::Positions;
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
@@ -103,8 +103,9 @@ impl Inspection {
     /// If the run has no weights, its model no circuits, or there is no such head.
     pub fn circuits(&self, chosen: Option<HeadName>) -> Result<CircuitTables, InputError> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let circuits = Circuits::of(&model)
-            .map_err(|error| InputError::new(self.run.path().display(), error))?;
+        let circuits = Circuits::of(&model).map_err(|error| {
+            InputError::because(ErrorKind::Argument, self.run.path().display(), error)
+        })?;
         let heads = circuits.heads();
         if let Some(head) = chosen.filter(|head| !heads.contains(head)) {
             return Err(InputError::new(

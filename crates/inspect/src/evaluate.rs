@@ -4,7 +4,7 @@ use std::path::Path;
 
 use headlight_heads::Role;
 use headlight_report::{HeadLine, heads_table};
-use headlight_run::{Answers, Breakdown, Config, HeadSummary, InputError};
+use headlight_run::{Answers, Breakdown, Config, ErrorKind, HeadSummary, InputError};
 use headlight_tasks as tasks;
 use headlight_watch::{Cores, Watched, evaluate, questions};
 use serde::Serialize;
@@ -53,13 +53,13 @@ impl Inspection {
                 task.vocabulary().len(),
                 vocabulary.len()
             );
-            return Err(InputError::new(place, message)
+            return Err(InputError::of(ErrorKind::Config, place, message)
                 .key("task")
                 .value(other.task.name()));
         }
         if other.model.n_ctx > self.config.model.n_ctx {
             let message = format!("is longer than the model's {}", self.config.model.n_ctx);
-            return Err(InputError::new(place, message)
+            return Err(InputError::of(ErrorKind::Config, place, message)
                 .key("model.n_ctx")
                 .value(other.model.n_ctx));
         }

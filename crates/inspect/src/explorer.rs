@@ -17,7 +17,7 @@ use super::{
 };
 
 /// Longer prompts would not be answered at once, nor read.
-const MOST_TOKENS: usize = 512;
+const MOST_PROMPT_TOKENS: usize = 512;
 /// Token names shown for help.
 const SOME_TOKENS: usize = 64;
 
@@ -33,7 +33,7 @@ impl Inspection {
     /// # Errors
     /// If the run has no weights, or the port is taken.
     pub fn serve(self, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), InputError> {
-        let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_TOKENS))?;
+        let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_PROMPT_TOKENS))?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         serve(
             Arc::new(RunExplorer {

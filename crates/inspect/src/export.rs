@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use headlight_residual::{ExportedFiles, expected_of, to_huggingface, to_transformer_lens};
-use headlight_run::{InputError, write_atomically};
+use headlight_run::{ErrorKind, InputError, write_atomically};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
 use headlight_watch::Batch;
@@ -35,7 +35,7 @@ impl Inspection {
         format: Option<ExportFormat>,
     ) -> Result<Vec<PathBuf>, InputError> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let wrong = |error| InputError::new("export", error);
+        let wrong = |error| InputError::because(ErrorKind::Argument, "export", error);
         let mut files = Vec::new();
         let mut left_out = None;
         if format != Some(ExportFormat::TransformerLens) {
@@ -54,7 +54,7 @@ impl Inspection {
             ));
         }
         let names = serde_json::to_vec_pretty(&vocabulary)
-            .map_err(|error| InputError::new("export", error))?;
+            .map_err(|error| InputError::because(ErrorKind::Internal, "export", error))?;
         files.push(("vocabulary.json", names));
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::batch(
@@ -74,12 +74,13 @@ impl Inspection {
             .map(|(name, bytes)| (to.join(name), bytes))
             .collect();
         if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-            return Err(InputError::new(
+            return Err(InputError::of(
+                ErrorKind::Exists,
                 path.display(),
                 "exists already; choose another --to",
             ));
         }
-        std::fs::create_dir_all(to).map_err(|error| InputError::io(to, "create", &error))?;
+        std::fs::create_dir_all(to).map_err(|error| InputError::io(to, "create", error))?;
         files
             .iter()
             .try_for_each(|(path, bytes)| write_atomically(path, bytes))?;

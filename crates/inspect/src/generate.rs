@@ -1,7 +1,7 @@
 //! `inspect RUN generate`: what the model writes.
 
 use headlight_residual::Generation;
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Inspection, ModelParts};
 
 /// The most tokens that are written at once: bounds the memory of what was seen.
-const MOST_TOKENS: usize = 65_536;
+const MOST_NEW_TOKENS: usize = 65_536;
 
 /// What a model wrote, as `inspect generate --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,11 +37,12 @@ impl Inspection {
         generation: Generation,
         mut show: impl FnMut(&str),
     ) -> Result<Written, InputError> {
-        if generation.tokens > MOST_TOKENS {
-            return Err(
-                InputError::new("--tokens", format_args!("must be at most {MOST_TOKENS}"))
-                    .value(generation.tokens),
-            );
+        if generation.tokens > MOST_NEW_TOKENS {
+            return Err(InputError::new(
+                "--tokens",
+                format_args!("must be at most {MOST_NEW_TOKENS}"),
+            )
+            .value(generation.tokens));
         }
         let ModelParts { model, vocabulary } = self.model()?;
         let task = &self.config.task;
@@ -58,7 +59,7 @@ impl Inspection {
             .iter()
             .map(|name| tasks::token_id("--stop", name, &vocabulary))
             .collect::<Result<_, _>>()?;
-        let wrong = |error| InputError::new("generate", error);
+        let wrong = |error| InputError::because(ErrorKind::Argument, "generate", error);
         let mut text = model
             .generate(&prompt, Generation { stop, ..generation })
             .map_err(wrong)?;

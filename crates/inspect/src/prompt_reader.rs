@@ -6,7 +6,7 @@ use headlight_heads::HeadName;
 use headlight_lens::{Ablation, without};
 use headlight_report::{ActivationPatch, Question};
 use headlight_residual::{Capture, Decoder, Edit, Edits, Part, Probe, Site};
-use headlight_run::{InputError, TaskConfig};
+use headlight_run::{ErrorKind, InputError, TaskConfig};
 use headlight_tasks as tasks;
 use headlight_watch::ids;
 
@@ -141,7 +141,7 @@ impl PromptReader {
         let site: Site = patch
             .site
             .parse()
-            .map_err(|error| InputError::new("site", error))?;
+            .map_err(|error| InputError::because(ErrorKind::Argument, "site", error))?;
         let tokens = self.tokens("from", &patch.from)?;
         if tokens.len() != length {
             let message = format_args!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 use serde::Serialize;
 
 use crate::colour::COLOURS;
@@ -55,8 +55,8 @@ impl<T: Serialize> Page<'_, T> {
     /// # Errors
     /// If `data` has no JSON form.
     pub fn html(&self) -> Result<String, InputError> {
-        let json =
-            serde_json::to_string(self.data).map_err(|error| InputError::new(self.title, error))?;
+        let json = serde_json::to_string(self.data)
+            .map_err(|error| InputError::because(ErrorKind::Internal, self.title, error))?;
         let modules = COMPONENTS
             .iter()
             .chain(self.modules)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 use resvg::{
     render,
     tiny_skia::{Pixmap, Transform},
@@ -34,26 +34,28 @@ static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
 /// # Errors
 /// If the picture is too large, or is no SVG.
 pub fn svg_to_png(svg: &str) -> Result<Vec<u8>, InputError> {
-    let wrong = |error: &dyn std::fmt::Display| InputError::new("PNG", error);
     let options = Options {
         fontdb: FONTS.clone(),
         ..Options::default()
     };
-    let tree = Tree::from_str(svg, &options).map_err(|error| wrong(&error))?;
+    let tree = Tree::from_str(svg, &options)
+        .map_err(|error| InputError::because(ErrorKind::Internal, "PNG", error))?;
     let (width, height) = (tree.size().width() * SCALE, tree.size().height() * SCALE);
     if width * height > MOST_PIXELS {
-        return Err(wrong(&format_args!(
-            "{width} × {height} pixels are too many for one picture; write it as SVG"
-        )));
+        let message =
+            format_args!("{width} × {height} pixels are too many for one picture; write it as SVG");
+        return Err(InputError::new("PNG", message));
     }
     let mut pixels = Pixmap::new(width.ceil() as u32, height.ceil() as u32)
-        .ok_or_else(|| wrong(&"an empty picture"))?;
+        .ok_or_else(|| InputError::new("PNG", "an empty picture"))?;
     render(
         &tree,
         Transform::from_scale(SCALE, SCALE),
         &mut pixels.as_mut(),
     );
-    pixels.encode_png().map_err(|error| wrong(&error))
+    pixels
+        .encode_png()
+        .map_err(|error| InputError::because(ErrorKind::Internal, "PNG", error))
 }
 
 #[cfg(test)]

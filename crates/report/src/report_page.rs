@@ -6,7 +6,7 @@ use headlight_run::InputError;
 use crate::{Page, ReportData, ScoreSeries, escaped_html, finding, headline, page::module};
 
 /// The largest page that is written.
-const MOST_BYTES: usize = 5_000_000;
+const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
 pub(crate) const MODULES: [(&str, &str); 13] = [
@@ -54,18 +54,21 @@ pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
     (data.finding, data.headline) = (finding(&data), headline(&data));
     let mut html = html(&data)?;
     for (name, leave_out) in LEAST_NEEDED {
-        if html.len() <= MOST_BYTES {
+        if html.len() <= MOST_PAGE_BYTES {
             break;
         }
         leave_out(&mut data);
         data.left_out.push(format!(
             "{name}: the page would be larger than {} MB",
-            MOST_BYTES / 1_000_000
+            MOST_PAGE_BYTES / 1_000_000
         ));
         html = self::html(&data)?;
     }
-    if html.len() > MOST_BYTES {
-        let message = format!("would have {} bytes, more than {MOST_BYTES}", html.len());
+    if html.len() > MOST_PAGE_BYTES {
+        let message = format!(
+            "would have {} bytes, more than {MOST_PAGE_BYTES}",
+            html.len()
+        );
         return Err(InputError::new("report.html", message));
     }
     Ok(html)

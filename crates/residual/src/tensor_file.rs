@@ -7,7 +7,7 @@ use half::{bf16, f16};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 /// The longest header that is read, enough for 5000 tensors. A hostile one takes 25 times its
-/// bytes.
+/// bytes; what is promised of hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_HEADER_BYTES: u64 = 512 << 10;
 
 /// The tensors of a safetensors file, still as bytes.

@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::InputError;
+use crate::Error;
 
 /// How the names begin of what is not whole yet.
 const TEMPORARY: &str = ".tmp";
@@ -18,7 +18,7 @@ const TEMPORARY: &str = ".tmp";
 ///
 /// # Errors
 /// Names the path.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), InputError> {
+pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let write = || -> io::Result<()> {
         let directory = parent_of(path);
         let mut file = tempfile::Builder::new()
@@ -30,13 +30,13 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), InputError> {
         make_readable(&file)?;
         sync_directory(directory)
     };
-    write().map_err(|error| InputError::io(path, "write", &error))
+    write().map_err(|error| Error::io(path, "write", error))
 }
 
 /// Writes the files of a directory beside `path`, flushes them to disk and renames: whoever finds
 /// the directory finds all of its files, whole. A directory that was there before goes only when
 /// the new one is on disk.
-pub fn write_directory_atomically(path: &Path, files: &[(&str, &[u8])]) -> Result<(), InputError> {
+pub fn write_directory_atomically(path: &Path, files: &[(&str, &[u8])]) -> Result<(), Error> {
     let write = || -> io::Result<()> {
         fs::create_dir_all(parent_of(path))?;
         let new = temporary_directory_beside(path)?;
@@ -47,7 +47,7 @@ pub fn write_directory_atomically(path: &Path, files: &[(&str, &[u8])]) -> Resul
         }
         put_in_place(new, path)
     };
-    write().map_err(|error| InputError::io(path, "write", &error))
+    write().map_err(|error| Error::io(path, "write", error))
 }
 
 /// An empty directory beside `path`, removed again unless it is [put in place](put_in_place).

@@ -3,60 +3,33 @@
 //! This crate knows files and rows, and nothing of tensors or models.
 
 mod atomic;
-mod capped;
-mod check;
-mod checkpoint;
-mod config;
-mod directory;
-mod directory_logs;
+pub mod config;
+pub mod directory;
 mod error;
-mod follow;
-mod json;
-mod lock;
-mod log_rows;
-mod logs;
-mod model_config;
-mod parse;
-mod patterns;
-mod preset;
-mod reference;
-mod rows;
-mod same;
-mod schema;
+pub mod rows;
 mod seeds;
-mod stop_when;
-mod task_config;
-mod tensorboard;
-mod token_budget;
-mod train_config;
-mod uses;
-mod vocabulary;
+pub mod untrusted;
 
-pub use atomic::write_atomically;
-pub use capped::read_capped;
-pub use checkpoint::{Best, Checkpoint, CheckpointState, Weights};
-pub use config::{CheckpointConfig, Config, LogConfig};
-pub use directory::RunDirectory;
-pub use error::InputError;
-pub use follow::{Follower, NewRows};
-pub use logs::LogLengths;
-pub use model_config::{
-    FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement, PositionKind,
-};
-pub use patterns::PatternFile;
-pub use reference::reference;
-pub use rows::{
-    Answers, Breakdown, EventRow, HeadRow, HeadSummary, MetricsRow, Summary, TimingRow,
-};
-pub use schema::schema;
+// For everybody.
+pub use config::{Config, reference, schema};
+pub use directory::{Checkpoint, Follower, PatternFile, RunDirectory, Weights};
+pub use error::{Error, ErrorKind, InputError};
 pub use seeds::{NoSeeds, Seeds, SeedsSummary};
-pub use stop_when::{Quantity, StopWhen};
-pub use task_config::{
-    DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig,
-    RearrangeConfig, RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
+
+// The parts of these.
+pub use atomic::write_atomically;
+pub use config::{
+    CheckpointConfig, DecayGroup, DyckConfig, FeedForwardKind, GrammarConfig, IclMarkovConfig,
+    InitializationKind, LaggedMarkovConfig, LogConfig, ModelConfig, ModularAdditionConfig,
+    NoTarget, NoTextTokens, NormKind, NormPlacement, OptimizerKind, PositionKind, Quantity,
+    RearrangeConfig, RecallConfig, RepeatConfig, ScheduleKind, StopWhen, TaskConfig, TextConfig,
+    TextTokens, TrainConfig,
 };
-pub use train_config::{DecayGroup, OptimizerKind, ScheduleKind, TrainConfig};
-pub use uses::{HeadsUse, Left, UsesRow};
+pub use directory::{Best, CheckpointState, LogLengths, NewRows};
+pub use rows::{
+    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Summary,
+    TimingRow, UsesRow,
+};
 
 /// The version of the program, as runs carry it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

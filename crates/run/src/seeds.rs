@@ -6,7 +6,7 @@ use headlight_heads::Spread;
 use serde::{Deserialize, Serialize};
 
 /// The most runs of one command.
-const MOST: u64 = 1024;
+const MOST_SEEDS: u64 = 1024;
 
 /// Seeds of runs that differ in nothing else, written like a range of Rust.
 ///
@@ -40,7 +40,7 @@ impl FromStr for Seeds {
         let parse = || {
             let (from, to) = text.split_once("..")?;
             let range = from.parse::<u64>().ok()?..to.parse().ok()?;
-            (!range.is_empty() && range.end - range.start <= MOST).then_some(Self(range))
+            (!range.is_empty() && range.end - range.start <= MOST_SEEDS).then_some(Self(range))
         };
         parse().ok_or_else(|| NoSeeds(text.to_owned()))
     }

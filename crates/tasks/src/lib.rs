@@ -22,7 +22,7 @@ mod text;
 pub use batch::{batch, validation};
 pub use build::build;
 pub use dyck::Dyck;
-pub use grammar::{Grammar, Lexicon};
+pub use grammar::{Grammar, Lexicon, LexiconError};
 pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
 pub use losses::{mean_known, mean_scored, shortcut_loss};

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use headlight_run::InputError;
+use headlight_run::{Error, ErrorKind};
 
 use crate::say;
 
@@ -16,7 +16,7 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// If the system does not let signals be handled.
-pub fn listen() -> Result<(), InputError> {
+pub fn listen() -> Result<(), Error> {
     on_signal(|is_first| {
         if !is_first {
             std::process::exit(EXIT_CODE.into());
@@ -30,7 +30,7 @@ pub fn listen() -> Result<(), InputError> {
 ///
 /// # Errors
 /// As [`listen`].
-pub fn listen_as_rank(line: Option<&'static str>) -> Result<(), InputError> {
+pub fn listen_as_rank(line: Option<&'static str>) -> Result<(), Error> {
     on_signal(move |is_first| {
         if let Some(line) = line.filter(|_| is_first) {
             say(line);
@@ -38,9 +38,10 @@ pub fn listen_as_rank(line: Option<&'static str>) -> Result<(), InputError> {
     })
 }
 
-fn on_signal(mut then: impl FnMut(bool) + Send + 'static) -> Result<(), InputError> {
+fn on_signal(mut then: impl FnMut(bool) + Send + 'static) -> Result<(), Error> {
     let handler = move || then(!REQUESTED.swap(true, Ordering::Relaxed));
-    ctrlc::set_handler(handler).map_err(|error| InputError::new("signals", error))
+    ctrlc::set_handler(handler)
+        .map_err(|error| Error::because(ErrorKind::Internal, "signals", error))
 }
 
 /// Whether a signal asked training to stop.

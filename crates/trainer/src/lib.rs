@@ -15,10 +15,10 @@ mod stopped;
 mod training;
 
 pub use dropout::StepDropout;
-pub use optimizer::Memory;
+pub use optimizer::{Memory, MemoryError};
 pub use progress::View;
 pub use say::say;
 pub use schedule::learning_rate;
 pub use step::{Gradient, Update, Updater};
-pub use stopped::Stopped;
+pub use stopped::{NotFinite, Stopped, UnusableCheckpoint};
 pub use training::Training;

@@ -32,6 +32,27 @@ pub struct Memory {
     pub counts: BTreeMap<String, u64>,
 }
 
+/// Why what an optimizer remembers is not of the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    /// Nothing is remembered of a parameter.
+    #[error("the optimizer remembers nothing of {0}")]
+    Missing(String),
+    /// Something is remembered of a parameter that the model does not have.
+    #[error("the optimizer remembers {0}, which the model does not have")]
+    LeftOver(String),
+    /// A tensor does not have the shape of its parameter.
+    #[error("{name} of the optimizer has shape {found:?}, not {expected:?}")]
+    Shape {
+        /// The tensor.
+        name: String,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape of its parameter.
+        expected: Vec<usize>,
+    },
+}
+
 struct Rules {
     /// For the matrices of the blocks.
     hidden: Box<dyn DynOptimizer>,
@@ -165,7 +186,7 @@ impl Optimizer {
         model: &Decoder,
         memory: Memory,
         device: &Device,
-    ) -> Result<(), String> {
+    ) -> Result<(), MemoryError> {
         let mut expected = Recall {
             rules: &self.rules,
             memory,
@@ -176,9 +197,7 @@ impl Optimizer {
         model.visit(&mut expected);
         self.states = expected.found?;
         match expected.memory.tensors.into_keys().next() {
-            Some(name) => Err(format!(
-                "the optimizer remembers {name}, which the model does not have"
-            )),
+            Some(name) => Err(MemoryError::LeftOver(name)),
             None => Ok(()),
         }
     }
@@ -224,12 +243,12 @@ struct Recall<'a> {
     memory: Memory,
     device: &'a Device,
     path: ParameterPath,
-    found: Result<BTreeMap<String, DynState>, String>,
+    found: Result<BTreeMap<String, DynState>, MemoryError>,
 }
 
 impl Recall<'_> {
     /// The state of one parameter.
-    fn state(&mut self, path: &str, dims: &[usize]) -> Result<DynState, String> {
+    fn state(&mut self, path: &str, dims: &[usize]) -> Result<DynState, MemoryError> {
         let below = |name: &str| {
             name.strip_prefix(path)
                 .is_some_and(|rest| rest.starts_with('.'))
@@ -252,17 +271,18 @@ impl Recall<'_> {
                 continue;
             };
             if data.shape().to_vec() != dims {
-                return Err(format!(
-                    "{name} of the optimizer has shape {:?}, not {dims:?}",
-                    data.shape()
-                ));
+                return Err(MemoryError::Shape {
+                    name,
+                    found: data.shape().to_vec(),
+                    expected: dims.to_vec(),
+                });
             }
             source.insert_tensor(name, data);
         }
         self.rules
             .of(path, dims.len())
             .state_unflatten(dims.len(), path, &mut source, self.device)
-            .ok_or_else(|| format!("the optimizer remembers nothing of {path}"))
+            .ok_or_else(|| MemoryError::Missing(path.to_owned()))
     }
 }
 

@@ -13,7 +13,7 @@ use headlight_watch::{Batch, Cores, count_scored, summed_loss};
 use crate::{
     dropout::StepDropout,
     gradients,
-    optimizer::{Memory, Optimizer},
+    optimizer::{Memory, MemoryError, Optimizer},
     ranks::{Alone, Ranks, flat, rows_of},
 };
 
@@ -169,7 +169,7 @@ impl Updater {
     ///
     /// # Errors
     /// If that is not everything and nothing else.
-    pub fn remember(&mut self, model: &Decoder, memory: Memory) -> Result<(), String> {
+    pub fn remember(&mut self, model: &Decoder, memory: Memory) -> Result<(), MemoryError> {
         self.optimizer
             .remember(model, memory, &self.device.clone().inner())
     }

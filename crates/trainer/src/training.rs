@@ -15,7 +15,7 @@ use headlight_heads::{HeadName, Role, SequenceKind};
 use headlight_report::{MayAttend, State};
 use headlight_residual::Decoder;
 use headlight_run::{
-    Config, HeadSummary, InputError, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
+    Config, Error, HeadSummary, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
 };
 use headlight_tasks as tasks;
 use headlight_tasks::{Question, Sequence, Task, Use};
@@ -61,7 +61,7 @@ impl Training {
     ///
     /// # Errors
     /// If the configuration does not make a task and a model.
-    pub fn prepare(config: Config, device_name: &str) -> Result<Self, InputError> {
+    pub fn prepare(config: Config, device_name: &str) -> Result<Self, Error> {
         let device = headlight_watch::device::open(device_name)?;
         let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
         let vocabulary = task.vocabulary().len();
@@ -73,7 +73,7 @@ impl Training {
                     "must be {rows}: {} trains on its whole training set at once",
                     config.task.name()
                 );
-                return Err(InputError::new("config", message)
+                return Err(Error::config(message)
                     .key("train.batch_size")
                     .value(config.train.batch_size));
             }
@@ -211,7 +211,7 @@ impl Training {
         tracing::info!(run = %run.path().display(), device = self.device_name, ranks = ranks.size(), "training starts");
         let (course, model) = Course::begin(&self, run, &*ranks)?;
         let ended = course.run(model);
-        if !matches!(ended, Err(Stopped::Failed(_))) {
+        if matches!(ended, Ok(_) | Err(Stopped::Interrupted { .. })) {
             flat::dismiss(&*ranks, &self.model);
         }
         // An `mpirun` that was asked to stop no longer brings the ranks together.
@@ -324,7 +324,7 @@ fn write_measured(
     step: usize,
     measured: &Measured,
     update: Option<(Update, f64)>,
-) -> Result<(), InputError> {
+) -> Result<(), Error> {
     run.append_metrics(&MetricsRow {
         step,
         loss: update.map(|(update, _)| update.loss),

@@ -6,18 +6,13 @@ use headlight_residual::{
     self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes,
 };
 use headlight_run::{
-    Config, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement, PositionKind,
-    RunDirectory, Weights,
+    Config, ErrorKind, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement,
+    PositionKind, RunDirectory, Weights,
+    untrusted::{MOST_PARAMETERS, ROOM_FOR_PARAMETERS},
 };
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
 const ROTARY_BASE: f64 = 10_000.0;
-
-/// The most parameters that are made room for: far above any mini-transformer.
-const MOST_PARAMETERS: usize = 1 << 30;
-/// So many parameters are made room for before weights are read: what is wrong with a small model's
-/// is then named.
-const ALWAYS_ROOM: usize = 1 << 20;
 
 /// The decoder a configuration describes, with its initial weights.
 ///
@@ -27,14 +22,12 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
     let decoder = decoder_config(config, vocabulary);
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
-        return Err(InputError::new(
-            "[model]",
-            format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}"),
-        ));
+        let message = format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}");
+        return Err(InputError::config(message).at("[model]"));
     }
     decoder
         .try_init(config.seed, device)
-        .map_err(|error| InputError::new("[model]", error))
+        .map_err(|error| InputError::because(ErrorKind::Config, "[model]", error))
 }
 
 fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
@@ -105,15 +98,15 @@ pub fn load(
     let bytes = run.weights(which)?;
     // Room is made for what the weights can fill, not for whatever the configuration says.
     let parameters = decoder_config(config, vocabulary).parameters();
-    if parameters > (bytes.len() / size_of::<f32>()).max(ALWAYS_ROOM) {
+    if parameters > (bytes.len() / size_of::<f32>()).max(ROOM_FOR_PARAMETERS) {
         let message = format!(
             "its model has {parameters} parameters, its weights have {} bytes",
             bytes.len()
         );
-        return Err(InputError::new(run.path().display(), message));
+        return Err(InputError::damaged(run.path().display(), message));
     }
     weights_from_bytes(build(config, vocabulary, device)?, &bytes)
-        .map_err(|error| InputError::new(run.path().display(), error))
+        .map_err(|error| InputError::because(ErrorKind::Damaged, run.path().display(), error))
 }
 
 /// What the model is made of and what that costs, line by line.

@@ -11,10 +11,10 @@ use headlight_inspect::{
 use headlight_lens::Ablation;
 use headlight_report::{Ink, curves_text};
 use headlight_residual::{Generation, Sampling};
-use headlight_run::InputError;
+use headlight_run::{Error, ErrorKind};
 use serde::Serialize;
 
-use headlight::command_line::{self, Failure, print};
+use headlight::command_line::{self, print};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -204,32 +204,28 @@ fn main() -> ExitCode {
     command_line::run(run)
 }
 
-fn run(arguments: &Arguments) -> Result<(), Failure> {
+fn run(arguments: &Arguments) -> Result<(), Error> {
     let what = arguments.what.as_ref().unwrap_or(&What::Heads);
     if let What::Learn { out } = what {
-        write_learn_page(out, &arguments.device).map_err(Failure::Input)?;
+        write_learn_page(out, &arguments.device)?;
         return print(&format!("Written to {}.", out.display()));
     }
     let no_run = || {
-        InputError::new(
+        Error::new(
             "inspect",
             "no run is named; for example: inspect runs/induction heads",
         )
     };
-    let run = arguments
-        .run
-        .as_ref()
-        .ok_or_else(no_run)
-        .map_err(Failure::Input)?;
-    let inspection = Inspection::open(run, &arguments.device).map_err(Failure::Input)?;
+    let run = arguments.run.as_ref().ok_or_else(no_run)?;
+    let inspection = Inspection::open(run, &arguments.device)?;
     if let What::Serve { port } = what {
-        return inspection.serve(*port, announce).map_err(Failure::Input);
+        return inspection.serve(*port, announce);
     }
     let text = show(&inspection, what, arguments.json);
-    print(&text.map_err(Failure::Input)?)
+    print(&text?)
 }
 
-fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, InputError> {
+fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Error> {
     match (what, json) {
         (What::Heads, false) => inspection.heads_text(),
         (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
@@ -467,6 +463,7 @@ fn ink() -> Ink {
     }
 }
 
-fn to_json<T: Serialize>(value: &T) -> Result<String, InputError> {
-    serde_json::to_string_pretty(value).map_err(|error| InputError::new("--json", error))
+fn to_json<T: Serialize>(value: &T) -> Result<String, Error> {
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Error::because(ErrorKind::Internal, "--json", error))
 }

@@ -8,7 +8,7 @@ use std::{
 use clap::Parser;
 use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
 use headlight_report::{LiveAddress, LiveRun};
-use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
+use headlight_run::{Config, Error, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training, View, interrupt,
     ranks::{self, Ranks},
@@ -76,38 +76,33 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(path) = &arguments.config else {
-        return describe_configurations(arguments);
+        return Ok(describe_configurations(arguments)?);
     };
-    let config = Config::load(path, &arguments.set).map_err(Failure::Input)?;
+    let config = Config::load(path, &arguments.set)?;
     let out = match (&arguments.out, path.file_stem()) {
         (Some(out), _) => out.clone(),
         (None, Some(name)) => PathBuf::from("runs").join(name),
         (None, None) => {
-            return Err(Failure::Input(InputError::new(
-                path.display(),
-                "has no name; give --out",
-            )));
+            return Err(Error::new(path.display(), "has no name; give --out").into());
         }
     };
     if let Some(seeds) = &arguments.seeds {
         return run_seeds(&config, seeds, &out, arguments);
     }
     let started = ranks::started();
-    ranks::check_parts(&config, started).map_err(Failure::Input)?;
+    ranks::check_parts(&config, started)?;
     // Everything is checked and built before anything is written.
-    let mut training =
-        Training::prepare(config.clone(), &arguments.device).map_err(Failure::Input)?;
-    let ranks = ranks::meet().map_err(Failure::Input)?;
+    let mut training = Training::prepare(config.clone(), &arguments.device)?;
+    let ranks = ranks::meet()?;
     if ranks.rank() > 0 {
         listen(&*ranks)?;
-        return training.follow(ranks).map_err(Failure::Running);
+        return Ok(training.follow(ranks)?);
     }
     let address = arguments
         .live
         .then(|| LiveAddress::take(arguments.port))
-        .transpose()
-        .map_err(Failure::Input)?;
-    let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
+        .transpose()?;
+    let directory = open_run(&out, &config, arguments)?;
     for line in training.decisions() {
         eprintln!("{line}");
     }
@@ -118,7 +113,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         );
     }
     let live = address.map(|address| address.show(&training.live_facts(&out), &out));
-    let live = live.transpose().map_err(Failure::Running)?;
+    let live = live.transpose()?;
     if let Some(live) = &live {
         eprintln!("live        http://{}", live.address());
     }
@@ -131,7 +126,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(live) = &live {
         live.wait_for_last_look();
     }
-    let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
+    let inspection = Inspection::open(&out, &arguments.device)?;
     print(&format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
          Written to {}; report.html there shows it all. A head's pattern: inspect {} pattern --head L0H0",
@@ -142,10 +137,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         summary.seconds,
         summary.tokens_per_second,
         breakdown_text(&summary.breakdown),
-        inspection.heads_text().map_err(Failure::Running)?,
+        inspection.heads_text()?,
         out.display(),
         out.display(),
-    ))
+    ))?;
+    Ok(())
 }
 
 /// One run for each seed.
@@ -157,38 +153,31 @@ fn run_seeds(
 ) -> Result<(), Failure> {
     if !arguments.resume {
         let free = |seed| RunDirectory::check_free(&run_path(out, seed), arguments.overwrite);
-        seeds.iter().try_for_each(free).map_err(Failure::Input)?;
+        seeds.iter().try_for_each(free)?;
     }
     // Ranks meet after all have looked, and write after they have met.
-    let ranks = ranks::meet().map_err(Failure::Input)?;
+    let ranks = ranks::meet()?;
     listen(&*ranks)?;
     let open = |path: &Path, config: &Config| open_run(path, config, arguments);
-    match train_seeds(config, seeds, out, &arguments.device, ranks, open)? {
-        Some(summary) => print(&format!(
-            "{}\n\nWritten to {}.",
-            seeds_text(&summary),
-            out.display()
-        )),
-        None => Ok(()),
+    let summary = train_seeds(config, seeds, out, &arguments.device, ranks, open)?;
+    if let Some(summary) = summary {
+        let table = seeds_text(&summary);
+        print(&format!("{table}\n\nWritten to {}.", out.display()))?;
     }
+    Ok(())
 }
 
 /// Listens to signals, of which the first rank speaks for all.
-fn listen(ranks: &dyn Ranks) -> Result<(), Failure> {
-    let listening = if ranks.size() == 1 {
+fn listen(ranks: &dyn Ranks) -> Result<(), Error> {
+    if ranks.size() == 1 {
         interrupt::listen()
     } else {
         interrupt::listen_as_rank((ranks.rank() == 0).then_some(ranks::ASKED_TO_STOP))
-    };
-    listening.map_err(Failure::Running)
+    }
 }
 
 /// The run at `path`, made or gone on with.
-fn open_run(
-    path: &Path,
-    config: &Config,
-    arguments: &Arguments,
-) -> Result<RunDirectory, InputError> {
+fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDirectory, Error> {
     if arguments.resume && path.exists() {
         return RunDirectory::resume(path, config);
     }
@@ -196,7 +185,7 @@ fn open_run(
 }
 
 /// What a configuration can say.
-fn describe_configurations(arguments: &Arguments) -> Result<(), Failure> {
+fn describe_configurations(arguments: &Arguments) -> Result<(), Error> {
     if arguments.schema {
         print(&format!("{:#}", schema()))
     } else {

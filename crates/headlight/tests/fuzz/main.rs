@@ -1,5 +1,5 @@
 //! Whatever the bytes, a parser answers: it does not panic, and takes at most 16 MiB and four times
-//! its input.
+//! its input. So `headlight_run::untrusted` promises.
 //!
 //! Inputs are arbitrary bytes, and valid ones with a few changes. The same inputs come every time;
 //! more, or others:

@@ -6,7 +6,7 @@ use burn::{
 };
 use headlight_attention::{AttentionOptions, Mask, MultiHeadAttentionConfig, attention};
 use headlight_report::{HeadCost, HeadsAtOneCost, ReadSentence};
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 
 use super::scaling::numbers;
 
@@ -19,7 +19,8 @@ const SURE: f32 = 30.0;
 pub(super) fn at_one_cost(device: &Device) -> Result<HeadsAtOneCost, InputError> {
     let cost = |n_heads: usize| {
         let module = MultiHeadAttentionConfig::new(D_MODEL, n_heads).try_init(device);
-        let module = module.map_err(|error| InputError::new("learn", error))?;
+        let module =
+            module.map_err(|error| InputError::because(ErrorKind::Internal, "learn", error))?;
         let d_head = D_MODEL / n_heads;
         // Four projections, and a dot product and a blend for each head and each pair of tokens.
         let multiplications =

@@ -86,7 +86,7 @@ impl Inspection {
             .eq(all_heads(&model))
         {
             let place = format!("{}/summary.json", self.run.path().display());
-            return Err(InputError::new(place, "has other heads than the model"));
+            return Err(InputError::damaged(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
         let used_as = self.run.uses()?;

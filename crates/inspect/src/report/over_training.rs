@@ -214,7 +214,7 @@ impl Inspection {
                 let row = &newest.tokens()[sequence];
                 let same = |file: &PatternFile| file.tokens().get(sequence) == Some(row);
                 if !files.iter().all(same) {
-                    return Err(InputError::new(
+                    return Err(InputError::damaged(
                         self.run.path().display(),
                         "patterns are of different sequences",
                     ));
@@ -265,7 +265,10 @@ impl Inspection {
                 "{}/patterns/step-{step}/{name}.safetensors",
                 self.run.path().display()
             );
-            return Err(InputError::new(place, "holds patterns of another model"));
+            return Err(InputError::damaged(
+                place,
+                "holds patterns of another model",
+            ));
         }
         Ok(file)
     }

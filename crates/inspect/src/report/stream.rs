@@ -11,7 +11,7 @@ use headlight_watch::{ids, uses::left};
 use super::{Inspection, numbers};
 
 /// The longest sequence whose every position is shown.
-const MOST_TOKENS: usize = 128;
+const MOST_SHOWN_TOKENS: usize = 128;
 
 impl Inspection {
     /// Norms, logit attribution and logit lens on the run's own task.
@@ -64,7 +64,7 @@ impl Inspection {
             step: 0,
             row: 0,
         });
-        let length = sequence.scored.len().min(MOST_TOKENS);
+        let length = sequence.scored.len().min(MOST_SHOWN_TOKENS);
         let (inputs, targets) = (&sequence.tokens[..length], &sequence.tokens[1..=length]);
         let sites: Vec<(String, Site)> = depths
             .iter()

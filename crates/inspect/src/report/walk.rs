@@ -13,7 +13,7 @@ use headlight_watch::{Watched, ids};
 use super::{Inspection, numbers, stream::written_sites};
 
 /// Bytes of numbers; base64 makes a third more of them.
-const MOST_BYTES: usize = 1_050_000;
+const MOST_NUMBER_BYTES: usize = 1_050_000;
 /// How many tokens the walk may be along.
 const LENGTHS: [usize; 6] = [64, 48, 32, 24, 16, 8];
 
@@ -123,7 +123,7 @@ impl Sizes {
     }
 
     fn heads_that_fit(self) -> usize {
-        MOST_BYTES.saturating_sub(self.of_all_layers) / self.of_head
+        MOST_NUMBER_BYTES.saturating_sub(self.of_all_layers) / self.of_head
     }
 }
 

@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 use ratatui::{
     Terminal,
     backend::CrosstermBackend,
@@ -58,10 +58,8 @@ impl Screen {
         }
         let terminal = take_terminal().map_err(|error| {
             give_back();
-            InputError::new(
-                "--screen",
-                format_args!("the terminal cannot be drawn on: {error}"),
-            )
+            let message = format_args!("the terminal cannot be drawn on: {error}");
+            InputError::of(ErrorKind::Io, "--screen", message).caused_by(error)
         })?;
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let ink = if no_colour {

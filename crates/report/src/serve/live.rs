@@ -27,7 +27,7 @@ use super::{Asked, answer, closed, refused};
 use crate::{Bytes, LiveFacts, live_page::live_page};
 
 /// Tokens of the probe's first sequence whose pattern is told.
-const MOST_TOKENS: usize = 128;
+const MOST_TOLD_TOKENS: usize = 128;
 /// A page asks every second; one that has asked within this time is looking on.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -44,7 +44,8 @@ impl LiveAddress {
     /// # Errors
     /// If the port is taken.
     pub fn take(port: u16) -> Result<Self, InputError> {
-        let taken = |error: std::io::Error| InputError::new(format_args!("--port {port}"), error);
+        let taken =
+            |error: std::io::Error| InputError::system(format_args!("--port {port}"), error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(taken)?;
         listener.set_nonblocking(true).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
@@ -76,7 +77,7 @@ impl LiveAddress {
             live_page(facts)?,
             self.address.port(),
         );
-        let wrong = |error: std::io::Error| InputError::new(self.address, error);
+        let wrong = |error: std::io::Error| InputError::system(self.address, error);
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -212,7 +213,7 @@ impl Watched {
         let (step, file) =
             newer.find_map(|step| Some((step, self.run.patterns(step, "probe").ok()?)))?;
         let vocabulary = self.run.vocabulary().ok()?;
-        let tokens = file.tokens().first()?.iter().take(MOST_TOKENS);
+        let tokens = file.tokens().first()?.iter().take(MOST_TOLD_TOKENS);
         let tokens: Vec<String> = tokens
             .map(|&token| vocabulary.get(token as usize).cloned())
             .collect::<Option<_>>()?;

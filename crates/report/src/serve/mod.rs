@@ -28,8 +28,8 @@ use crate::explorer_page::explorer_page;
 pub use explorer::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question};
 pub use live::{LiveAddress, LiveRun};
 
-/// The largest question.
-const MOST_BYTES: usize = 64 * 1024;
+/// The largest question. A browser may ask anything: see [`untrusted`](headlight_run::untrusted).
+const MOST_QUESTION_BYTES: usize = 64 * 1024;
 
 type Shared = State<Arc<dyn Explorer>>;
 type Asked<T> = Result<Json<T>, JsonRejection>;
@@ -45,7 +45,7 @@ pub fn serve(
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), InputError> {
     let page = explorer_page(&explorer.facts())?;
-    let wrong = |error: std::io::Error| InputError::new(format_args!("--port {port}"), error);
+    let wrong = |error: std::io::Error| InputError::system(format_args!("--port {port}"), error);
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
@@ -77,7 +77,7 @@ fn router(explorer: Arc<dyn Explorer>, page: String, port: u16) -> Router {
 fn closed(router: Router, port: u16) -> Router {
     router
         .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is no such page") })
-        .layer(DefaultBodyLimit::max(MOST_BYTES))
+        .layer(DefaultBodyLimit::max(MOST_QUESTION_BYTES))
         .layer(from_fn_with_state(port, guard::own_page_only))
 }
 
@@ -117,7 +117,7 @@ fn answer<T, A: Serialize>(
         },
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => refused(
             StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("a question has at most {MOST_BYTES} bytes"),
+            &format!("a question has at most {MOST_QUESTION_BYTES} bytes"),
         ),
         Err(rejection) => refused(rejection.status(), &rejection.body_text()),
     }

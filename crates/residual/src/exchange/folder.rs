@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use super::ExchangeError;
 use crate::tensor_file::{data_of, open};
 
-/// The largest file of tensors that is read: far above any mini-transformer.
+/// The largest file of tensors that is read: far above any mini-transformer. What is promised of
+/// hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_TENSOR_BYTES: u64 = 4 << 30;
 /// The largest JSON that is read: the list of 700 tensors has 60 KB. Small values of a hostile one
 /// take 100 times their bytes.

@@ -28,7 +28,8 @@ pub use transformer_lens::to_transformer_lens;
 use crate::{Decoder, DecoderConfig, parameters::Mismatch, tensor_file::serialize};
 use correspondence::Correspondence;
 
-/// The most parameters that are made room for: far above any mini-transformer.
+/// The most parameters that are made room for: far above any mini-transformer. What is promised of
+/// hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_PARAMETERS: usize = 1 << 30;
 /// So many parameters are made room for in any case: what is wrong with a small model is then named
 /// by its tensor.

@@ -134,6 +134,23 @@ const PRONOUNS: [(&str, &str, Option<Gender>); 4] = [
     ("they", "themselves", None),
 ];
 
+/// Why a text is no lexicon.
+#[derive(Debug, thiserror::Error)]
+pub enum LexiconError {
+    /// It is no TOML, or has other tables.
+    #[error(transparent)]
+    Toml(#[from] toml::de::Error),
+    /// A spelling is empty or has spaces in it.
+    #[error("{0:?} is no word")]
+    NoWord(String),
+    /// A spelling is there for two words.
+    #[error("{0} occurs twice")]
+    Twice(String),
+    /// No word is of this class.
+    #[error("there is no {0:?}")]
+    EmptyClass(Part),
+}
+
 impl Lexicon {
     /// The lexicon that ships.
     ///
@@ -148,9 +165,9 @@ impl Lexicon {
     ///
     /// # Errors
     /// If the text is no lexicon, a spelling occurs twice or a class is empty.
-    pub fn parse(toml: &str) -> Result<Self, String> {
+    pub fn parse(toml: &str) -> Result<Self, LexiconError> {
         use Number::{Plural, Singular};
-        let entries: Entries = toml::from_str(toml).map_err(|error| error.to_string())?;
+        let entries: Entries = toml::from_str(toml)?;
         let mut lexicon = Self {
             words: Vec::new(),
             by_text: HashMap::new(),
@@ -236,19 +253,19 @@ impl Lexicon {
         ]);
         for part in needed {
             if lexicon.words_of(part).is_empty() {
-                return Err(format!("there is no {part:?}"));
+                return Err(LexiconError::EmptyClass(part));
             }
         }
         Ok(lexicon)
     }
 
-    fn add(&mut self, text: &str, part: Part, gender: Option<Gender>) -> Result<u32, String> {
+    fn add(&mut self, text: &str, part: Part, gender: Option<Gender>) -> Result<u32, LexiconError> {
         let token = self.words.len() as u32;
         if text.is_empty() || text.contains(char::is_whitespace) {
-            return Err(format!("{text:?} is no word"));
+            return Err(LexiconError::NoWord(text.to_owned()));
         }
         if self.by_text.insert(text.to_owned(), token).is_some() {
-            return Err(format!("{text} occurs twice"));
+            return Err(LexiconError::Twice(text.to_owned()));
         }
         self.by_part.entry(part).or_default().push(token);
         self.words.push(Word {
@@ -267,7 +284,7 @@ impl Lexicon {
         [singular, plural]: &[String; 2],
         part: impl Fn(Number) -> Part,
         gender: Option<Gender>,
-    ) -> Result<[u32; 2], String> {
+    ) -> Result<[u32; 2], LexiconError> {
         let one = self.add(singular, part(Number::Singular), gender)?;
         let more = self.add(plural, part(Number::Plural), gender)?;
         self.words[one as usize].other_number = Some(more);
@@ -347,6 +364,7 @@ mod tests {
     #[test]
     fn a_spelling_that_occurs_twice_is_refused() {
         let text = include_str!("lexicon.toml").replace("\"witch\"", "\"wolf\"");
-        assert_eq!(Lexicon::parse(&text).unwrap_err(), "wolf occurs twice");
+        let error = Lexicon::parse(&text).unwrap_err();
+        assert_eq!(error.to_string(), "wolf occurs twice");
     }
 }

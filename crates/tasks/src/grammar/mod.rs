@@ -14,7 +14,7 @@ mod rules;
 
 use headlight_heads::Relation;
 
-pub use lexicon::Lexicon;
+pub use lexicon::{Lexicon, LexiconError};
 
 use self::discourse::Discourse;
 use super::{Question, RowKey, Sequence, Task};

@@ -8,7 +8,7 @@ use headlight_run::{InputError, TextConfig};
 use rand::RngExt;
 
 pub(super) use names::named_character;
-pub use tokens::Tokens;
+pub use tokens::{Tokens, UnknownToken};
 
 use self::source::{Segment, Source, split, wrong};
 use super::{RowKey, Sequence, Task, Use};
@@ -156,7 +156,7 @@ impl Text {
         range: std::ops::Range<usize>,
     ) -> Result<Vec<u32>, InputError> {
         let source = &self.sources[segment.source];
-        let cannot = |unknown: String| {
+        let cannot = |unknown: UnknownToken| {
             wrong(
                 source.path(),
                 &format!("from byte {} on: {unknown} is no token", range.start),

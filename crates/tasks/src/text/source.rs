@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use headlight_run::InputError;
+use headlight_run::{ErrorKind, InputError};
 use memmap2::Mmap;
 
 /// One file.
@@ -42,7 +42,7 @@ impl Source {
     }
 
     fn open(path: PathBuf) -> Result<Self, InputError> {
-        let unreadable = |error: std::io::Error| wrong(&path, &format!("cannot read: {error}"));
+        let unreadable = |error| InputError::io(&path, "read", error).key("task.path");
         let file = File::open(&path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             return Err(wrong(&path, "is neither a file nor a folder"));
@@ -74,7 +74,8 @@ impl Source {
         };
         let line = self.bytes[..at].split(|&byte| byte == b'\n').count();
         let place = format!("{}:{line}", self.path.display());
-        Err(InputError::new(place, format_args!("byte {at} {what}")).key("task.path"))
+        let message = format_args!("byte {at} {what}");
+        Err(InputError::of(ErrorKind::Config, place, message).key("task.path"))
     }
 
     /// Where it is.
@@ -134,7 +135,7 @@ pub fn split(
 
 /// Files in the order of their paths; whatever begins with a dot is skipped, as `ls` does.
 fn collect_files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), InputError> {
-    let unreadable = |error: std::io::Error| wrong(path, &format!("cannot read: {error}"));
+    let unreadable = |error| InputError::io(path, "read", error).key("task.path");
     if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
         found.push(path.to_owned());
         return Ok(());
@@ -157,7 +158,7 @@ fn collect_files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), InputError
 
 /// An error about a file of the text.
 pub fn wrong(path: &Path, message: &str) -> InputError {
-    InputError::new(path.display(), message).key("task.path")
+    InputError::of(ErrorKind::Config, path.display(), message).key("task.path")
 }
 
 #[expect(

@@ -6,14 +6,13 @@ use std::{
     path::Path,
 };
 
-use headlight_run::{InputError, TextTokens, read_capped};
+use headlight_run::{
+    ErrorKind, InputError, TextTokens,
+    untrusted::{MOST_TOKENIZER_BYTES, MOST_TOKENS, read_at_most},
+};
+use serde::de::Error;
 
 use super::names::{byte_name, character_name, named_character, named_word, word_name};
-
-/// What the largest vocabulary may hold.
-const MOST_TOKENS: usize = 65_536;
-/// The largest `tokenizer.json` that is read: that of 65536 tokens with their merges has some 5 MB.
-const MOST_TOKENIZER_BYTES: u64 = 8 << 20;
 
 /// Cuts text into tokens of a fixed vocabulary.
 pub enum Tokens {
@@ -36,6 +35,11 @@ pub enum Tokens {
         count: usize,
     },
 }
+
+/// The first part of a text that is no token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct UnknownToken(String);
 
 impl Tokens {
     /// The tokens that `texts`, read once from beginning to end, are made of.
@@ -82,7 +86,7 @@ impl Tokens {
             TextTokens::Characters => {
                 let character = |name: &String| {
                     named_character(name).ok_or_else(|| {
-                        InputError::new("vocabulary.json", "is no character").value(name)
+                        InputError::damaged("vocabulary.json", "is no character").value(name)
                     })
                 };
                 Ok(Self::Characters(
@@ -98,7 +102,7 @@ impl Tokens {
                 if tokens.names() == names {
                     return Ok(tokens);
                 }
-                Err(InputError::new(
+                Err(InputError::damaged(
                     path.display(),
                     "is not the tokenizer that the run was trained with: its tokens differ",
                 ))
@@ -116,13 +120,15 @@ impl Tokens {
     }
 
     fn open_tokenizer(path: &Path) -> Result<Self, InputError> {
-        let wrong = |message: &str| InputError::new(path.display(), message).key("task.tokens");
+        let wrong = |message: &str| {
+            InputError::of(ErrorKind::Config, path.display(), message).key("task.tokens")
+        };
         if !path.is_file() {
             return Err(wrong("there is no such tokenizer file"));
         }
-        let bytes = read_capped(path, MOST_TOKENIZER_BYTES)?;
+        let bytes = read_at_most(path, MOST_TOKENIZER_BYTES)?;
         let mut tokenizer = parse_tokenizer(&bytes)
-            .map_err(|error| wrong(&format!("is no tokenizer.json: {error}")))?;
+            .map_err(|error| wrong(&format!("is no tokenizer.json: {error}")).caused_by(error))?;
         tokenizer.with_padding(None);
         tokenizer
             .with_truncation(None)
@@ -170,7 +176,7 @@ impl Tokens {
     ///
     /// # Errors
     /// The first part of it that is no token.
-    pub fn encode(&self, text: &str) -> Result<Vec<u32>, String> {
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, UnknownToken> {
         match self {
             Self::Characters(known) => text
                 .chars()
@@ -178,25 +184,28 @@ impl Tokens {
                     known
                         .binary_search(&c)
                         .map(|token| token as u32)
-                        .map_err(|_| character_name(c))
+                        .map_err(|_| UnknownToken(character_name(c)))
                 })
                 .collect(),
             Self::Bytes => Ok(text.bytes().map(u32::from).collect()),
             Self::Words { tokens, .. } => words(text)
-                .map(|word| tokens.get(word).copied().ok_or_else(|| word.to_owned()))
+                .map(|word| {
+                    let token = tokens.get(word).copied();
+                    token.ok_or_else(|| UnknownToken(word.to_owned()))
+                })
                 .collect(),
             Self::Pieces { tokenizer, count } => {
                 let encoding = tokenizer
                     .encode_fast(text, false)
-                    .map_err(|error| error.to_string())?;
+                    .map_err(|error| UnknownToken(error.to_string()))?;
                 match encoding
                     .get_ids()
                     .iter()
                     .find(|&&token| token as usize >= *count)
                 {
-                    Some(token) => Err(format!(
+                    Some(token) => Err(UnknownToken(format!(
                         "token id {token}, beyond the vocabulary of {count},"
-                    )),
+                    ))),
                     None => Ok(encoding.get_ids().to_vec()),
                 }
             }
@@ -221,14 +230,13 @@ impl Tokens {
 
 /// The library panics where some parts of a tokenizer are not what they must be, decoders above
 /// all.
-fn parse_tokenizer(bytes: &[u8]) -> Result<tokenizers::Tokenizer, String> {
-    let mut json: serde_json::Value =
-        serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+fn parse_tokenizer(bytes: &[u8]) -> serde_json::Result<tokenizers::Tokenizer> {
+    let mut json: serde_json::Value = serde_json::from_slice(bytes)?;
     // Nothing is decoded here.
     json.as_object_mut().map(|parts| parts.remove("decoder"));
-    let parse = || serde_json::from_value(json).map_err(|error| error.to_string());
+    let parse = || serde_json::from_value(json);
     catch_unwind(AssertUnwindSafe(parse))
-        .unwrap_or_else(|_| Err("one of its parts cannot be read".to_owned()))
+        .unwrap_or_else(|_| Err(serde_json::Error::custom("one of its parts cannot be read")))
 }
 
 /// Words and single marks; white space parts them and is dropped.
@@ -256,7 +264,7 @@ fn check_size(size: usize, what: &str, place: &Path) -> Result<(), InputError> {
     let message = format!(
         "has more than {MOST_TOKENS} different {what}; cut it with bytes or a tokenizer.json"
     );
-    Err(InputError::new(place.display(), message).key("task.tokens"))
+    Err(InputError::of(ErrorKind::Config, place.display(), message).key("task.tokens"))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod open_mpi;
 
 use std::ops::Range;
 
-use headlight_run::{Config, InputError};
+use headlight_run::{Config, Error};
 
 /// The processes of a run, seen from one of them. Every rank makes the same calls in the same
 /// order.
@@ -77,9 +77,9 @@ pub fn rows_of(ranks: &dyn Ranks, rows: usize) -> Range<usize> {
 /// assert!(check_parts(&config, 4).is_ok());
 /// let error = check_parts(&config, 3).unwrap_err().to_string();
 /// assert_eq!(error, "config: train.batch_size = 8: must be divisible by 3 ranks × train.shards = 2");
-/// # Ok::<(), headlight_run::InputError>(())
+/// # Ok::<(), headlight_run::Error>(())
 /// ```
-pub fn check_parts(config: &Config, ranks: usize) -> Result<(), InputError> {
+pub fn check_parts(config: &Config, ranks: usize) -> Result<(), Error> {
     let train = &config.train;
     if train.batch_size.is_multiple_of(ranks * train.shards) {
         return Ok(());
@@ -88,7 +88,7 @@ pub fn check_parts(config: &Config, ranks: usize) -> Result<(), InputError> {
         "must be divisible by {ranks} ranks × train.shards = {}",
         train.shards
     );
-    Err(InputError::new("config", message)
+    Err(Error::config(message)
         .key("train.batch_size")
         .value(train.batch_size))
 }
@@ -122,14 +122,14 @@ fn from_open_mpi(variable: &str) -> usize {
 ///
 /// # Errors
 /// If there are others, and this program was built without MPI or it does not start.
-pub fn meet() -> Result<Box<dyn Ranks>, InputError> {
+pub fn meet() -> Result<Box<dyn Ranks>, Error> {
     if started() == 1 {
         return Ok(Box::new(Alone));
     }
     #[cfg(feature = "mpi")]
     return open_mpi::OpenMpi::start();
     #[cfg(not(feature = "mpi"))]
-    Err(InputError::new(
+    Err(Error::new(
         "mpirun",
         "this program was built without MPI; build with --features headlight-trainer/mpi",
     ))

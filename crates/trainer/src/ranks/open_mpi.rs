@@ -2,7 +2,7 @@
 
 use std::mem::ManuallyDrop;
 
-use headlight_run::InputError;
+use headlight_run::{Error, ErrorKind};
 use mpi::{
     Threading,
     collective::SystemOperation,
@@ -14,7 +14,7 @@ use mpi::{
 use super::Ranks;
 
 /// One count of MPI is an `i32`.
-const MOST_BYTES: usize = 1 << 30;
+const MOST_BYTES_A_CALL: usize = 1 << 30;
 
 pub struct OpenMpi {
     /// Dropped in [`leave`](Ranks::leave) alone: that waits for all ranks, and where one has failed
@@ -25,10 +25,10 @@ pub struct OpenMpi {
 
 impl OpenMpi {
     /// Meets the others.
-    pub fn start() -> Result<Box<dyn Ranks>, InputError> {
+    pub fn start() -> Result<Box<dyn Ranks>, Error> {
         // Shards have their own threads; only the one that waits for them calls MPI.
         let (universe, _) = mpi::initialize_with_threading(Threading::Funneled)
-            .ok_or_else(|| InputError::new("mpirun", "MPI does not start"))?;
+            .ok_or_else(|| Error::of(ErrorKind::Internal, "mpirun", "MPI does not start"))?;
         let world = universe.world();
         Ok(Box::new(Self {
             universe: ManuallyDrop::new(universe),
@@ -58,7 +58,7 @@ impl Ranks for OpenMpi {
         first.broadcast_into(&mut length);
         bytes.resize(length as usize, 0);
         bytes
-            .chunks_mut(MOST_BYTES)
+            .chunks_mut(MOST_BYTES_A_CALL)
             .for_each(|part| first.broadcast_into(part));
     }
 

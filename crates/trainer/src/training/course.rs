@@ -12,8 +12,8 @@ use std::{
 use burn::module::Module;
 use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, InputError, Quantity, RunDirectory, Summary, TimingRow,
-    TrainConfig, VERSION, Weights,
+    Best, Checkpoint, CheckpointState, Error, ErrorKind, Quantity, RunDirectory, Summary,
+    TimingRow, TrainConfig, VERSION, Weights,
 };
 use headlight_tasks::Sequence;
 
@@ -24,7 +24,7 @@ use super::{
     writer::Writer,
 };
 use crate::{
-    Stopped, interrupt, learning_rate, non_finite,
+    NotFinite, Stopped, UnusableCheckpoint, interrupt, learning_rate, non_finite,
     optimizer::Memory,
     progress::Progress,
     ranks::Ranks,
@@ -61,10 +61,10 @@ impl<'a> Course<'a> {
         training: &'a Training,
         run: &'a RunDirectory,
         ranks: &'a dyn Ranks,
-    ) -> Result<(Self, Decoder), InputError> {
+    ) -> Result<(Self, Decoder), Stopped> {
         let train = &training.config.train;
         let updater = Updater::new(train, training.device.clone().autodiff())
-            .map_err(|error| InputError::new("train.shards", error))?;
+            .map_err(|error| Error::because(ErrorKind::Internal, "train.shards", error))?;
         let mut course = Self {
             training,
             run,
@@ -106,7 +106,7 @@ impl<'a> Course<'a> {
                     .say(&format!("warning: a checkpoint cannot be used: {error}")),
             }
         }
-        course.check_origin()?;
+        course.check_origin().map_err(Stopped::Refused)?;
         run.cut_logs(&course.state.logs)?;
         run.write_vocabulary(&training.task.vocabulary())?;
         place::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
@@ -127,21 +127,16 @@ impl<'a> Course<'a> {
     }
 
     /// Takes the place of a checkpoint and gives its model, or changes nothing.
-    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<Decoder, InputError> {
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<Decoder, Error> {
         let state = &checkpoint.state;
-        let (place, step, steps) = (
-            self.run.path(),
-            state.step,
-            self.training.config.train.steps,
-        );
-        let unusable = |reason: String| {
-            InputError::new(
-                place.display(),
-                format_args!("checkpoint of step {step}: {reason}"),
-            )
+        let (step, steps) = (state.step, self.training.config.train.steps);
+        let place = self.run.path().display();
+        let unusable = |reason: UnusableCheckpoint| {
+            let message = format_args!("checkpoint of step {step}: {reason}");
+            Error::damaged(&place, message).caused_by(reason)
         };
         if step > steps {
-            return Err(unusable(format!("the run has {steps} steps")));
+            return Err(unusable(UnusableCheckpoint::TooLate(steps)));
         }
         let model = restored(self.training, &mut self.updater, checkpoint).map_err(unusable)?;
         self.seconds_before = state.seconds;
@@ -151,7 +146,7 @@ impl<'a> Course<'a> {
 
     /// Other programs and other devices compute other bits: they must not go on with this run, nor
     /// begin it again.
-    fn check_origin(&self) -> Result<(), InputError> {
+    fn check_origin(&self) -> Result<(), Error> {
         let CheckpointState {
             version, device, ..
         } = &self.state;
@@ -163,7 +158,8 @@ impl<'a> Course<'a> {
                 let message = format!(
                     "was begun with {what} {then} and can only be resumed with that, not with {now}"
                 );
-                return Err(InputError::new(self.run.path().display(), message));
+                let place = self.run.path().display();
+                return Err(Error::of(ErrorKind::Version, place, message));
             }
         }
         Ok(())
@@ -177,14 +173,10 @@ impl<'a> Course<'a> {
                 self.write_checkpoint(Weights::Step(self.state.step), &model)?;
                 self.writer.finish()?;
                 self.progress.finish();
-                let message = format!(
-                    "by a signal after step {}; --resume goes on from there",
-                    self.state.step
-                );
-                return Err(Stopped::Interrupted(InputError::new(
-                    self.run.path().display(),
-                    message,
-                )));
+                return Err(Stopped::Interrupted {
+                    run: self.run.path().to_owned(),
+                    step: self.state.step,
+                });
             }
         }
         self.write_checkpoint(Weights::Last, &model)?;
@@ -204,7 +196,7 @@ impl<'a> Course<'a> {
     }
 
     /// One update, and what is due after it.
-    fn step(&mut self, mut model: Decoder) -> Result<Decoder, InputError> {
+    fn step(&mut self, mut model: Decoder) -> Result<Decoder, Stopped> {
         let config = &self.training.config;
         let step = self.state.step + 1;
         let sequences = self.training.batch_of(step);
@@ -217,7 +209,8 @@ impl<'a> Course<'a> {
         );
         if !gradient.is_finite() {
             self.progress.finish();
-            return Err(self.not_finite(&model, step, &gradient, &sequences));
+            let not_finite = self.not_finite(&model, step, &gradient, &sequences);
+            return Err(not_finite.into());
         }
         let update = gradient.update;
         model = self.updater.apply(model, gradient, rate);
@@ -252,11 +245,7 @@ impl<'a> Course<'a> {
     }
 
     /// Measures the model and writes what it is like now.
-    fn measure(
-        &mut self,
-        model: &Decoder,
-        update: Option<(Update, f64)>,
-    ) -> Result<(), InputError> {
+    fn measure(&mut self, model: &Decoder, update: Option<(Update, f64)>) -> Result<(), Error> {
         let step = self.state.step;
         let measured = self.training.measure(model, self.updater.cores());
         self.watching += measured.watching;
@@ -335,7 +324,7 @@ impl<'a> Course<'a> {
         target.or(waited)
     }
 
-    fn write_patterns_and_uses(&mut self, model: &Decoder) -> Result<(), InputError> {
+    fn write_patterns_and_uses(&mut self, model: &Decoder) -> Result<(), Stopped> {
         let Some(measured) = &self.measured else {
             return Ok(());
         };
@@ -359,8 +348,9 @@ impl<'a> Course<'a> {
     }
 
     /// Copies everything that training goes on from, and leaves it to the writer.
-    fn write_checkpoint(&mut self, which: Weights, model: &Decoder) -> Result<(), InputError> {
-        let wrong = |error| InputError::new(self.run.path().display(), error);
+    fn write_checkpoint(&mut self, which: Weights, model: &Decoder) -> Result<(), Stopped> {
+        let place = self.run.path().display();
+        let wrong = |error| Error::because(ErrorKind::Internal, &place, error);
         let bytes = |model: &Decoder| weights_to_bytes(&model.valid()).map_err(wrong);
         let best = self.unwritten_best.as_ref().map(bytes).transpose()?;
         let Memory { tensors, counts } = self.updater.memory();
@@ -398,13 +388,11 @@ impl<'a> Course<'a> {
         step: usize,
         gradient: &Gradient,
         sequences: &[Sequence],
-    ) -> InputError {
+    ) -> NotFinite {
         let Update {
             loss,
             gradient_norm,
         } = gradient.update;
-        let seed = self.training.config.seed;
-        let place = self.run.path().display();
         let activation = non_finite::first_activation(model, sequences, &self.training.device);
         let (row, tensor) = if let Some((row, tensor)) = activation {
             (Some(row), tensor)
@@ -416,13 +404,14 @@ impl<'a> Course<'a> {
                 tensor.unwrap_or_else(|| "the norm of the gradient".to_owned()),
             )
         };
-        let row = row.map_or_else(|| "no row alone".to_owned(), |row| format!("row {row}"));
-        InputError::new(
-            place,
-            format_args!(
-                "step {step}: loss {loss} and gradient norm {gradient_norm} are not finite; the first tensor that is not \
-                 is {tensor}, in the batch of seed {seed}, step {step}, {row}; checkpoints before it stay"
-            ),
-        )
+        NotFinite {
+            run: self.run.path().to_owned(),
+            step,
+            loss,
+            gradient_norm,
+            tensor,
+            seed: self.training.config.seed,
+            row,
+        }
     }
 }

@@ -1,29 +1,24 @@
 //! What every rank but the first does: the same updates, and nothing is measured or written.
 
-use headlight_run::InputError;
+use headlight_run::{Error, ErrorKind};
 
 use super::{
     Training,
     place::{Told, restored, told},
 };
-use crate::{learning_rate, ranks::Ranks, step::Updater};
+use crate::{Stopped, learning_rate, ranks::Ranks, step::Updater};
 
 impl Training {
     /// Takes part in every update until the first rank, which [leads](Self::lead), makes no more.
     ///
     /// # Errors
     /// If this process is not like the first.
-    pub fn follow(self, ranks: Box<dyn Ranks>) -> Result<(), InputError> {
+    pub fn follow(self, ranks: Box<dyn Ranks>) -> Result<(), Stopped> {
         let train = &self.config.train;
         let mut updater = Updater::new(train, self.device.clone().autodiff())
-            .map_err(|error| InputError::new("train.shards", error))?;
-        let place = format!("rank {}", ranks.rank());
-        let unusable = |error| {
-            InputError::new(
-                place,
-                format_args!("the checkpoint of the first rank: {error}"),
-            )
-        };
+            .map_err(|error| Error::because(ErrorKind::Internal, "train.shards", error))?;
+        let rank = ranks.rank();
+        let unusable = |source| Stopped::Rank { rank, source };
         let (mut step, mut model) = match told(&*ranks)? {
             Told::Nothing => {
                 ranks.leave();
@@ -45,7 +40,7 @@ impl Training {
                 ranks.leave();
                 return Ok(());
             }
-            let (rank, update) = (ranks.rank(), gradient.update);
+            let update = gradient.update;
             model = updater.apply(model, gradient, learning_rate(train, step));
             tracing::debug!(
                 rank,

@@ -1,21 +1,20 @@
 //! Where training goes on from: a checkpoint that the first rank read, told to the others.
 
 use headlight_residual::{Decoder, tensors_from_bytes, weights_from_bytes};
-use headlight_run::{Checkpoint, InputError};
+use headlight_run::{Checkpoint, Error, ErrorKind};
 
 use super::Training;
-use crate::{optimizer::Memory, ranks::Ranks, step::Updater};
+use crate::{optimizer::Memory, ranks::Ranks, step::Updater, stopped::UnusableCheckpoint};
 
 /// Gives `updater` what it remembered at `checkpoint`, and the model there.
 pub fn restored(
     training: &Training,
     updater: &mut Updater,
     checkpoint: &Checkpoint,
-) -> Result<Decoder, String> {
-    let model = weights_from_bytes(training.model.clone(), &checkpoint.weights)
-        .map_err(|error| error.to_string())?;
+) -> Result<Decoder, UnusableCheckpoint> {
+    let model = weights_from_bytes(training.model.clone(), &checkpoint.weights)?;
     let tensors =
-        tensors_from_bytes(&checkpoint.optimizer).map_err(|error| format!("optimizer: {error}"))?;
+        tensors_from_bytes(&checkpoint.optimizer).map_err(UnusableCheckpoint::Optimizer)?;
     updater.remember(
         &model,
         Memory {
@@ -27,9 +26,10 @@ pub fn restored(
 }
 
 /// Tells the other ranks where to begin: at `checkpoint`, or at step 0.
-pub fn share(ranks: &dyn Ranks, checkpoint: Option<&Checkpoint>) -> Result<(), InputError> {
+pub fn share(ranks: &dyn Ranks, checkpoint: Option<&Checkpoint>) -> Result<(), Error> {
     let state = checkpoint.map(|checkpoint| &checkpoint.state);
-    let state = serde_json::to_vec(&state).map_err(|error| InputError::new("checkpoint", error))?;
+    let state = serde_json::to_vec(&state)
+        .map_err(|error| Error::because(ErrorKind::Internal, "checkpoint", error))?;
     let [weights, optimizer] = checkpoint.map_or_else(Default::default, |found| {
         [found.weights.clone(), found.optimizer.clone()]
     });
@@ -55,7 +55,7 @@ pub enum Told {
 }
 
 /// Waits for what the first rank tells.
-pub fn told(ranks: &dyn Ranks) -> Result<Told, InputError> {
+pub fn told(ranks: &dyn Ranks) -> Result<Told, Error> {
     let next = || {
         let mut bytes = Vec::new();
         ranks.share(&mut bytes);
@@ -66,8 +66,8 @@ pub fn told(ranks: &dyn Ranks) -> Result<Told, InputError> {
         return Ok(Told::Nothing);
     }
     let (weights, optimizer) = (next(), next());
-    let state: Option<_> =
-        serde_json::from_slice(&state).map_err(|error| InputError::new("the first rank", error))?;
+    let state: Option<_> = serde_json::from_slice(&state)
+        .map_err(|error| Error::because(ErrorKind::Internal, "the first rank", error))?;
     Ok(state.map_or(Told::Begin, |state| {
         Told::GoOn(Box::new(Checkpoint {
             state,

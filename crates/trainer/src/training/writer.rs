@@ -5,10 +5,12 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use headlight_run::{InputError, RunDirectory};
+use headlight_run::{Error, RunDirectory};
+
+use crate::Stopped;
 
 /// What is to be written.
-type Job = Box<dyn FnOnce(&RunDirectory) -> Result<(), InputError> + Send>;
+type Job = Box<dyn FnOnce(&RunDirectory) -> Result<(), Error> + Send>;
 
 /// Jobs that may wait, and so are held in memory.
 const WAITING: usize = 4;
@@ -17,7 +19,7 @@ const WAITING: usize = 4;
 /// written yet when the process is killed belongs to steps after the newest checkpoint.
 pub(super) struct Writer {
     jobs: Option<SyncSender<Job>>,
-    thread: Option<JoinHandle<Result<(), InputError>>>,
+    thread: Option<JoinHandle<Result<(), Error>>>,
 }
 
 impl Writer {
@@ -38,8 +40,8 @@ impl Writer {
     /// If one of those before it could not be.
     pub fn write(
         &mut self,
-        job: impl FnOnce(&RunDirectory) -> Result<(), InputError> + Send + 'static,
-    ) -> Result<(), InputError> {
+        job: impl FnOnce(&RunDirectory) -> Result<(), Error> + Send + 'static,
+    ) -> Result<(), Stopped> {
         match self.jobs.as_ref().map(|jobs| jobs.send(Box::new(job))) {
             Some(Ok(())) => Ok(()),
             _ => self.end(),
@@ -50,15 +52,15 @@ impl Writer {
     ///
     /// # Errors
     /// If something could not be.
-    pub fn finish(mut self) -> Result<(), InputError> {
+    pub fn finish(mut self) -> Result<(), Stopped> {
         self.end()
     }
 
-    fn end(&mut self) -> Result<(), InputError> {
+    fn end(&mut self) -> Result<(), Stopped> {
         self.jobs = None;
-        let failed = |reason| InputError::new("the thread that writes the run", reason);
-        let thread = self.thread.take().ok_or_else(|| failed("has ended"))?;
-        thread.join().map_err(|_| failed("panicked"))?
+        let thread = self.thread.take().ok_or(Stopped::Writer("has ended"))?;
+        let written = thread.join().map_err(|_| Stopped::Writer("panicked"))?;
+        Ok(written?)
     }
 }
 
@@ -71,13 +73,13 @@ impl Drop for Writer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::{io, path::Path, sync::mpsc::channel};
 
-    use headlight_run::Config;
+    use headlight_run::{Config, ErrorKind};
 
     use super::*;
 
-    fn run_in(directory: &std::path::Path) -> RunDirectory {
+    fn run_in(directory: &Path) -> RunDirectory {
         let text = r#"
             task = { name = "repeat" }
             model = { n_layers = 1, n_heads = 1, d_model = 8, n_ctx = 64, feed_forward = "none" }
@@ -99,10 +101,7 @@ mod tests {
         for job in 0..20 {
             let done = done.clone();
             writer
-                .write(move |_| {
-                    done.send(job)
-                        .map_err(|error| InputError::new("test", error))
-                })
+                .write(move |_| done.send(job).map_err(|error| Error::new("test", error)))
                 .unwrap();
         }
         writer.finish().unwrap();
@@ -112,28 +111,38 @@ mod tests {
         );
     }
 
+    fn full_disk() -> Error {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        Error::io(Path::new("run/metrics.jsonl"), "append", full)
+    }
+
+    #[test]
+    fn a_job_that_panics_is_told_apart_from_a_file_that_cannot_be_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Writer::new(&run_in(directory.path()));
+        writer.write(|_| panic!("on purpose")).unwrap();
+        let told = writer.finish().unwrap_err();
+        assert!(matches!(told, Stopped::Writer("panicked")), "{told:?}");
+    }
+
     #[test]
     fn the_first_error_is_told_and_nothing_is_written_after_it() {
         let directory = tempfile::tempdir().unwrap();
         let (done, log) = channel();
         let mut writer = Writer::new(&run_in(directory.path()));
-        writer
-            .write(|_| Err(InputError::new("disk", "is full")))
-            .unwrap();
+        writer.write(|_| Err(full_disk())).unwrap();
         let told = (0..10).find_map(|_| {
             let done = done.clone();
             writer
-                .write(move |_| {
-                    done.send(())
-                        .map_err(|error| InputError::new("test", error))
-                })
+                .write(move |_| done.send(()).map_err(|error| Error::new("test", error)))
                 .err()
         });
         let told = told.or_else(|| writer.finish().err()).unwrap();
-        assert_eq!(
-            told.to_string(),
-            InputError::new("disk", "is full").to_string()
+        assert!(
+            matches!(&told, Stopped::Failed(error) if error.kind() == ErrorKind::Io),
+            "{told:?}"
         );
+        assert_eq!(told.to_string(), full_disk().to_string());
         assert!(log.try_iter().next().is_none());
     }
 }

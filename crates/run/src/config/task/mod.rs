@@ -1,0 +1,94 @@
+//! `[task]`: one table for each task, told apart by `task.name`.
+
+mod dyck;
+mod grammar;
+mod icl_markov;
+mod lagged_markov;
+mod modular_addition;
+mod rearrange;
+mod recall;
+mod repeat;
+mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Table;
+
+pub use dyck::DyckConfig;
+pub use grammar::GrammarConfig;
+pub use icl_markov::IclMarkovConfig;
+pub use lagged_markov::LaggedMarkovConfig;
+pub use modular_addition::ModularAdditionConfig;
+pub use rearrange::RearrangeConfig;
+pub use recall::RecallConfig;
+pub use repeat::RepeatConfig;
+pub use text::{NoTextTokens, TextConfig, TextTokens};
+
+use crate::{
+    Error, ModelConfig,
+    config::parse::{parse_strictly, unknown_task},
+};
+
+/// Whether a task's numbers make sense, alone and with the model.
+trait CheckTask {
+    fn check(&self, model: &ModelConfig) -> Result<(), Error>;
+}
+
+/// The enum of all tasks, and what follows from the list of them.
+macro_rules! tasks {
+    ($($(#[doc = $doc:literal])+ $name:literal: $Task:ident($Config:ident),)+) => {
+        /// `[task]`: the key `name` and the task's own keys.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "name")]
+        pub enum TaskConfig {
+            $($(#[doc = $doc])+ #[serde(rename = $name)] $Task($Config),)+
+        }
+
+        impl TaskConfig {
+            /// Every task's name.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            /// The task's name, as in `task.name`.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$Task(_) => $name,)+ }
+            }
+
+            /// The task called `name` with the keys of `table`.
+            pub(crate) fn parse(name: &str, table: Table) -> Result<Self, Error> {
+                match name {
+                    $($name => Ok(Self::$Task(parse_strictly("task", table)?)),)+
+                    _ => Err(unknown_task(name, Self::NAMES)),
+                }
+            }
+
+            /// Checks the task's numbers.
+            pub(crate) fn check(&self, model: &ModelConfig) -> Result<(), Error> {
+                match self { $(Self::$Task(task) => task.check(model),)+ }
+            }
+        }
+    };
+}
+
+tasks! {
+    /// A block of random tokens, repeated.
+    "repeat": Repeat(RepeatConfig),
+    /// A Markov chain that skips a step.
+    "lagged_markov": LaggedMarkov(LaggedMarkovConfig),
+    /// Markov chains, each with a matrix of its own.
+    "icl_markov": IclMarkov(IclMarkovConfig),
+    /// Key–value pairs, then queries.
+    "recall": Recall(RecallConfig),
+    /// `a + b mod p`, learned from some of the pairs.
+    "modular_addition": ModularAddition(ModularAdditionConfig),
+    /// Symbols, then the same in order.
+    "sort": Sort(RearrangeConfig),
+    /// Symbols, then the same backwards.
+    "reverse": Reverse(RearrangeConfig),
+    /// Brackets of several kinds.
+    "dyck": Dyck(DyckConfig),
+    /// A small English with gold relations.
+    "grammar": Grammar(GrammarConfig),
+    /// Any UTF-8 text.
+    "text": Text(TextConfig),
+}

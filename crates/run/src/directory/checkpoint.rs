@@ -1,0 +1,251 @@
+//! Checkpoints: everything that training goes on from, whole or not there, and checked against its
+//! SHA-256.
+
+use std::{
+    collections::BTreeMap,
+    fmt::Write as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use headlight_heads::HeadName;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{LogLengths, RunDirectory, log_lengths};
+use crate::{
+    Error, ErrorKind,
+    atomic::write_directory_atomically,
+    untrusted::{MOST_STATE_BYTES, MOST_TENSOR_BYTES, from_json, read_at_most},
+};
+
+const WEIGHTS: &str = "weights.safetensors";
+const OPTIMIZER: &str = "optimizer.safetensors";
+const STATE: &str = "state.json";
+/// In the format of `sha256sum`, so that `sha256sum --check` reads it.
+const SUMS: &str = "SHA256SUMS";
+
+/// Which weights of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weights {
+    /// As kept after this many updates.
+    Step(usize),
+    /// Those of the lowest validation loss that was measured.
+    Best,
+    /// As training ended.
+    Last,
+}
+
+impl Weights {
+    fn directory(self) -> String {
+        match self {
+            Self::Step(step) => format!("checkpoints/step-{step}"),
+            Self::Best => "best".to_owned(),
+            Self::Last => "last".to_owned(),
+        }
+    }
+}
+
+/// The lowest validation loss so far.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// When it was measured.
+    pub step: usize,
+    /// Nats.
+    #[serde(with = "exact")]
+    pub validation: f64,
+}
+
+/// Where training stood.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointState {
+    /// The program that wrote it.
+    pub version: String,
+    /// Where it was trained: another device computes other bits.
+    pub device: String,
+    /// Updates done.
+    pub step: usize,
+    /// Whether there is nothing more to do.
+    pub ended: bool,
+    /// Wall time of training.
+    pub seconds: f64,
+    /// The lowest validation loss so far.
+    pub best: Option<Best>,
+    /// Measurements since then.
+    pub measured_since_best: usize,
+    /// The role that each head is known for, where it has one.
+    pub roles: BTreeMap<HeadName, String>,
+    /// The optimizer's numbers that are not tensors, by parameter path.
+    pub counts: BTreeMap<String, u64>,
+    /// How long the logs were.
+    pub logs: LogLengths,
+}
+
+/// Everything that training goes on from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// Where training stood.
+    pub state: CheckpointState,
+    /// A safetensors file of the model's parameters.
+    pub weights: Vec<u8>,
+    /// A safetensors file of the optimizer's tensors, by parameter path.
+    pub optimizer: Vec<u8>,
+}
+
+impl RunDirectory {
+    /// Writes a checkpoint, after all that the logs hold.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write_checkpoint(&self, which: Weights, checkpoint: &Checkpoint) -> Result<(), Error> {
+        log_lengths::flush(self.path())?;
+        let path = self.directory_of(which);
+        let state = serde_json::to_vec_pretty(&checkpoint.state)
+            .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
+        let files: [(&str, &[u8]); 3] = [
+            (WEIGHTS, &checkpoint.weights),
+            (OPTIMIZER, &checkpoint.optimizer),
+            (STATE, &state),
+        ];
+        write_with_sums(&path, &files)
+    }
+
+    /// Writes the weights of the lowest validation loss.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn write_best(&self, weights: &[u8]) -> Result<(), Error> {
+        write_with_sums(&self.directory_of(Weights::Best), &[(WEIGHTS, weights)])
+    }
+
+    /// Reads a checkpoint and checks it: every file against its SHA-256, the logs against their
+    /// lengths.
+    ///
+    /// # Errors
+    /// Names the file that is missing or damaged.
+    pub fn checkpoint(&self, which: Weights) -> Result<Checkpoint, Error> {
+        let path = self.directory_of(which).join(STATE);
+        let state = self.checked(which, STATE, MOST_STATE_BYTES)?;
+        let state: CheckpointState = from_json(path.display(), &state)?;
+        log_lengths::check(self.path(), &state.logs)?;
+        let weights = self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)?;
+        let optimizer = self.checked(which, OPTIMIZER, MOST_TENSOR_BYTES)?;
+        Ok(Checkpoint {
+            state,
+            weights,
+            optimizer,
+        })
+    }
+
+    /// Reads weights and checks them against their SHA-256.
+    ///
+    /// # Errors
+    /// If a file cannot be read or the weights were changed.
+    pub fn weights(&self, which: Weights) -> Result<Vec<u8>, Error> {
+        self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)
+    }
+
+    /// The checkpoints that there are, newest first, whole or not.
+    #[must_use]
+    pub fn checkpoints(&self) -> Vec<Weights> {
+        let last = self
+            .directory_of(Weights::Last)
+            .is_dir()
+            .then_some(Weights::Last);
+        last.into_iter()
+            .chain(self.kept_steps().into_iter().map(Weights::Step))
+            .collect()
+    }
+
+    /// Removes all but the newest `keep` of the checkpoints up to `step`.
+    ///
+    /// # Errors
+    /// If one cannot be removed.
+    pub fn forget_checkpoints(&self, step: usize, keep: usize) -> Result<(), Error> {
+        // Newer ones are damaged, or training would have gone on from them; they do not count.
+        for old in self
+            .kept_steps()
+            .into_iter()
+            .filter(|&kept| kept <= step)
+            .skip(keep)
+        {
+            let path = self.directory_of(Weights::Step(old));
+            fs::remove_dir_all(&path).map_err(|error| Error::io(&path, "remove", error))?;
+        }
+        Ok(())
+    }
+
+    /// Newest first.
+    fn kept_steps(&self) -> Vec<usize> {
+        let entries = fs::read_dir(self.path().join("checkpoints"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let step = |name: &str| name.strip_prefix("step-")?.parse().ok();
+        let mut steps: Vec<usize> = entries
+            .filter_map(|entry| step(entry.file_name().to_str()?))
+            .collect();
+        steps.sort_unstable_by(|a, b| b.cmp(a));
+        steps
+    }
+
+    fn directory_of(&self, which: Weights) -> PathBuf {
+        self.path().join(which.directory())
+    }
+
+    /// A file of a checkpoint, if it is the one that was written.
+    fn checked(&self, which: Weights, name: &str, most: u64) -> Result<Vec<u8>, Error> {
+        let directory = self.directory_of(which);
+        let path = directory.join(name);
+        let bytes = read_at_most(&path, most)?;
+        let sums = read_at_most(&directory.join(SUMS), MOST_STATE_BYTES)?;
+        let line = sum_line(name, &bytes);
+        if !sums
+            .split_inclusive(|&byte| byte == b'\n')
+            .any(|written| written == line.as_bytes())
+        {
+            return Err(Error::damaged(
+                path.display(),
+                "is damaged: its SHA-256 is not the one written beside it",
+            ));
+        }
+        Ok(bytes)
+    }
+}
+
+fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), Error> {
+    let sums: String = files
+        .iter()
+        .map(|(name, bytes)| sum_line(name, bytes))
+        .collect();
+    let mut all = files.to_vec();
+    all.push((SUMS, sums.as_bytes()));
+    write_directory_atomically(path, &all)
+}
+
+fn sum_line(name: &str, bytes: &[u8]) -> String {
+    let mut line = String::new();
+    for byte in Sha256::digest(bytes) {
+        let _ = write!(line, "{byte:02x}");
+    }
+    line + "  " + name + "\n"
+}
+
+/// A number as text: JSON readers may round the last bit, and resuming must not. serde_json's
+/// feature `float_roundtrip` would read it back exactly. But serde_json is below Burn, which would
+/// be built with that feature too.
+mod exact {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}
