@@ -217,7 +217,7 @@ fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
 }
 
 /// What is measured of a run over its steps, by name.
-#[must_use] 
+#[must_use]
 pub fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 3] {
     let curve = |value: fn(&MetricsRow) -> Option<f64>| {
         metrics

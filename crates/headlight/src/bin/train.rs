@@ -14,7 +14,10 @@ use headlight_trainer::{
     ranks::{self, Ranks},
 };
 
-use headlight::{command_line::{self, Failure, print}, seeds::{run_path, seeds_text, train_seeds}};
+use headlight::{
+    command_line::{self, Failure, print},
+    seeds::{run_path, seeds_text, train_seeds},
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

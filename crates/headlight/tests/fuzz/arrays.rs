@@ -2,10 +2,13 @@
 
 use std::{fs, path::Path};
 
+use crate::{
+    harness::{CHEAP, SLOW, fuzz},
+    mutation::changed,
+};
 use burn::tensor::Device;
 use headlight_residual::{DecoderConfig, from_huggingface, weights_from_bytes, weights_to_bytes};
 use headlight_run::PatternFile;
-use crate::{harness::{CHEAP, SLOW, fuzz}, mutation::changed};
 use tempfile::TempDir;
 
 #[test]

@@ -1,8 +1,12 @@
 //! Weights of other libraries' attention.
 
+use crate::{
+    harness::{CHEAP, SLOW, fuzz},
+    mutation::changed,
+    tensor_files::tensor_file,
+};
 use burn::{store::SafetensorsStore, tensor::Device};
 use headlight_attention::{LoadError, MultiHeadAttention, MultiHeadAttentionConfig, WeightFormat};
-use crate::{harness::{CHEAP, SLOW, fuzz}, mutation::changed, tensor_files::tensor_file};
 use proptest::{collection::vec, prelude::*, sample::select};
 
 const D_MODEL: usize = 4;

@@ -2,9 +2,12 @@
 
 use std::{fs, path::Path};
 
+use crate::{
+    harness::{MIDDLING, SLOW, fuzz},
+    mutation::{arbitrary, changed, text},
+};
 use headlight_run::Config;
 use headlight_tasks::Lexicon;
-use crate::{harness::{MIDDLING, SLOW, fuzz}, mutation::{arbitrary, changed, text}};
 use proptest::prelude::*;
 
 const ASSIGNMENTS: [&str; 10] = [

@@ -3,8 +3,11 @@
 
 use std::{collections::BTreeMap, fs};
 
+use crate::{
+    harness::watch,
+    run_files::{CONFIG, run_in},
+};
 use headlight_run::{Checkpoint, CheckpointState, RunDirectory, Weights};
-use crate::{harness::watch, run_files::{CONFIG, run_in}};
 use tempfile::TempDir;
 
 type Read = fn(&RunDirectory);

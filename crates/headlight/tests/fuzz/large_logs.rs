@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use crate::{
+    harness::watch,
+    run_files::{line, run_in},
+};
 use headlight_heads::{HeadName, RelationScore, Score, SequenceKind};
 use headlight_run::{Follower, HeadRow, Left, MetricsRow, RunDirectory, UsesRow};
-use crate::{harness::watch, run_files::{line, run_in}};
 use tempfile::TempDir;
 
 const BYTES: usize = 24 << 20;

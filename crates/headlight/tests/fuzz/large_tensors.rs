@@ -2,11 +2,14 @@
 
 use std::{fs, path::Path};
 
+use crate::{
+    harness::watch,
+    tensor_files::{file, tensor_file},
+};
 use burn::{store::SafetensorsStore, tensor::Device};
 use headlight_attention::{MultiHeadAttentionConfig, WeightFormat};
 use headlight_residual::{from_huggingface, tensors_from_bytes};
 use headlight_run::PatternFile;
-use crate::{harness::watch, tensor_files::{file, tensor_file}};
 use tempfile::TempDir;
 
 const BYTES: usize = 24 << 20;

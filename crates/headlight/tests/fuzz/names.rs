@@ -1,10 +1,13 @@
 //! What people type: heads, sites, targets, prompts.
 
+use crate::{
+    harness::{CHEAP, fuzz},
+    mutation::{changed, text},
+};
 use headlight_heads::HeadName;
 use headlight_residual::Site;
 use headlight_run::{Quantity, StopWhen, TaskConfig, TextConfig, TextTokens};
 use headlight_tasks::{encode_prompt, spelled};
-use crate::{harness::{CHEAP, fuzz}, mutation::{changed, text}};
 
 fn of(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()

@@ -6,12 +6,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::{
+    harness::{SLOW, fuzz},
+    mutation::changed,
+};
 use headlight_heads::{HeadName, Score, SequenceKind, Spread};
 use headlight_run::{
     Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadRow, HeadSummary, HeadsUse,
     Left, MetricsRow, RunDirectory, SeedsSummary, Summary, UsesRow, Weights,
 };
-use crate::{harness::{SLOW, fuzz}, mutation::changed};
 use serde::Serialize;
 use tempfile::TempDir;
 

@@ -2,9 +2,12 @@
 
 use std::fs;
 
+use crate::{
+    harness::{SLOW, fuzz, watch},
+    mutation::changed,
+};
 use headlight_run::{TextConfig, TextTokens};
 use headlight_tasks::{RowKey, Task, Text, Use};
-use crate::{harness::{SLOW, fuzz, watch}, mutation::changed};
 use tempfile::TempDir;
 
 const N_CTX: usize = 4;

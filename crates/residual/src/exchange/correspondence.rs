@@ -4,10 +4,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use burn::tensor::TensorData;
 
-use super::ExchangeError;
+use super::{ExchangeError, shapes::shapes};
 use crate::{
     Decoder,
-    parameters::{parameters, shapes, with_parameters},
+    parameters::{parameters, with_parameters},
 };
 
 /// One tensor of another tool and the parameters that it holds.

@@ -14,6 +14,7 @@ mod expected;
 mod folder;
 mod gpt2;
 mod llama;
+mod shapes;
 mod transformer_lens;
 
 use std::{collections::BTreeMap, path::Path};
