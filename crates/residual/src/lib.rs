@@ -30,6 +30,7 @@
 //! The cargo feature `exchange` adds reading and writing models for `transformers` and
 //! `TransformerLens`. Nothing else depends on it.
 
+mod argmax;
 mod block;
 mod cost;
 mod decoder;
@@ -53,6 +54,7 @@ mod site;
 mod tensor_file;
 mod weights;
 
+pub use argmax::argmax;
 pub use block::{Block, NormPlacement};
 pub use cost::PartCost;
 pub use decoder::Decoder;
