@@ -91,8 +91,11 @@ impl Encoder {
     /// Names the tensor that is missing or of the wrong shape, or the sizes that do not fit
     /// together.
     pub fn load(path: &Path, config: &Config, device: &Device) -> Result<Self, String> {
+        // BERT keeps the norm after attention under `attention`, of which it is no part.
+        let store = SafetensorsStore::from_file(path)
+            .with_key_remapping(r"attention\.output\.LayerNorm", "attention_norm");
         let mut weights = Weights {
-            store: SafetensorsStore::from_file(path),
+            store,
             config,
             device,
         };
@@ -200,7 +203,7 @@ impl Weights<'_> {
                 &at("attention."),
                 &WeightFormat::TorchLinears(names),
             )?,
-            attention_norm: self.norm(&at("attention.output.LayerNorm"))?,
+            attention_norm: self.norm(&at("attention_norm"))?,
             w_1: self.linear(&at("intermediate.dense"), d_model, d_inner)?,
             w_2: self.linear(&at("output.dense"), d_inner, d_model)?,
             output_norm: self.norm(&at("output.LayerNorm"))?,

@@ -1,15 +1,22 @@
 //! Weights from other libraries' attention, out of safetensors files.
 
+use std::collections::BTreeSet;
+
 use burn::{
     module::Param,
-    nn::Linear,
+    nn::{Linear, RmsNorm},
     store::{ModuleStore, SafetensorsStore},
     tensor::{Device, Tensor, TensorData},
 };
 
-use crate::MultiHeadAttention;
+use crate::{MultiHeadAttention, PositionScheme};
 
 /// Where attention weights come from: what the tensors are called, and which way the matrices lie.
+///
+/// A module with QK-norm takes its gains `[d_head]` from `q_norm.weight` and `k_norm.weight`, as in
+/// Qwen 3; in the format [`Burn`](Self::Burn) they are `q_norm.gamma` and `k_norm.gamma`. A learned
+/// relative bias is no part of these libraries. Its tensor is `relative_bias.table`
+/// `[n_heads, 2·max_distance + 1]` in every format, as in [`RelativeBias`](crate::RelativeBias).
 ///
 /// ```
 /// use burn::{
@@ -64,7 +71,7 @@ pub enum LoadError {
     #[error("there is no tensor {0}")]
     Missing(String),
     /// A tensor is in the file that the module has no place for.
-    #[error("there is a tensor {0}, but the module has no such bias")]
+    #[error("there is a tensor {0}, which the module has no place for")]
     Unexpected(String),
     /// A tensor has another shape than the module's.
     #[error("tensor {name} has shape {found:?}, the module needs {expected:?}")]
@@ -79,12 +86,16 @@ pub enum LoadError {
 }
 
 impl MultiHeadAttention {
-    /// This module with the projections of another library's module, from the tensors under
+    /// This module with the parameters of another library's module, from the tensors under
     /// `prefix` (with its final dot, or empty).
     ///
+    /// Every parameter is taken from the file, and every tensor under the prefix has a place in the
+    /// module. A part of another module may lie under the prefix, as BERT's layer norm
+    /// `attention.output.LayerNorm`. [`SafetensorsStore::with_key_remapping`] moves it away.
+    ///
     /// # Errors
-    /// Names the tensor that is missing, left over (a bias the module lacks), of the wrong shape or
-    /// of whole numbers.
+    /// Names the tensor that is missing, left over (a bias, a norm or a learned key that the module
+    /// lacks), of the wrong shape or of whole numbers.
     ///
     /// ```no_run
     /// use burn::{store::SafetensorsStore, tensor::Device};
@@ -96,14 +107,31 @@ impl MultiHeadAttention {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn load(
-        mut self,
+        self,
         store: &mut SafetensorsStore,
         prefix: &str,
         format: &WeightFormat,
     ) -> Result<Self, LoadError> {
-        let mut source = Source { store, prefix };
-        let projections = [&self.w_q, &self.w_k, &self.w_v, &self.w_o];
-        let loaded = match format {
+        // Every field is named here, so that no parameter can be forgotten.
+        let Self {
+            w_q,
+            w_k,
+            w_v,
+            w_o,
+            q_norm,
+            k_norm,
+            position,
+            n_heads,
+            n_kv_heads,
+            options,
+        } = self;
+        let mut source = Source {
+            store,
+            prefix,
+            found: BTreeSet::new(),
+        };
+        let projections = [&w_q, &w_k, &w_v, &w_o];
+        let [w_q, w_k, w_v, w_o] = match format {
             WeightFormat::Burn => {
                 let names = ["query", "key", "value", "output"];
                 source.linears(names, projections, Layout::InOut)?
@@ -115,8 +143,24 @@ impl MultiHeadAttention {
             )?,
             WeightFormat::TorchMultihead => source.torch_multihead(projections)?,
         };
-        [self.w_q, self.w_k, self.w_v, self.w_o] = loaded;
-        Ok(self)
+        let gain = match format {
+            WeightFormat::Burn => "gamma",
+            WeightFormat::TorchLinears(_) | WeightFormat::TorchMultihead => "weight",
+        };
+        let loaded = Self {
+            w_q,
+            w_k,
+            w_v,
+            w_o,
+            q_norm: source.norm(&format!("q_norm.{gain}"), q_norm)?,
+            k_norm: source.norm(&format!("k_norm.{gain}"), k_norm)?,
+            position: source.position("relative_bias.table", position)?,
+            n_heads,
+            n_kv_heads,
+            options,
+        };
+        source.check_all_found()?;
+        Ok(loaded)
     }
 }
 
@@ -130,6 +174,8 @@ enum Layout {
 struct Source<'a> {
     store: &'a mut SafetensorsStore,
     prefix: &'a str,
+    /// The full names of the tensors that have a place in the module.
+    found: BTreeSet<String>,
 }
 
 impl Source<'_> {
@@ -203,28 +249,25 @@ impl Source<'_> {
         to: [&Linear; 3],
     ) -> Result<[Option<Param<Tensor<1>>>; 3], LoadError> {
         let name = "in_proj_bias";
-        let wanted = to.iter().all(|linear| linear.bias.is_some());
-        match self.find(name)? {
-            None if to.iter().any(|linear| linear.bias.is_some()) => {
-                Err(LoadError::Missing(self.full(name)))
-            }
-            None => Ok([None, None, None]),
-            Some(_) if !wanted => Err(LoadError::Unexpected(self.full(name))),
-            Some(packed) => {
-                let widths = to.map(|linear| linear.weight.dims()[1]);
-                let packed: Tensor<1> =
-                    self.checked(name, packed, [widths.iter().sum()], &to[0].weight.device())?;
-                let mut from = 0;
-                Ok(widths.map(|width| {
-                    from += width;
-                    Some(Param::from_tensor(packed.clone().narrow(
-                        0,
-                        from - width,
-                        width,
-                    )))
-                }))
-            }
+        if to.iter().all(|linear| linear.bias.is_none()) {
+            return Ok([None, None, None]);
         }
+        let packed = self.required(name)?;
+        if to.iter().any(|linear| linear.bias.is_none()) {
+            return Err(LoadError::Unexpected(self.full(name)));
+        }
+        let widths = to.map(|linear| linear.weight.dims()[1]);
+        let packed: Tensor<1> =
+            self.checked(name, packed, [widths.iter().sum()], &to[0].weight.device())?;
+        let mut from = 0;
+        Ok(widths.map(|width| {
+            from += width;
+            Some(Param::from_tensor(packed.clone().narrow(
+                0,
+                from - width,
+                width,
+            )))
+        }))
     }
 
     fn matrix(
@@ -233,29 +276,70 @@ impl Source<'_> {
         to: &Linear,
         layout: Layout,
     ) -> Result<Param<Tensor<2>>, LoadError> {
-        let data = self
-            .find(name)?
-            .ok_or_else(|| LoadError::Missing(self.full(name)))?;
-        let [input, output] = to.weight.dims();
-        let device = to.weight.device();
-        let matrix = match layout {
-            Layout::InOut => self.checked(name, data, [input, output], &device)?,
-            Layout::OutIn => self
-                .checked::<2>(name, data, [output, input], &device)?
-                .transpose(),
-        };
-        Ok(Param::from_tensor(matrix))
+        match layout {
+            Layout::InOut => self.parameter(name, &to.weight),
+            Layout::OutIn => {
+                let data = self.required(name)?;
+                let [input, output] = to.weight.dims();
+                let matrix = self.checked::<2>(name, data, [output, input], &to.weight.device())?;
+                Ok(Param::from_tensor(matrix.transpose()))
+            }
+        }
     }
 
     fn bias(&mut self, name: &str, to: &Linear) -> Result<Option<Param<Tensor<1>>>, LoadError> {
-        match (self.find(name)?, &to.bias) {
-            (None, None) => Ok(None),
-            (None, Some(_)) => Err(LoadError::Missing(self.full(name))),
-            (Some(_), None) => Err(LoadError::Unexpected(self.full(name))),
-            (Some(data), Some(bias)) => {
-                let bias: Tensor<1> = self.checked(name, data, bias.dims(), &to.weight.device())?;
-                Ok(Some(Param::from_tensor(bias)))
+        match &to.bias {
+            Some(bias) => self.parameter(name, bias).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn norm(&mut self, name: &str, to: Option<RmsNorm>) -> Result<Option<RmsNorm>, LoadError> {
+        let Some(mut norm) = to else {
+            return Ok(None);
+        };
+        norm.gamma = self.parameter(name, &norm.gamma)?;
+        Ok(Some(norm))
+    }
+
+    fn position(
+        &mut self,
+        name: &str,
+        to: Option<PositionScheme>,
+    ) -> Result<Option<PositionScheme>, LoadError> {
+        match to {
+            Some(PositionScheme::Relative(mut relative)) => {
+                relative.table = self.parameter(name, &relative.table)?;
+                Ok(Some(PositionScheme::Relative(relative)))
             }
+            // Nothing of these is learned.
+            Some(PositionScheme::Rotary(_) | PositionScheme::Alibi(_)) | None => Ok(to),
+        }
+    }
+
+    /// A parameter that lies in the file as in the module.
+    fn parameter<const D: usize>(
+        &mut self,
+        name: &str,
+        to: &Param<Tensor<D>>,
+    ) -> Result<Param<Tensor<D>>, LoadError> {
+        let data = self.required(name)?;
+        let tensor = self.checked(name, data, to.dims(), &to.device())?;
+        Ok(Param::from_tensor(tensor))
+    }
+
+    /// No tensor under the prefix is left over.
+    fn check_all_found(&mut self) -> Result<(), LoadError> {
+        let tensors = self
+            .store
+            .get_all_tensors()
+            .map_err(|error| LoadError::Unreadable(error.to_string()))?;
+        let left_over = tensors
+            .keys()
+            .find(|name| name.starts_with(self.prefix) && !self.found.contains(*name));
+        match left_over {
+            Some(name) => Err(LoadError::Unexpected(name.clone())),
+            None => Ok(()),
         }
     }
 
@@ -281,6 +365,11 @@ impl Source<'_> {
         }
     }
 
+    fn required(&mut self, name: &str) -> Result<TensorData, LoadError> {
+        self.find(name)?
+            .ok_or_else(|| LoadError::Missing(self.full(name)))
+    }
+
     fn find(&mut self, name: &str) -> Result<Option<TensorData>, LoadError> {
         let full = self.full(name);
         let unreadable = |error: &dyn std::fmt::Display| LoadError::Unreadable(error.to_string());
@@ -295,9 +384,10 @@ impl Source<'_> {
             ))),
             Some(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| unreadable(&error))?;
-                let data = TensorData::try_from_bytes(bytes, tensor.shape.clone(), tensor.dtype);
-                data.map(Some)
-                    .map_err(|error| LoadError::Unreadable(format!("{full}: {error:?}")))
+                let data = TensorData::try_from_bytes(bytes, tensor.shape.clone(), tensor.dtype)
+                    .map_err(|error| LoadError::Unreadable(format!("{full}: {error:?}")))?;
+                self.found.insert(full);
+                Ok(Some(data))
             }
             None => Ok(None),
         }

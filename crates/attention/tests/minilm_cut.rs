@@ -21,7 +21,7 @@ fn a_head_of_a_pretrained_sentence_encoder() {
         .try_init(&device)
         .unwrap();
     let names = WeightFormat::TorchLinears(["query", "key", "value", "dense"].map(str::to_owned));
-    let head = head.load(&mut fixture.0, "", &names).unwrap();
+    let head = head.load(&mut fixture.0, "head.", &names).unwrap();
 
     let x = fixture.tensor::<3>("x", &device);
     let (contribution, pattern) = head.forward_with_weights(x, &Mask::none());

@@ -90,7 +90,7 @@ fn check_multihead(
 ) {
     let mut fixture = Fixture::open("multihead.safetensors");
     let device = Device::flex().autodiff();
-    let prefix = format!("{case}.");
+    let prefix = format!("{case}.module.");
     let module = config.try_init(&device).unwrap();
     let module = module
         .load(&mut fixture.0, &prefix, &WeightFormat::TorchMultihead)
@@ -181,20 +181,20 @@ fn weights_that_do_not_fit_are_named() {
         missing("nowhere.q_proj_weight")
     );
     assert_eq!(
-        load(config(8, 2).with_bias(true), "no_bias.", &torch),
-        missing("no_bias.in_proj_bias")
+        load(config(8, 2).with_bias(true), "no_bias.module.", &torch),
+        missing("no_bias.module.in_proj_bias")
     );
-    let left_over = LoadError::Unexpected("packed.in_proj_bias".to_owned());
-    assert_eq!(load(config(12, 3), "packed.", &torch), left_over);
+    let left_over = LoadError::Unexpected("packed.module.in_proj_bias".to_owned());
+    assert_eq!(load(config(12, 3), "packed.module.", &torch), left_over);
     let projections = WeightFormat::torch_projections();
     assert_eq!(
-        load(config(12, 3), "packed.", &projections),
-        missing("packed.q_proj.weight")
+        load(config(12, 3), "packed.module.", &projections),
+        missing("packed.module.q_proj.weight")
     );
-    let message = load(config(8, 2).with_bias(true), "packed.", &torch).to_string();
+    let message = load(config(8, 2).with_bias(true), "packed.module.", &torch).to_string();
     assert_eq!(
         message,
-        "tensor packed.in_proj_weight has shape [36, 12], the module needs [24, 8]"
+        "tensor packed.module.in_proj_weight has shape [36, 12], the module needs [24, 8]"
     );
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::HeadName;
 use headlight_residual::{
-    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, Part, Probe, Site,
+    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, Part, Probe, Site, argmax,
 };
 use serde::Serialize;
 
@@ -165,13 +165,10 @@ impl<'a> Patching<'a> {
         }
     }
 
-    /// The likeliest next tokens of base and source.
+    /// The likeliest next tokens of base and source, the first of equals.
     #[must_use]
     pub fn answers(&self) -> [u32; 2] {
-        let likeliest = |run: &Run| {
-            (0..run.logits.len()).max_by(|&a, &b| run.logits[a].total_cmp(&run.logits[b]))
-        };
-        [&self.base, &self.source].map(|run| likeliest(run).unwrap_or(0) as u32)
+        [&self.base, &self.source].map(|run| argmax(&run.logits).unwrap_or(0) as u32)
     }
 
     /// `m_base` and `m_source`: the logit of the source's answer over that of the base's answer in

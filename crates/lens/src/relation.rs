@@ -74,7 +74,8 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
     (0..pattern.n_heads()).map(score).collect()
 }
 
-/// The head that follows a relation best: the largest score above both of its nulls. A claim about
+/// The head that follows a relation best: the largest score above both of its nulls, and the first
+/// of equals. A claim about
 /// the best of many heads is to be read on other sequences than those it was chosen on.
 ///
 /// ```
@@ -88,6 +89,8 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
 /// };
 /// // The first scores more, but as much at the same distance anywhere.
 /// assert_eq!(best_head(&[head(0, 0.9, 0.8), head(1, 0.7, 0.2)], "verb→subject"), Some(HeadName { layer: 0, head: 1 }));
+/// let equal = [head(2, 0.9, 0.2), head(3, 0.9, 0.2)];
+/// assert_eq!(best_head(&equal, "verb→subject"), Some(HeadName { layer: 0, head: 2 }));
 /// ```
 #[must_use]
 pub fn best_head(heads: &[(HeadName, RelationScores)], relation: &str) -> Option<HeadName> {
@@ -102,7 +105,9 @@ pub fn best_head(heads: &[(HeadName, RelationScores)], relation: &str) -> Option
     let known = heads
         .iter()
         .filter_map(|(head, scores)| Some((*head, above(scores)?)));
+    // From the end, since `max_by` takes the last of equals.
     known
+        .rev()
         .max_by(|(_, a), (_, b)| a.total_cmp(b))
         .map(|(head, _)| head)
 }

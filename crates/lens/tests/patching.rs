@@ -2,6 +2,7 @@
 
 mod common;
 
+use burn::{module::Param, tensor::s};
 use common::{VOCABULARY, hand_built, sequences};
 use headlight_lens::{Ablation, Patching, Place, SameAnswer, Swap, all_heads, swap_follow};
 use headlight_residual::Decoder;
@@ -58,6 +59,19 @@ fn the_answer_returns_and_breaks_at_the_known_places_alone() {
         let expected = f64::from(u8::from(head.to_string() == "L1H0"));
         assert!((share - expected).abs() < 1e-5, "{head}: {share}");
     }
+}
+
+#[test]
+fn of_equal_answers_the_first_is_the_answer() {
+    let mut model = hand_built();
+    // The unembedding reads token 9 exactly where it reads token 3.
+    let w_u = model.w_u.take().unwrap().val();
+    let twice = w_u
+        .clone()
+        .slice_assign(s![.., 9..10], w_u.slice(s![.., 3..4]));
+    model.w_u = Some(Param::from_tensor(twice));
+    let patching = Patching::new(&model, &CORRUPTED, &CLEAN, 6).unwrap();
+    assert_eq!(patching.answers(), [5, 3]);
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn looks_like(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<Strin
     ))
 }
 
-/// The head with the largest score of a role at the end, with it.
+/// The head with the largest score of a role at the end, with it; the first of equals.
 fn best<'a>(
     data: &'a ReportData,
     role: &str,
@@ -139,7 +139,9 @@ fn best<'a>(
     let scored = heads
         .iter()
         .filter_map(|head| Some((series, *head, score(data, series, last, head)?)));
-    scored.max_by(|(.., a), (.., b)| a[0].total_cmp(&b[0]))
+    scored
+        .rev()
+        .max_by(|(.., a), (.., b)| a[0].total_cmp(&b[0]))
 }
 
 /// Value, low and high of a head at the `step`-th step.

@@ -26,12 +26,17 @@
 //! assert_eq!(capture.get::<4>(pattern).unwrap().dims(), [1, 2, 3, 3]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The cargo feature `exchange` adds reading and writing models for `transformers` and
+//! `TransformerLens`. Nothing else depends on it.
 
+mod argmax;
 mod block;
 mod cost;
 mod decoder;
 mod decoder_config;
 mod edit;
+#[cfg(feature = "exchange")]
 mod exchange;
 mod feed_forward;
 mod generate;
@@ -49,11 +54,13 @@ mod site;
 mod tensor_file;
 mod weights;
 
+pub use argmax::argmax;
 pub use block::{Block, NormPlacement};
 pub use cost::PartCost;
 pub use decoder::Decoder;
 pub use decoder_config::DecoderConfig;
 pub use edit::{Edit, Edits, Part};
+#[cfg(feature = "exchange")]
 pub use exchange::{
     ExchangeError, ExportedFiles, expected_of, from_huggingface, to_huggingface,
     to_transformer_lens,

@@ -13,6 +13,9 @@ use rand_chacha::ChaCha8Rng;
 /// let logits = [1.0, 3.0, 2.0];
 /// let mut rng = ChaCha8Rng::seed_from_u64(0);
 /// assert_eq!(Sampling::GREEDY.choose(&logits, &mut rng), Ok(1));
+/// // Of equal logits the first.
+/// assert_eq!(Sampling::GREEDY.choose(&[-1.0, 3.0, 3.0], &mut rng), Ok(1));
+/// assert_eq!(Sampling::GREEDY.choose(&[-0.0, 0.0], &mut rng), Ok(0));
 /// // Probabilities are .09, .67 and .24: two tokens reach .9, one alone reaches .6.
 /// let nucleus = Sampling { top_p: Some(0.9), ..Sampling::default() };
 /// assert!((0..100).all(|_| nucleus.choose(&logits, &mut rng) != Ok(0)));
@@ -105,8 +108,8 @@ impl Sampling {
         let mut likeliest: Vec<usize> = (0..logits.len())
             .filter(|&token| logits[token].is_finite())
             .collect();
-        // A stable sort: of equal logits the first token stays first.
-        likeliest.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+        // A stable sort: of equal logits the first token stays first. 0 and −0 are equal.
+        likeliest.sort_by(|&a, &b| (logits[b] + 0.0).total_cmp(&(logits[a] + 0.0)));
         let first = *likeliest.first().ok_or(SamplingError::Nothing)?;
         if self.temperature == 0.0 {
             return Ok(first);

@@ -265,6 +265,213 @@ fn a_tensor_that_is_missing_left_over_or_of_the_wrong_shape_is_named() {
     assert!(weights_to_bytes(&model).unwrap() == weights_to_bytes(&whole).unwrap());
 }
 
+/// Writes `config.json` of a fixture with another value of one key.
+fn write_config(folder: &Path, name: &str, key: &str, value: &str) {
+    let text = fs::read_to_string(fixture(name).join("config.json")).unwrap();
+    let mut config: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(&text).unwrap();
+    config.insert(key.to_owned(), serde_json::from_str(value).unwrap());
+    let text = serde_json::to_string(&config).unwrap();
+    fs::write(folder.join("config.json"), text).unwrap();
+}
+
+/// What is said of a fixture's configuration with another value of one key.
+fn refusal_with(name: &str, key: &str, value: &str) -> String {
+    let folder = TempDir::new().unwrap();
+    write_config(folder.path(), name, key, value);
+    refusal(folder.path())
+}
+
+#[test]
+fn a_key_that_may_change_the_model_is_refused_with_its_value() {
+    let unknown = "is no key that is known here; it may change what the model computes";
+    for (name, key, value, reason) in [
+        ("llama", "sliding_window", "4", unknown),
+        ("llama", "logit_scale", "0.5", unknown),
+        ("llama", "quantization_config", r#"{"bits":4}"#, unknown),
+        ("llama", "n_positions", "8", unknown),
+        ("gpt2", "rope_theta", "100.0", unknown),
+        ("gpt2", "n_ctx", "4", "must be n_positions, 8"),
+        ("gpt2", "is_encoder_decoder", "true", "is not supported"),
+        ("gpt2", "pruned_heads", r#"{"0":[1]}"#, "is not supported"),
+        ("llama", "rope_interleaved", "true", "is not supported"),
+        ("llama", "partial_rotary_factor", "0.5", "must be 1"),
+        ("llama", "rope_scaling", "2.0", "must be an object"),
+    ] {
+        let found = refusal_with(name, key, value);
+        assert_eq!(found, format!("config.json: {key} = {value}: {reason}"));
+    }
+    assert_eq!(
+        refusal_with("llama", "rope_theta", "500.0"),
+        "config.json: rope_parameters.rope_theta = 10000.0: must be what it is elsewhere in the \
+         file, 500"
+    );
+    let nested = refusal_with(
+        "llama",
+        "rope_scaling",
+        r#"{"type": "default", "factor": 2.0}"#,
+    );
+    assert_eq!(
+        nested,
+        format!("config.json: rope_scaling.factor = 2.0: {unknown}")
+    );
+    // However long the value is, the refusal is one short line.
+    let long = refusal_with("gpt2", "auto_map", &format!("[{}0]", "0,".repeat(1000)));
+    assert!(
+        long.contains("auto_map = [0,0,") && long.len() < 250,
+        "{long}"
+    );
+}
+
+#[test]
+fn a_key_that_does_not_change_the_model_may_have_any_value() {
+    let weights = |model: &Decoder| weights_to_bytes(model).unwrap();
+    for name in ["gpt2", "llama_variant"] {
+        let whole = from_huggingface(&fixture(name), &Device::flex()).unwrap();
+        for (key, value) in [
+            ("architectures", "null"),
+            ("attn_pdrop", "0.5"),
+            ("bos_token_id", "7"),
+            ("dtype", r#""bfloat16""#),
+            ("id2label", r#"{"0": "yes"}"#),
+            ("is_encoder_decoder", "false"),
+            ("pruned_heads", "{}"),
+            ("quantization_config", "null"),
+            (
+                "task_specific_params",
+                r#"{"text-generation": {"max_length": 50}}"#,
+            ),
+        ] {
+            let folder = TempDir::new().unwrap();
+            write_config(folder.path(), name, key, value);
+            let file = "model.safetensors";
+            fs::copy(fixture(name).join(file), folder.path().join(file)).unwrap();
+            let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
+            assert_eq!(model.config(), whole.config(), "{key}");
+            assert!(weights(&model) == weights(&whole), "{key}");
+        }
+    }
+}
+
+/// The keys of the configuration that was first published with GPT-2.
+#[test]
+fn a_configuration_as_first_published_is_read() {
+    let (folder, tensors) = copy_of("gpt2");
+    write(folder.path(), &tensors);
+    let config = r#"{
+        "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+        "bos_token_id": 12, "embd_pdrop": 0.1, "eos_token_id": 12, "initializer_range": 0.02,
+        "layer_norm_epsilon": 1e-05, "model_type": "gpt2", "n_ctx": 8, "n_embd": 16, "n_head": 4,
+        "n_layer": 2, "n_positions": 8, "resid_pdrop": 0.1, "summary_activation": null,
+        "summary_first_dropout": 0.1, "summary_proj_to_labels": true, "summary_type": "cls_index",
+        "summary_use_proj": true, "vocab_size": 13,
+        "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}}
+    }"#;
+    fs::write(folder.path().join("config.json"), config).unwrap();
+    let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    let whole = from_huggingface(&fixture("gpt2"), &Device::flex()).unwrap();
+    assert_eq!(model.config(), whole.config());
+}
+
+#[test]
+fn a_tied_head_in_the_file_must_equal_the_embedding() {
+    let (folder, mut tensors) = copy_of("gpt2");
+    let whole = from_huggingface(&fixture("gpt2"), &Device::flex()).unwrap();
+    let embedding = tensors["transformer.wte.weight"].clone();
+    tensors.insert("lm_head.weight".to_owned(), embedding);
+    write(folder.path(), &tensors);
+    let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    assert!(weights_to_bytes(&model).unwrap() == weights_to_bytes(&whole).unwrap());
+
+    tensors.get_mut("lm_head.weight").unwrap().1[207] += 0.5;
+    write(folder.path(), &tensors);
+    assert_eq!(
+        refusal(folder.path()),
+        "config.json: tie_word_embeddings = true: but lm_head.weight differs from \
+         transformer.wte.weight; false reads both"
+    );
+    write_config(folder.path(), "gpt2", "tie_word_embeddings", "false");
+    let untied = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    let head = values(untied.unembedding().transpose());
+    assert_eq!(head, tensors["lm_head.weight"].1);
+}
+
+#[test]
+fn an_untied_model_without_a_head_is_refused() {
+    let (folder, tensors) = copy_of("gpt2");
+    write(folder.path(), &tensors);
+    write_config(folder.path(), "gpt2", "tie_word_embeddings", "false");
+    assert_eq!(refusal(folder.path()), "there is no tensor lm_head.weight");
+}
+
+#[test]
+fn a_refusal_names_the_tensor_as_the_file_does() {
+    let (folder, tensors) = copy_of("gpt2");
+    let mut classifier = tensors.clone();
+    classifier.insert("score.weight".to_owned(), (vec![2, 16], vec![0.0; 32]));
+    write(folder.path(), &classifier);
+    let left_over = "there is a tensor score.weight, which the model has no place for";
+    assert_eq!(refusal(folder.path()), left_over);
+
+    let mut bare: Tensors = tensors
+        .into_iter()
+        .map(|(name, data)| (name.replace("transformer.", ""), data))
+        .collect();
+    let mut damaged = bare.clone();
+    damaged.insert("ln_f.bias".to_owned(), (vec![3], vec![0.0; 3]));
+    write(folder.path(), &damaged);
+    assert_eq!(
+        refusal(folder.path()),
+        "tensor ln_f.bias has shape [3], the model needs [16]"
+    );
+    bare.remove("h.1.mlp.c_fc.weight");
+    write(folder.path(), &bare);
+    assert_eq!(
+        refusal(folder.path()),
+        "there is no tensor h.1.mlp.c_fc.weight"
+    );
+}
+
+#[test]
+fn a_file_of_the_model_below_the_head_is_read() {
+    let whole = from_huggingface(&fixture("llama_variant"), &Device::flex()).unwrap();
+    let (folder, _) = there_and_back(&whole);
+    let tensors = read(&fs::read(folder.path().join("model.safetensors")).unwrap());
+    let below: Tensors = tensors
+        .into_iter()
+        .map(|(name, data)| (name.strip_prefix("model.").unwrap().to_owned(), data))
+        .collect();
+    write(folder.path(), &below);
+    let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    assert!(weights_to_bytes(&model).unwrap() == weights_to_bytes(&whole).unwrap());
+}
+
+#[test]
+fn a_single_file_wins_over_an_older_index() {
+    let folder = TempDir::new().unwrap();
+    for entry in fs::read_dir(fixture("llama")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let old = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    let scaled = |data: Vec<f32>| data.into_iter().map(|value| 2.0 * value).collect();
+    let mut newer = read(&to_huggingface(&old).unwrap().weights);
+    let norm = newer.get_mut("model.norm.weight").unwrap();
+    norm.1 = scaled(std::mem::take(&mut norm.1));
+    write(folder.path(), &newer);
+    let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    assert_close(
+        "the final norm scales the logits",
+        model.forward(tokens()),
+        old.forward(tokens()) * 2.0,
+    );
+    // The shards may be gone, but a single file that cannot be read is not passed over.
+    fs::remove_file(folder.path().join("model-00001-of-00003.safetensors")).unwrap();
+    from_huggingface(folder.path(), &Device::flex()).unwrap();
+    fs::write(folder.path().join("model.safetensors"), "no tensors").unwrap();
+    assert!(refusal(folder.path()).contains("model.safetensors: "));
+}
+
 #[test]
 fn a_configuration_that_this_model_cannot_have_is_named() {
     for (name, key, value, expected) in [
@@ -272,7 +479,7 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
             "llama",
             "model_type",
             "\"bert\"",
-            "config.json: model_type = bert: must be gpt2 or llama",
+            "config.json: model_type = \"bert\": must be gpt2 or llama",
         ),
         (
             "llama",
@@ -308,7 +515,7 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
             "llama",
             "rope_parameters",
             "{\"rope_type\": \"llama3\"}",
-            "config.json: rope_parameters = \"llama3\": must be default",
+            "config.json: rope_parameters.rope_type = \"llama3\": must be default",
         ),
         (
             "gpt2",
@@ -323,17 +530,7 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
             " parameters, more than 1073741824",
         ),
     ] {
-        let folder = TempDir::new().unwrap();
-        let text = fs::read_to_string(fixture(name).join("config.json")).unwrap();
-        let mut config: serde_json::Map<String, serde_json::Value> =
-            serde_json::from_str(&text).unwrap();
-        config.insert(key.to_owned(), serde_json::from_str(value).unwrap());
-        fs::write(
-            folder.path().join("config.json"),
-            serde_json::to_string(&config).unwrap(),
-        )
-        .unwrap();
-        let found = refusal(folder.path());
+        let found = refusal_with(name, key, value);
         assert!(found.ends_with(expected), "{found}");
     }
     let empty = TempDir::new().unwrap();

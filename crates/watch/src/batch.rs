@@ -137,4 +137,24 @@ mod tests {
             }
         );
     }
+
+    #[test]
+    fn of_equal_logits_the_first_is_the_guess() {
+        // Burn takes other paths through wider rows.
+        for vocabulary in [4, 5000] {
+            let last = vocabulary as u32 - 1;
+            let sequences = [1, last].map(|target| Sequence {
+                tokens: vec![0, target],
+                scored: vec![true],
+            });
+            let batch = Batch::new(&sequences, &Device::flex());
+            let mut row = vec![0.0_f32; vocabulary];
+            row[1] = 2.0;
+            row[vocabulary - 1] = 2.0;
+            let logits = TensorData::new(row.repeat(2), [2, 1, vocabulary]);
+            let logits = Tensor::<3>::from_data(logits, &Device::flex());
+            assert_eq!(count_right(logits, &batch).targets, 1.0, "{vocabulary}");
+            assert_eq!(headlight_residual::argmax(&row), Some(1));
+        }
+    }
 }

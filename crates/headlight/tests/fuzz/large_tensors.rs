@@ -127,10 +127,13 @@ fn folder(config: &str, index: &str, tensors: &[u8]) -> TempDir {
         or_shipped(config, "config.json"),
     )
     .unwrap();
-    fs::write(folder.path().join("model.safetensors"), tensors).unwrap();
-    if !index.is_empty() {
-        fs::write(folder.path().join("model.safetensors.index.json"), index).unwrap();
-    }
+    // A file of all tensors would be read instead of the index.
+    let (name, bytes) = if index.is_empty() {
+        ("model.safetensors", tensors)
+    } else {
+        ("model.safetensors.index.json", index.as_bytes())
+    };
+    fs::write(folder.path().join(name), bytes).unwrap();
     folder
 }
 

@@ -5,6 +5,7 @@ use headlight_attention::{
     AttentionOptions, Mask, attention_weights, worked_example::WorkedExample,
 };
 use headlight_report::{Sharpening, ValueSize};
+use headlight_residual::argmax;
 
 use super::scaling::numbers;
 
@@ -59,9 +60,7 @@ pub(super) fn value_sizes(example: &WorkedExample, device: &Device) -> Vec<Value
         &Mask::none(),
         &AttentionOptions::default(),
     ));
-    let most = (0..weights.len())
-        .max_by(|&a, &b| weights[a].total_cmp(&weights[b]))
-        .unwrap_or(0);
+    let most = argmax(&weights).unwrap_or(0);
     let norm = |value: &[f32]| value.iter().map(|x| x * x).sum::<f32>().sqrt();
     let size = |factor| {
         let size_of = |key| if key == most { factor } else { 1.0 };

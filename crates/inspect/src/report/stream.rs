@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation::softmax};
 use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
-use headlight_residual::{BlockSite, Capture, Decoder, NoProbe, Site};
+use headlight_residual::{BlockSite, Capture, Decoder, NoProbe, Site, argmax};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_watch::{ids, uses::left};
@@ -82,14 +82,9 @@ impl Inspection {
                 continue;
             };
             let probabilities = numbers(softmax(model.unembed(x, &mut NoProbe), 2));
-            let rows = probabilities.chunks(model.vocabulary()).map(|row| {
-                let best = row
-                    .iter()
-                    .enumerate()
-                    .max_by(|a, b| a.1.total_cmp(b.1))
-                    .map_or(0, |(token, _)| token);
-                (row, best as u32)
-            });
+            let rows = probabilities
+                .chunks(model.vocabulary())
+                .map(|row| (row, argmax(row).unwrap_or(0) as u32));
             let rows: Vec<(&[f32], u32)> = rows.collect();
             right.extend(
                 rows.iter()

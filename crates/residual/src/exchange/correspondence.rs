@@ -4,10 +4,10 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use burn::tensor::TensorData;
 
-use super::ExchangeError;
+use super::{ExchangeError, shapes::shapes};
 use crate::{
     Decoder,
-    parameters::{parameters, shapes, with_parameters},
+    parameters::{parameters, with_parameters},
 };
 
 /// One tensor of another tool and the parameters that it holds.
@@ -51,6 +51,25 @@ impl Correspondence {
         self.zeros = Some(shape.to_vec());
         self
     }
+}
+
+/// The entries under the names that the file has, in which `prefix` may be left out of all.
+pub fn named_as_in(
+    tensors: &BTreeMap<String, TensorData>,
+    prefix: &str,
+    mut entries: Vec<Correspondence>,
+) -> Vec<Correspondence> {
+    let bare = |entry: &Correspondence| entry.theirs.strip_prefix(prefix).map(str::to_owned);
+    let left_out = entries
+        .iter()
+        .filter_map(bare)
+        .any(|name| tensors.contains_key(&name));
+    if left_out {
+        for entry in &mut entries {
+            entry.theirs = bare(entry).unwrap_or_else(|| entry.theirs.clone());
+        }
+    }
+    entries
 }
 
 /// The model's parameters under the other tool's names.

@@ -51,11 +51,13 @@ pub fn read_config(folder: &Path) -> Result<Map<String, Value>, ExchangeError> {
     read_object(&folder.join("config.json"))
 }
 
-/// Every tensor of `model.safetensors`, or of the shards that its index lists.
+/// Every tensor of `model.safetensors`, or of the shards that its index lists. Where both are there,
+/// the single file is read, as by `transformers`: the index is of an earlier save.
 pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
+    let single = folder.join("model.safetensors");
     let index = folder.join("model.safetensors.index.json");
-    if !index.is_file() {
-        return read_file(&folder.join("model.safetensors"));
+    if single.exists() || !index.is_file() {
+        return read_file(&single);
     }
     let object = read_object(&index)?;
     let shard_of = object.get("weight_map").and_then(Value::as_object);
@@ -106,70 +108,4 @@ fn is_buffer(name: &str) -> bool {
     [".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"]
         .iter()
         .any(|end| name.ends_with(end))
-}
-
-/// Keys of a configuration, with the defaults of `transformers`.
-pub struct Keys<'a>(pub &'a Map<String, Value>);
-
-impl Keys<'_> {
-    fn present(&self, key: &str) -> Option<&Value> {
-        self.0.get(key).filter(|value| !value.is_null())
-    }
-
-    pub fn size(&self, key: &'static str) -> Result<Option<usize>, ExchangeError> {
-        let size = |value: &Value| value.as_u64().and_then(|size| usize::try_from(size).ok());
-        // Products of such sizes do not overflow.
-        let size = |value: &Value| size(value).filter(|size| (1..=1 << 20).contains(size));
-        self.typed(key, size, "must be a whole number from 1 to 1048576")
-    }
-
-    pub fn required_size(&self, key: &'static str) -> Result<usize, ExchangeError> {
-        self.size(key)?
-            .ok_or_else(|| refused(key, &Value::Null, "is missing"))
-    }
-
-    pub fn number(&self, key: &'static str, default: f64) -> Result<f64, ExchangeError> {
-        let positive = |value: &Value| value.as_f64().filter(|number| *number > 0.0);
-        Ok(self
-            .typed(key, positive, "must be a number above 0")?
-            .unwrap_or(default))
-    }
-
-    pub fn flag(&self, key: &'static str, default: bool) -> Result<bool, ExchangeError> {
-        Ok(self
-            .typed(key, Value::as_bool, "must be true or false")?
-            .unwrap_or(default))
-    }
-
-    pub fn text<'b>(
-        &'b self,
-        key: &'static str,
-        default: &'b str,
-    ) -> Result<&'b str, ExchangeError> {
-        match self.present(key) {
-            None => Ok(default),
-            Some(value) => value
-                .as_str()
-                .ok_or_else(|| refused(key, value, "must be text")),
-        }
-    }
-
-    fn typed<T>(
-        &self,
-        key: &'static str,
-        read: impl Fn(&Value) -> Option<T>,
-        reason: &str,
-    ) -> Result<Option<T>, ExchangeError> {
-        self.present(key)
-            .map(|value| read(value).ok_or_else(|| refused(key, value, reason)))
-            .transpose()
-    }
-}
-
-pub fn refused(key: &'static str, value: &Value, reason: &str) -> ExchangeError {
-    ExchangeError::Config {
-        key,
-        value: value.to_string(),
-        reason: reason.to_owned(),
-    }
 }

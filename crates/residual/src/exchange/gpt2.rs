@@ -1,15 +1,12 @@
 //! GPT-2 as `transformers` stores it.
 
-use std::collections::BTreeMap;
-
-use burn::tensor::TensorData;
 use headlight_attention::AttentionOptions;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     ExchangeError,
     correspondence::{Correspondence, Layout},
-    folder::{Keys, refused},
+    keys::Keys,
 };
 use crate::{
     Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions,
@@ -92,29 +89,29 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
     }))
 }
 
-pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, ExchangeError> {
-    let keys = Keys(object);
-    let name = keys.text("activation_function", "gelu_new")?;
+pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> {
+    let name = keys.text("activation_function")?.unwrap_or("gelu_new");
     let activation = ACTIVATIONS
         .iter()
         .find(|(known, _)| *known == name)
         .map(|&(_, activation)| activation);
     let activation = activation.ok_or_else(|| {
-        refused(
+        keys.refused(
             "activation_function",
             &json!(name),
             "must be gelu_new, gelu_pytorch_tanh, gelu or relu",
         )
     })?;
-    for key in ["scale_attn_by_inverse_layer_idx", "add_cross_attention"] {
-        if keys.flag(key, false)? {
-            return Err(refused(key, &json!(true), "is not supported"));
-        }
-    }
     let d_model = keys.required_size("n_embd")?;
+    let n_ctx = keys.required_size("n_positions")?;
+    // Beside it in the files that were published first.
+    if let Some(other) = keys.size("n_ctx")?.filter(|&other| other != n_ctx) {
+        let reason = format!("must be n_positions, {n_ctx}");
+        return Err(keys.refused("n_ctx", &json!(other), &reason));
+    }
     Ok(DecoderConfig {
         vocabulary: keys.required_size("vocab_size")?,
-        n_ctx: keys.required_size("n_positions")?,
+        n_ctx,
         d_model,
         n_layers: keys.required_size("n_layer")?,
         n_heads: keys.required_size("n_head")?,
@@ -123,7 +120,7 @@ pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, Exchang
             keys.size("n_inner")?.unwrap_or(4 * d_model),
             FeedForwardKind::Plain(activation),
         )),
-        norm_epsilon: keys.number("layer_norm_epsilon", 1e-5)?,
+        norm_epsilon: keys.number("layer_norm_epsilon")?.unwrap_or(1e-5),
         tied_embedding: keys.flag("tie_word_embeddings", true)?,
         attention: AttentionOptions {
             scale: (!keys.flag("scale_attn_weights", true)?).then_some(1.0),
@@ -192,22 +189,4 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         }
     }
     entries
-}
-
-/// The checkpoints first published have no `transformer.` before their names.
-pub fn complete_names(tensors: &mut BTreeMap<String, TensorData>) {
-    *tensors = std::mem::take(tensors)
-        .into_iter()
-        .map(|(name, data)| {
-            let complete = name.starts_with("transformer.") || name.starts_with("lm_head.");
-            (
-                if complete {
-                    name
-                } else {
-                    format!("transformer.{name}")
-                },
-                data,
-            )
-        })
-        .collect();
 }

@@ -1,11 +1,11 @@
 //! Llama as `transformers` stores it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     ExchangeError,
     correspondence::{Correspondence, Layout},
-    folder::{Keys, refused},
+    keys::Keys,
 };
 use crate::{Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions};
 
@@ -60,11 +60,10 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
     }))
 }
 
-pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, ExchangeError> {
-    let keys = Keys(object);
-    let activation = keys.text("hidden_act", "silu")?;
+pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> {
+    let activation = keys.text("hidden_act")?.unwrap_or("silu");
     if activation != "silu" {
-        return Err(refused("hidden_act", &json!(activation), "must be silu"));
+        return Err(keys.refused("hidden_act", &json!(activation), "must be silu"));
     }
     Ok(DecoderConfig {
         vocabulary: keys.required_size("vocab_size")?,
@@ -81,9 +80,9 @@ pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, Exchang
         )),
         feed_forward_bias: keys.flag("mlp_bias", false)?,
         norm: NormKind::RmsNorm,
-        norm_epsilon: keys.number("rms_norm_eps", 1e-6)?,
+        norm_epsilon: keys.number("rms_norm_eps")?.unwrap_or(1e-6),
         positions: Positions::Rotary {
-            base: rotary_base(&keys)?,
+            base: rotary_base(keys)?,
         },
         tied_embedding: keys.flag("tie_word_embeddings", false)?,
         ..DecoderConfig::default()
@@ -91,24 +90,45 @@ pub fn read_config(object: &Map<String, Value>) -> Result<DecoderConfig, Exchang
 }
 
 /// Where the version that wrote the file has put it; angles that are scaled besides are refused.
-fn rotary_base(keys: &Keys<'_>) -> Result<f64, ExchangeError> {
-    for key in ["rope_parameters", "rope_scaling"] {
-        let Some(rope) = keys.0.get(key).and_then(Value::as_object) else {
+fn rotary_base(keys: &mut Keys<'_>) -> Result<f64, ExchangeError> {
+    check_all_rotated(keys)?;
+    let mut base = keys.number("rope_theta")?;
+    for (key, within) in [
+        ("rope_parameters", "rope_parameters."),
+        ("rope_scaling", "rope_scaling."),
+    ] {
+        let Some(object) = keys.object(key)? else {
             continue;
         };
-        let kind = rope
-            .get("rope_type")
-            .or_else(|| rope.get("type"))
-            .and_then(Value::as_str)
-            .unwrap_or("default");
-        if kind != "default" {
-            return Err(refused(key, &json!(kind), "must be default"));
+        let mut rope = Keys::within(within, object);
+        for key in ["rope_type", "type"] {
+            let kind = rope.text(key)?.unwrap_or("default");
+            if kind != "default" {
+                return Err(rope.refused(key, &json!(kind), "must be default"));
+            }
         }
-        if rope.contains_key("rope_theta") {
-            return Keys(rope).number("rope_theta", 10_000.0);
+        check_all_rotated(&mut rope)?;
+        let own = rope.number("rope_theta")?;
+        if let (Some(own), Some(base)) = (own, base)
+            && own != base
+        {
+            let reason = format!("must be what it is elsewhere in the file, {base}");
+            return Err(rope.refused("rope_theta", &json!(own), &reason));
         }
+        base = base.or(own);
+        rope.check_all_read()?;
     }
-    keys.number("rope_theta", 10_000.0)
+    Ok(base.unwrap_or(10_000.0))
+}
+
+/// Every component of a head rotates.
+fn check_all_rotated(keys: &mut Keys<'_>) -> Result<(), ExchangeError> {
+    match keys.number("partial_rotary_factor")? {
+        Some(part) if part != 1.0 => {
+            Err(keys.refused("partial_rotary_factor", &json!(part), "must be 1"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Its matrices are `[out, in]`.

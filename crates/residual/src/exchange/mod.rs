@@ -13,24 +13,31 @@ mod correspondence;
 mod expected;
 mod folder;
 mod gpt2;
+mod keys;
 mod llama;
+mod shapes;
 mod transformer_lens;
 
 use std::{collections::BTreeMap, path::Path};
 
 use burn::tensor::{Device, TensorData};
 use headlight_attention::ConfigError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use expected::expected_of;
 pub use transformer_lens::to_transformer_lens;
 
 use crate::{Decoder, DecoderConfig, parameters::Mismatch, tensor_file::serialize};
-use correspondence::Correspondence;
+use correspondence::{Correspondence, named_as_in};
+use keys::Keys;
 
 /// The most parameters that are made room for: far above any mini-transformer. What is promised of
 /// hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_PARAMETERS: usize = 1 << 30;
+/// The tensor that makes logits of the stream, in every family.
+const HEAD: &str = "lm_head.weight";
+/// Our name of the embedding.
+const EMBEDDING: &str = "w_e";
 /// So many parameters are made room for in any case: what is wrong with a small model is then named
 /// by its tensor.
 const ALWAYS_ROOM: usize = 1 << 20;
@@ -50,7 +57,7 @@ pub enum ExchangeError {
     #[error("config.json: {key} = {value}: {reason}")]
     Config {
         /// The key.
-        key: &'static str,
+        key: String,
         /// Its value.
         value: String,
         /// What is wrong with it.
@@ -159,6 +166,11 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
 ///
 /// Matrices of a GPT-2 are stored `[in, out]` (`Conv1D`), those of a Llama `[out, in]` (`Linear`).
 ///
+/// Every key of `config.json` is read, is known not to change what the model computes, or is
+/// refused; every tensor is read or refused. With `tie_word_embeddings` an `lm_head.weight` may be
+/// in the file only if it equals the embedding. A `model.safetensors` wins over an index beside it,
+/// as in `transformers`.
+///
 /// # Errors
 /// Names the file, the key of the configuration or the tensor that is missing, left over or of the
 /// wrong shape.
@@ -172,22 +184,24 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
 /// ```
 pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, ExchangeError> {
     let config = folder::read_config(folder)?;
-    let kind = config
-        .get("model_type")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let (decoder, entries): (DecoderConfig, fn(&DecoderConfig) -> Vec<Correspondence>) = match kind
-    {
-        "gpt2" => (gpt2::read_config(&config)?, gpt2::entries),
-        "llama" => (llama::read_config(&config)?, llama::entries),
+    let mut keys = Keys::of_file(&config);
+    let family = match keys.text("model_type")? {
+        Some("gpt2") => Family {
+            read_config: gpt2::read_config,
+            entries: gpt2::entries,
+            prefix: "transformer.",
+        },
+        Some("llama") => Family {
+            read_config: llama::read_config,
+            entries: llama::entries,
+            prefix: "model.",
+        },
         other => {
-            return Err(ExchangeError::Config {
-                key: "model_type",
-                value: other.to_owned(),
-                reason: "must be gpt2 or llama".to_owned(),
-            });
+            return Err(keys.refused("model_type", &json!(other), "must be gpt2 or llama"));
         }
     };
+    let decoder = (family.read_config)(&mut keys)?;
+    keys.check_all_read()?;
     decoder.validate()?;
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
@@ -196,16 +210,45 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
         )));
     }
     let mut tensors = folder::read_tensors(folder)?;
-    if decoder.tied_embedding {
-        // It says what the embedding says.
-        tensors.remove("lm_head.weight");
-    }
-    if kind == "gpt2" {
-        gpt2::complete_names(&mut tensors);
-    }
     check_backed(&decoder, parameters, &tensors)?;
+    let entries = named_as_in(&tensors, family.prefix, (family.entries)(&decoder));
+    if decoder.tied_embedding {
+        take_tied_head(&mut tensors, &entries, &keys)?;
+    }
     let model = decoder.try_lay_out(device)?;
-    correspondence::import(model, &entries(&decoder), tensors)
+    correspondence::import(model, &entries, tensors)
+}
+
+/// How an architecture is stored.
+struct Family {
+    read_config: fn(&mut Keys<'_>) -> Result<DecoderConfig, ExchangeError>,
+    entries: fn(&DecoderConfig) -> Vec<Correspondence>,
+    /// What stands before the names of all tensors but the head's, except in files that hold only
+    /// the model below the head.
+    prefix: &'static str,
+}
+
+/// A tied head may lie in the file too if it says what the embedding says. Of one that says
+/// something else, some versions of `transformers` read the embedding and others the head.
+fn take_tied_head(
+    tensors: &mut BTreeMap<String, TensorData>,
+    entries: &[Correspondence],
+    keys: &Keys<'_>,
+) -> Result<(), ExchangeError> {
+    let Some(head) = tensors.remove(HEAD) else {
+        return Ok(());
+    };
+    let embedding = entries.iter().find(|entry| entry.ours == [EMBEDDING]);
+    let Some(embedding) = embedding.map(|entry| &entry.theirs) else {
+        return Ok(());
+    };
+    match tensors.get(embedding) {
+        Some(values) if *values != head => {
+            let reason = format!("but {HEAD} differs from {embedding}; false reads both");
+            Err(keys.refused("tie_word_embeddings", &json!(true), &reason))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Room is made for what the tensors can fill, not for whatever the configuration says.
