@@ -1,4 +1,4 @@
-//! Weights from other libraries' attention, out of safetensors files.
+//! Reads weights of other libraries' attention from safetensors files.
 
 use burn::{
     module::Param,
@@ -9,7 +9,7 @@ use burn::{
 
 use crate::MultiHeadAttention;
 
-/// Where attention weights come from: what the tensors are called, and which way the matrices lie.
+/// The source of attention weights: the names of the tensors and the layout of the matrices.
 ///
 /// ```
 /// use burn::{
@@ -54,7 +54,7 @@ impl WeightFormat {
     }
 }
 
-/// Why weights could not be taken.
+/// The reason why weights could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
@@ -63,7 +63,7 @@ pub enum LoadError {
     /// A tensor is not in the file.
     #[error("there is no tensor {0}")]
     Missing(String),
-    /// A tensor is in the file that the module has no place for.
+    /// The file has a tensor that has no place in the module.
     #[error("there is a tensor {0}, but the module has no such bias")]
     Unexpected(String),
     /// A tensor has another shape than the module's.
@@ -79,12 +79,12 @@ pub enum LoadError {
 }
 
 impl MultiHeadAttention {
-    /// This module with the projections of another library's module, from the tensors under
-    /// `prefix` (with its final dot, or empty).
+    /// Replaces the projections by those of another library's module, read from the tensors under
+    /// `prefix`. The prefix is empty or ends in a dot.
     ///
     /// # Errors
-    /// Names the tensor that is missing, left over (a bias the module lacks), of the wrong shape or
-    /// of whole numbers.
+    /// Names the tensor that is missing, is left over (a bias the module lacks), has the wrong
+    /// shape, or holds integers.
     ///
     /// ```no_run
     /// use burn::{store::SafetensorsStore, tensor::Device};
@@ -120,7 +120,7 @@ impl MultiHeadAttention {
     }
 }
 
-/// Which way a matrix lies in the file.
+/// The layout of a matrix in the file.
 #[derive(Clone, Copy)]
 enum Layout {
     InOut,
