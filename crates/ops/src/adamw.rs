@@ -19,10 +19,10 @@ pub struct AdamWStep {
     pub time: i32,
 }
 
-/// `m ← β₁m + (1−β₁)g`, `v ← β₂v + (1−β₂)g²`,
-/// `θ ← θ − η·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε) − η·λ·θ`; gives (θ, m, v).
+/// `m ← β₁m + (1−β₁)g`, `v ← β₂v + (1−β₂)g²`, `θ ← θ − η·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε) − η·λ·θ`.
+/// Returns (θ, m, v).
 ///
-/// On Flex it is one pass over the four tensors, in place where they are held nowhere else.
+/// On Flex it is one pass over the four tensors, in place for each tensor that has no other owner.
 ///
 /// # Panics
 /// If the tensors differ in shape.
