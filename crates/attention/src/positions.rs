@@ -11,7 +11,7 @@
 /// ```
 /// use headlight_attention::Positions;
 ///
-/// // Two new queries after three keys already seen: the last query stands at the last key.
+/// // Two new queries after three keys already seen: the last query is at the last key.
 /// let positions = Positions::aligned_at_end(2, 5);
 /// assert_eq!(positions.query(0, 0), 3);
 /// assert_eq!(positions.query(0, 1), 4);

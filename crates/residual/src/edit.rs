@@ -66,7 +66,7 @@ impl Part {
 ///     Tensor::<2, Int>::from_ints([[1, 2, 3, 4]], &device),
 ///     Tensor::<2, Int>::from_ints([[5, 2, 3, 4]], &device),
 /// );
-/// // The stream after layer 0 patched from the other run: what came out of the other run comes out.
+/// // The stream after layer 0 patched from the other run: the logits are those of the other run.
 /// let sites = model.select("blocks.0.hook_resid_post")?;
 /// let mut seen = Capture::new(&sites, 1 << 20);
 /// let expected = model.forward_probed(other, &mut seen);
