@@ -1,4 +1,4 @@
-//! Attention with linear biases: the further, the less.
+//! Attention with linear biases: scores decrease with distance.
 
 use burn::{
     module::Module,
@@ -7,7 +7,7 @@ use burn::{
 
 use crate::Positions;
 
-/// Takes `slope_h·|q − k|` from the score of head `h` (Press et al. 2022, section 3).
+/// Subtracts `slope_h·|q − k|` from the scores of head `h` (Press et al. 2022, section 3).
 ///
 /// With `n` heads, a power of two, the slopes are `2^(−8/n), 2^(−16/n), …, 2^(−8)`. Otherwise they
 /// are those of the next lower power of two, followed by every other one of the next higher, as in
@@ -25,7 +25,7 @@ pub struct Alibi {
 }
 
 impl Alibi {
-    /// For `n_heads` query heads.
+    /// Slopes for `n_heads` query heads.
     #[must_use]
     pub fn new(n_heads: usize) -> Self {
         Self { n_heads }
@@ -45,7 +45,7 @@ impl Alibi {
             .collect()
     }
 
-    /// `[1 or batch, heads, queries, keys]`
+    /// The bias `−slope_h·|q − k|`, `[1 or batch, heads, queries, keys]`.
     ///
     /// ```
     /// # use burn::tensor::Device;

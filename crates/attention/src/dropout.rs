@@ -1,5 +1,5 @@
-//! Dropout on attention weights, by key: which weights fall is a function of numbers, not of a
-//! global generator.
+//! Dropout on attention weights, by key: a function of numbers, not a global generator, decides
+//! which weights are dropped.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
@@ -12,10 +12,10 @@ pub struct DropoutKey {
     pub seed: u64,
     /// The training step.
     pub step: u64,
-    /// Where in the model: a number for each layer.
+    /// The place in the model: a number for each layer.
     pub site: u64,
-    /// The number of the first batch row. A batch worked on in parts gives each part its own first
-    /// row, and so drops what the whole batch would.
+    /// The number of the first batch row. Where a batch is computed in parts, each part has its own
+    /// first row and drops the same weights as the whole batch.
     pub first_row: u64,
 }
 
@@ -66,7 +66,7 @@ impl Dropout {
         }
     }
 
-    /// Where in the model the weights are dropped.
+    /// The place in the model where the weights are dropped.
     #[must_use]
     pub fn site(&self) -> u64 {
         self.key.site
@@ -96,7 +96,7 @@ impl Dropout {
     /// The factors of one batch row from weight `first` on, counted through heads, queries and
     /// keys.
     pub(crate) fn factors_from(&self, row: usize, first: usize) -> impl Iterator<Item = f32> {
-        /// Of the generator's 32-bit words one f64 takes two.
+        /// One f64 takes two of the generator's 32-bit words.
         const WORDS: u128 = 2;
         let kept = (1.0 / (1.0 - self.probability)) as f32;
         let probability = self.probability;

@@ -1,4 +1,4 @@
-//! Keys and values of tokens already seen.
+//! A cache of the keys and values of tokens already seen.
 
 use std::ops::Range;
 
@@ -6,13 +6,12 @@ use burn::tensor::Tensor;
 
 use crate::{Heads, Mask, MultiHeadAttention, Positions, attention, multi_head::add_bias};
 
-/// What one attention layer remembers of the tokens it has seen: their keys and values, with
-/// positions.
+/// The keys, values and positions of the tokens that one attention layer has seen.
 ///
-/// A full cache holds up to `capacity` tokens. A rolling cache holds what a sliding window can
-/// still see, in a buffer that does not grow. Rows of a batch may have different lengths: feed them
-/// padded at the end, then
-/// [`truncate`](Self::truncate) each to its own.
+/// A full cache holds up to `capacity` tokens. A rolling cache holds the tokens that a sliding
+/// window can still see, in a buffer that does not grow. Rows of a batch may have different
+/// lengths: feed them padded at the end, then [`truncate`](Self::truncate) each row to its own
+/// length.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, Tolerance};
@@ -34,16 +33,16 @@ use crate::{Heads, Mask, MultiHeadAttention, Positions, attention, multi_head::a
 pub struct KvCache {
     slots: usize,
     window: Option<usize>,
-    /// `[batch, kv_heads, slots, d_head]` and `[…, d_value]`; made when the first tokens come.
+    /// `[batch, kv_heads, slots, d_head]` and `[…, d_value]`; allocated with the first tokens.
     buffers: Option<(Tensor<4>, Tensor<4>)>,
-    /// Tokens seen, for each row.
+    /// The number of tokens seen, for each row.
     lengths: Vec<usize>,
     /// The position in each slot, for each row.
     positions: Vec<Vec<Option<i64>>>,
 }
 
 impl KvCache {
-    /// For up to `capacity` tokens.
+    /// An empty cache for up to `capacity` tokens.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
@@ -55,9 +54,9 @@ impl KvCache {
         }
     }
 
-    /// For any number of tokens, each of which sees the last `window` tokens up to itself:
-    /// `0 ≤ q − k < window`. Attention through this cache is masked so, whatever the mask says
-    /// besides.
+    /// An empty rolling cache for any number of tokens. Each token sees the last `window` tokens up
+    /// to itself: `0 ≤ q − k < window`. Attention through this cache applies this window and the
+    /// caller's mask.
     ///
     /// The buffer holds `2·window` tokens: half to look back on, half for the tokens of a chunk.
     ///
@@ -73,20 +72,20 @@ impl KvCache {
         }
     }
 
-    /// Tokens seen, for each batch row; empty before the first.
+    /// The number of tokens seen, for each batch row; empty before the first token.
     #[must_use]
     pub fn lengths(&self) -> &[usize] {
         &self.lengths
     }
 
-    /// Slots in the buffer: what bounds its memory.
+    /// The number of slots in the buffer, which bounds its memory.
     #[must_use]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Forgets, in each row, the tokens after the first `lengths[row]`: padding, or a guess that
-    /// was wrong.
+    /// Removes from each row the tokens after the first `lengths[row]`, such as padding or rejected
+    /// guesses.
     ///
     /// ```
     /// # use burn::tensor::{Device, Tensor};
@@ -104,7 +103,7 @@ impl KvCache {
     ///
     /// # Panics
     /// If there are not as many lengths as rows, a length is more than was seen, or a rolling cache
-    /// no longer holds what the window needs at that length.
+    /// no longer holds the tokens that the window needs at that length.
     pub fn truncate(&mut self, lengths: &[usize]) {
         assert_eq!(
             lengths.len(),
@@ -131,7 +130,8 @@ impl KvCache {
         }
     }
 
-    /// How many tokens may be written at once without losing one that the first of them still sees.
+    /// The number of tokens that may be written at once without losing a token that the first of
+    /// them still sees.
     fn most_new(&self) -> usize {
         self.window
             .map_or(usize::MAX, |window| self.slots - window + 1)
@@ -156,8 +156,8 @@ impl KvCache {
         );
     }
 
-    /// Writes the keys and values of the next tokens; gives back those of all slots that have ever
-    /// been used, and their positions.
+    /// Writes the keys and values of the next tokens. Returns the keys, values and positions of all
+    /// slots that have ever been used.
     fn append(
         &mut self,
         k: Tensor<4>,
@@ -170,8 +170,8 @@ impl KvCache {
             "a cache of capacity {} has {longest} tokens and got {count} more",
             self.slots
         );
-        // The buffers are taken out: a tensor that is held twice would be copied before it is
-        // written.
+        // The buffers are taken out: Burn would copy a tensor that is held twice before writing to
+        // it.
         let (mut keys, mut values) = self
             .buffers
             .take()
@@ -202,8 +202,8 @@ impl KvCache {
             .unwrap_or(0)
             .min(self.slots);
         let seen = (
-            keys.clone().narrow(2, 0, used),
-            values.clone().narrow(2, 0, used),
+            keys.clone().narrow(2, 0, used),   // [batch, kv_heads, used, d_head]
+            values.clone().narrow(2, 0, used), // [batch, kv_heads, used, d_value]
         );
         self.buffers = Some((keys, values));
         (
@@ -216,8 +216,8 @@ impl KvCache {
         )
     }
 
-    /// Where `count` tokens after the first `length` go: (first token, slots) for each run without
-    /// a wrap.
+    /// The slots of `count` tokens after the first `length`: (first token, slots) for each run
+    /// without a wrap.
     fn runs(&self, length: usize, count: usize) -> Vec<(usize, Range<usize>)> {
         let mut runs = Vec::new();
         let mut done = 0;
@@ -232,18 +232,20 @@ impl KvCache {
 }
 
 impl MultiHeadAttention {
-    /// Self-attention of new tokens, which see themselves and what the cache holds of those before.
+    /// Self-attention of new tokens. They see each other, as `mask` allows, and the earlier tokens
+    /// in the cache.
     ///
-    /// Any split of a sequence into calls gives the numbers of one pass. Order is by positions, so
-    /// `mask` is what it would be for the whole sequence, usually [`Mask::causal`]. A mask written
-    /// out ([`Mask::allowed`], [`Mask::key_padding`], [`Mask::bias`]) has one column for each token
-    /// seen so far, the new ones included.
+    /// Every split of a sequence into calls computes the numbers of one pass. Masks compare
+    /// positions, so `mask` is the mask of the whole sequence, usually [`Mask::causal`]. A mask
+    /// from an array ([`Mask::allowed`], [`Mask::key_padding`], [`Mask::bias`]) has one column for
+    /// each token seen so far, the new ones included.
     ///
     /// # Shapes
     /// - `x_new`, output: `[batch, new, d_model]`
     ///
     /// # Panics
-    /// If the cache is full, has another batch size, or is rolling and the mask is written out.
+    /// If the cache is full or has another batch size, or if it is rolling and the mask is an
+    /// array.
     #[must_use]
     pub fn forward_cached(&self, x_new: Tensor<3>, mask: &Mask, cache: &mut KvCache) -> Tensor<3> {
         let [batch, new, _] = x_new.dims();
@@ -279,10 +281,10 @@ impl MultiHeadAttention {
             blends.push(self.attend_cached(heads, &mask, cache));
             done += count;
         }
-        self.merge(Tensor::cat(blends, 2))
+        self.merge(Tensor::cat(blends, 2)) // [batch, n_heads, new, d_value] → [batch, new, d_model]
     }
 
-    /// Attention of a few new tokens; keys are kept as they are compared, rotated to their
+    /// Attention of a few new tokens. The cache keeps keys as they are compared, rotated to their
     /// positions.
     fn attend_cached(&self, new: Heads, mask: &Mask, cache: &mut KvCache) -> Tensor<4> {
         let queries = cache.next_positions(new.q.dims()[2]);
@@ -291,7 +293,7 @@ impl MultiHeadAttention {
             None => heads,
         };
         let (q, k) = (rotate(new.q), rotate(new.k));
-        let (k, v, key_positions) = cache.append(k, new.v);
+        let (k, v, key_positions) = cache.append(k, new.v); // [batch, kv_heads, used, width]
         let positions = Positions::new(queries, key_positions).shared_if_equal();
         let bias = self
             .position
@@ -317,6 +319,6 @@ fn write(
     let values = new
         .clone()
         .narrow(0, rows.start, rows.len())
-        .narrow(2, from, slots.len());
+        .narrow(2, from, slots.len()); // [rows, heads, slots, width]
     buffer.slice_assign([rows.clone(), 0..heads, slots.clone(), 0..width], values)
 }

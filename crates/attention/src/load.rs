@@ -1,4 +1,4 @@
-//! Weights from other libraries' attention, out of safetensors files.
+//! Reads weights of other libraries' attention from safetensors files.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use burn::{
 
 use crate::{MultiHeadAttention, PositionScheme};
 
-/// Where attention weights come from: what the tensors are called, and which way the matrices lie.
+/// The source of attention weights: the names of the tensors and the layout of the matrices.
 ///
 /// A module with QK-norm takes its gains `[d_head]` from `q_norm.weight` and `k_norm.weight`, as in
 /// Qwen 3; in the format [`Burn`](Self::Burn) they are `q_norm.gamma` and `k_norm.gamma`. A learned
@@ -61,7 +61,7 @@ impl WeightFormat {
     }
 }
 
-/// Why weights could not be taken.
+/// The reason why weights could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The file cannot be read.
@@ -164,7 +164,7 @@ impl MultiHeadAttention {
     }
 }
 
-/// Which way a matrix lies in the file.
+/// The layout of a matrix in the file.
 #[derive(Clone, Copy)]
 enum Layout {
     InOut,

@@ -110,7 +110,7 @@ impl Mask {
         Self::allowed(keep.reshape([batch, 1, 1, keys]))
     }
 
-    /// `keep` says for each pair whether the query may attend to the key.
+    /// `keep[query, key]` is true if the query may attend to the key.
     ///
     /// # Shapes
     /// - keep: `[queries, keys]`, `[batch, queries, keys]` or `[batch, heads, queries, keys]`; an
@@ -130,8 +130,8 @@ impl Mask {
         Self::of(Rule::Array(Arc::new(KeepArray::from_tensor(keep))))
     }
 
-    /// Adds `bias` to the scores (after scale and softcap); every pair may attend. Gradients reach
-    /// the bias.
+    /// Adds `bias` to the scores after scale and softcap, and masks no pair. The bias gets
+    /// gradients.
     ///
     /// # Shapes
     /// - bias: `[batch, heads, queries, keys]`; an axis of size 1 holds for all
@@ -219,13 +219,14 @@ impl Mask {
                 .is_some_and(Positions::has_empty_slots)
     }
 
-    /// Whether part of the mask is written out by rows and columns, not said of positions.
+    /// Whether a rule is an array by rows and columns instead of a condition on positions.
     pub(crate) fn is_written_out(&self) -> bool {
         self.bias.is_some() || self.rules.iter().any(|rule| matches!(rule, Rule::Array(_)))
     }
 
     /// Whether query `row` may attend to key `column` in batch row `batch` and head `head`, for
-    /// scores with `queries` rows and `keys` columns. What the tensors say, pair by pair.
+    /// scores with `queries` rows and `keys` columns. The mask's tensors hold the same answer for
+    /// each pair.
     ///
     /// ```
     /// use headlight_attention::Mask;

@@ -1,11 +1,11 @@
-//! Masks of other libraries, each by name, since their polarities differ.
+//! Converts masks of other libraries. Each constructor names its source, since polarities differ.
 //!
 //! | from | true means | constructor |
 //! |---|---|---|
 //! | Headlight | may attend | [`Mask::allowed`], [`Mask::key_padding`] |
 //! | PyTorch `scaled_dot_product_attention(attn_mask)`, Bool | may attend | [`Mask::from_torch_sdpa`] |
 //! | PyTorch `nn.MultiheadAttention(attn_mask, key_padding_mask)`, Bool | may **not** attend | [`Mask::from_torch_multihead`], [`Mask::from_torch_key_padding`] |
-//! | PyTorch, either, float | is added to the scores | [`Mask::bias`] |
+//! | PyTorch, either, float | added to the scores | [`Mask::bias`] |
 //! | Burn `MhaInput::mask_attn`, `mask_pad` | may **not** attend | [`Mask::from_burn_attn`], [`Mask::from_burn_pad`] |
 
 use burn::tensor::{Bool, Tensor};

@@ -1,4 +1,4 @@
-//! The rules a mask is made of: each says of a pair (query, key) whether the query may attend.
+//! The rules of a mask: each rule decides for a pair (query, key) whether the query may attend.
 
 use std::{fmt, sync::Arc};
 
@@ -15,11 +15,11 @@ pub(crate) enum Rule {
     Window(usize),
     /// `k < lengths[batch]`
     Lengths(Arc<[usize]>),
-    /// As written in an array, by row and column.
+    /// The entry of an array at the pair's row and column.
     Array(Arc<KeepArray>),
 }
 
-/// Which pairs may attend, written out; an axis of size 1 holds for all.
+/// An array that is true for pairs that may attend; an axis of size 1 holds for all.
 #[derive(Debug, PartialEq)]
 pub(crate) struct KeepArray {
     dims: [usize; 4],
@@ -46,8 +46,7 @@ impl Rule {
         }
     }
 
-    /// How many sequences and heads have to be told apart: one is enough along an axis on which no
-    /// rule depends.
+    /// The sizes of the mask's batch and head axes: 1 along an axis on which no rule depends.
     pub fn copies(rules: &[Self], positions: &Positions, shape: &ScoreShape) -> (usize, usize) {
         let by_batch = positions.rows() > 1 || rules.iter().any(Self::depends_on_batch);
         let by_head = rules.iter().any(Self::depends_on_head);

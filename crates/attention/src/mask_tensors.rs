@@ -9,18 +9,18 @@ use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
 /// The mask as tensors, for one shape of scores.
 #[derive(Debug, Clone)]
 pub(crate) struct Materialized {
-    /// `[batch or 1, heads or 1, queries, keys]`, true where attending is *not* allowed; `None`:
-    /// all pairs may.
+    /// `[batch or 1, heads or 1, queries, keys]`, true where a query may *not* attend; `None` if
+    /// all pairs may attend.
     pub blocked: Option<Tensor<4, Bool>>,
-    /// `[batch or 1, 1, keys, 1]`, true for keys that no query may attend to; `None`: there are
-    /// none.
+    /// `[batch or 1, 1, keys, 1]`, true for keys that no query may attend to; `None` if there are
+    /// no such keys.
     pub dead_keys: Option<Tensor<4, Bool>>,
 }
 
-/// The tensors of the last shape asked for; copies of a mask share them.
+/// The tensors of the last shape that was built; copies of a mask share them.
 pub(crate) type Memo = Arc<Mutex<Option<(MemoKey, Materialized)>>>;
 
-/// What the tensors of a mask were built for.
+/// The shape, positions and device for which the tensors of a mask were built.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MemoKey {
     shape: ScoreShape,
@@ -29,7 +29,7 @@ pub(crate) struct MemoKey {
 }
 
 impl Mask {
-    /// The rules as tensors, from the memo where the last call had the same shape and device.
+    /// Builds the rules as tensors, or takes them from the memo if the last call had the same key.
     pub(crate) fn materialize(&self, shape: &ScoreShape, device: &Device) -> Materialized {
         let key = MemoKey {
             shape: shape.clone(),

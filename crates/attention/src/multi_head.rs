@@ -15,12 +15,11 @@ use crate::{
 /// Multi-head attention (Vaswani et al. 2017, section 3.2.2): each head looks in its own subspace.
 /// Should be created with [`MultiHeadAttentionConfig`](crate::MultiHeadAttentionConfig).
 ///
-/// `w_q`, `w_k`, `w_v`, `w_o` are the parameters; what [`project`](Self::project) makes of an input
-/// are the activations Q, K, V. Column block `h` of `w_q` belongs to head `h`, row block `h` of
-/// `w_o` too.
+/// `w_q`, `w_k`, `w_v`, `w_o` are the parameters. [`project`](Self::project) computes the activations
+/// Q, K, V. Column block `h` of `w_q` and row block `h` of `w_o` belong to head `h`.
 ///
-/// [`forward`](Self::forward) is three steps, and whoever wants to look at something or change it
-/// calls them one by one: `merge(attend(project(x, x, x), mask))`.
+/// [`forward`](Self::forward) is `merge(attend(project(x, x, x), mask))`. Call these three steps one
+/// by one to read or change an activation between them.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -50,7 +49,7 @@ pub struct MultiHeadAttention {
     pub q_norm: Option<RmsNorm>,
     /// Normalises each key, if QK-norm is on.
     pub k_norm: Option<RmsNorm>,
-    /// How positions enter, if they do.
+    /// The position scheme, if there is one.
     pub position: Option<PositionScheme>,
     pub(crate) n_heads: usize,
     pub(crate) n_kv_heads: usize,
@@ -127,8 +126,8 @@ impl MultiHeadAttention {
         self.merge(self.attend_with_dropout(heads, mask, dropout))
     }
 
-    /// Self-attention, and beside it each head's weights; the output has the same bits as
-    /// [`forward`](Self::forward)'s.
+    /// Self-attention and each head's weights. The output has the same bits as that of
+    /// [`forward`](Self::forward).
     ///
     /// # Shapes
     /// - x, output: `[batch, seq, d_model]`
@@ -171,11 +170,12 @@ impl MultiHeadAttention {
         self.merge(self.attend(self.project(x, context.clone(), context), mask))
     }
 
-    /// `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V`, split into heads, queries and keys normalised
-    /// if so configured.
+    /// Computes `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V` and splits them into heads. QK-norm, if
+    /// it is on, normalises each query and each key.
     ///
     /// # Shapes
     /// - `x_q`: `[batch, queries, d_model]`; `x_k`, `x_v`: `[batch, keys, d_context]`
+    /// - output: [`Heads`]
     ///
     /// # Panics
     /// If an input is not as wide as its projection.
@@ -203,9 +203,9 @@ impl MultiHeadAttention {
                 "a projection of [{width_in}, {width}] got an input of shape {:?}",
                 x.dims()
             );
-            apply(weight, x)
-                .reshape([batch, seq, n_heads, width / n_heads])
-                .swap_dims(1, 2)
+            apply(weight, x) // [batch, seq, n_heads · d_head]
+                .reshape([batch, seq, n_heads, width / n_heads]) // [batch, seq, n_heads, d_head]
+                .swap_dims(1, 2) // [batch, n_heads, seq, d_head]
         };
         let normalize = |heads: Tensor<4>, norm: &Option<RmsNorm>| match norm {
             Some(norm) => norm.forward(heads),
@@ -218,7 +218,7 @@ impl MultiHeadAttention {
         }
     }
 
-    /// Each head's blend of values, `z = softmax(Q·Kᵀ·scale + mask)·V`, positions included.
+    /// Each head's weighted sum of values, `z = softmax(Q·Kᵀ·scale + mask)·V`, positions included.
     ///
     /// # Shapes
     /// - z: `[batch, n_heads, queries, d_value]`
@@ -257,10 +257,9 @@ impl MultiHeadAttention {
         attention_weights(heads.q, heads.k, &mask, &self.options)
     }
 
-    /// What the position scheme makes of heads and mask: rotated queries and keys, or a bias on the
-    /// scores.
+    /// Applies the position scheme: rotates queries and keys, or adds a bias to the mask.
     ///
-    /// Whoever walks the equation by hand (scores, weights, sum) starts from these.
+    /// A computation of the equation by hand (scores, weights, sum) starts from the output.
     #[must_use]
     pub fn with_positions(&self, heads: Heads, mask: &Mask) -> (Heads, Mask) {
         let Some(scheme) = &self.position else {
@@ -276,7 +275,7 @@ impl MultiHeadAttention {
         (heads, add_bias(mask, scheme.bias(&positions, &device)))
     }
 
-    /// The heads side by side times `W_O`: `Σ_h z_h·W_O[h]` (plus the bias).
+    /// Concatenates the heads and multiplies them by `W_O`: `Σ_h z_h·W_O[h]`, plus the bias.
     ///
     /// # Shapes
     /// - z: `[batch, n_heads, queries, d_value]`
@@ -297,12 +296,13 @@ impl MultiHeadAttention {
         );
         apply(
             &self.w_o,
-            z.swap_dims(1, 2).reshape([batch, queries, width]),
-        )
+            z.swap_dims(1, 2) // [batch, queries, n_heads, d_value]
+                .reshape([batch, queries, width]), // [batch, queries, n_heads · d_value]
+        ) // [batch, queries, d_model]
     }
 
-    /// What each head writes, `z_h·W_O[h]`; their sum plus the bias of `W_O` is
-    /// [`merge`](Self::merge)'s output.
+    /// Computes the result that each head adds to the stream, `z_h·W_O[h]`. The sum of the results
+    /// plus the bias of `W_O` is the output of [`merge`](Self::merge).
     ///
     /// # Shapes
     /// - z: `[batch, n_heads, queries, d_value]`
@@ -328,7 +328,7 @@ impl MultiHeadAttention {
                 .weight
                 .val()
                 .reshape([1, self.n_heads, width / self.n_heads, d_model]);
-        z.matmul(per_head)
+        z.matmul(per_head) // [batch, n_heads, queries, d_model]
     }
 
     /// The number of query heads.
@@ -344,7 +344,7 @@ impl MultiHeadAttention {
     }
 }
 
-/// The mask with a position scheme's bias on top.
+/// Adds a position scheme's bias to the mask.
 pub(crate) fn add_bias(mask: &Mask, bias: Option<Tensor<4>>) -> Mask {
     match bias {
         Some(bias) => mask.and(Mask::bias(bias)),

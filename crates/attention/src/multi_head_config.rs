@@ -51,7 +51,7 @@ use crate::{AttentionOptions, ConfigError, MultiHeadAttention, PositionConfig};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MultiHeadAttentionConfig {
-    /// The width of the vectors that come in and go out.
+    /// The width of the input and output vectors.
     pub d_model: usize,
     /// The number of query heads.
     pub n_heads: usize,
@@ -64,17 +64,18 @@ pub struct MultiHeadAttentionConfig {
     /// The width of a value; `None`: `d_head`.
     #[serde(default)]
     pub d_value: Option<usize>,
-    /// The widths of what keys and values are made from, in cross-attention; `None`: `d_model`.
+    /// In cross-attention, the widths of the inputs from which keys and values are projected;
+    /// `None`: `d_model`.
     #[serde(default)]
     pub d_context: Option<(usize, usize)>,
     /// Which projections have a bias.
     #[serde(default)]
     pub bias: Biases,
-    /// Whether queries and keys pass an RMS norm with a learned gain before they meet (Henry et al.
-    /// 2020).
+    /// Whether an RMS norm with a learned gain normalises queries and keys before their product
+    /// (QK-norm, Henry et al. 2020).
     #[serde(default)]
     pub qk_norm: bool,
-    /// How positions enter.
+    /// The position scheme.
     #[serde(default)]
     pub position: PositionConfig,
     /// Scale and softcap of the scores.
@@ -131,7 +132,8 @@ impl Biases {
 impl Config for MultiHeadAttentionConfig {}
 
 impl MultiHeadAttentionConfig {
-    /// `n_heads` heads of width `d_model / n_heads`, without bias, norm or positions.
+    /// A configuration of `n_heads` heads of width `d_model / n_heads`, without bias, norm or
+    /// positions.
     #[must_use]
     pub fn new(d_model: usize, n_heads: usize) -> Self {
         Self {
@@ -169,14 +171,14 @@ impl MultiHeadAttentionConfig {
         self
     }
 
-    /// Sets the width of the input that keys and values are made from.
+    /// Sets the width of the input from which keys and values are projected.
     #[must_use]
     pub fn with_d_context(mut self, d_context: usize) -> Self {
         self.d_context = Some((d_context, d_context));
         self
     }
 
-    /// Sets the widths of the inputs that keys and values are made from, where they differ.
+    /// Sets the widths of the two inputs from which keys and values are projected.
     #[must_use]
     pub fn with_d_key_and_value_context(mut self, widths: (usize, usize)) -> Self {
         self.d_context = Some(widths);
@@ -190,21 +192,21 @@ impl MultiHeadAttentionConfig {
         self
     }
 
-    /// Says for each projection whether it has a bias.
+    /// Sets for each projection whether it has a bias.
     #[must_use]
     pub fn with_biases(mut self, biases: Biases) -> Self {
         self.bias = biases;
         self
     }
 
-    /// Says whether queries and keys are normalised before they meet.
+    /// Sets whether queries and keys are normalised before their product.
     #[must_use]
     pub fn with_qk_norm(mut self, qk_norm: bool) -> Self {
         self.qk_norm = qk_norm;
         self
     }
 
-    /// Sets how positions enter.
+    /// Sets the position scheme.
     #[must_use]
     pub fn with_position(mut self, position: PositionConfig) -> Self {
         self.position = position;
@@ -236,7 +238,7 @@ impl MultiHeadAttentionConfig {
         self.d_value.unwrap_or_else(|| self.d_head())
     }
 
-    /// The widths of what keys and values are made from, in force.
+    /// The widths of the inputs of keys and values in force.
     #[must_use]
     pub fn d_context(&self) -> (usize, usize) {
         self.d_context.unwrap_or((self.d_model, self.d_model))
@@ -272,7 +274,7 @@ impl MultiHeadAttentionConfig {
     /// Builds the module on `device`, as Burn's own configurations do.
     ///
     /// # Panics
-    /// If the numbers do not fit together; [`try_init`](Self::try_init) is an `Err` there.
+    /// If the numbers do not fit together. [`try_init`](Self::try_init) returns an `Err` instead.
     ///
     /// ```
     /// use burn::tensor::Device;

@@ -1,4 +1,4 @@
-//! How positions enter attention: a part that can be swapped.
+//! Position schemes: interchangeable ways in which attention uses positions.
 
 use burn::{
     config::Config,
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout};
 
-/// Which [`PositionScheme`] a [`MultiHeadAttention`](crate::MultiHeadAttention) has.
+/// The configuration of a [`PositionScheme`].
 ///
 /// ```
 /// use headlight_attention::{MultiHeadAttentionConfig, PositionConfig, RotaryLayout};
@@ -25,26 +25,26 @@ use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout};
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PositionConfig {
-    /// None: positions come in with the input, if at all.
+    /// No scheme: only the input can hold positions.
     #[default]
     None,
     /// Rotates queries and keys (Su et al. 2021).
     Rotary {
-        /// Which components form a pair.
+        /// The components that form a pair.
         #[serde(default)]
         layout: RotaryLayout,
         /// The angle of pair `i` at position `p` is `p·base^(−2i/rotated)`.
         #[serde(default = "published_base")]
         base: f64,
-        /// How many components of a head rotate, the first ones; `None`: all.
+        /// The number of components of a head that rotate, from the first on; `None`: all.
         #[serde(default)]
         rotated: Option<usize>,
     },
-    /// Takes from each score in proportion to the distance (Press et al. 2022).
+    /// Subtracts from each score a multiple of the distance (Press et al. 2022).
     Alibi,
     /// Adds a learned number for each head and distance (after Shaw et al. 2018).
     RelativeBias {
-        /// Distances beyond it share the last number.
+        /// Larger distances share the number of this distance.
         max_distance: usize,
     },
 }
@@ -113,7 +113,7 @@ impl PositionConfig {
     }
 }
 
-/// A position scheme at work: it rotates queries and keys, or adds to their scores.
+/// A position scheme. It rotates queries and keys, or adds a bias to their scores.
 #[derive(Module, Debug)]
 pub enum PositionScheme {
     /// Rotary embedding.
@@ -125,7 +125,7 @@ pub enum PositionScheme {
 }
 
 impl PositionScheme {
-    /// Queries or keys with their positions in them.
+    /// Rotates queries or keys by their positions; schemes that add a bias return them as they are.
     ///
     /// # Shapes
     /// - heads, output: `[batch, heads, seq, d_head]`
@@ -138,7 +138,7 @@ impl PositionScheme {
         }
     }
 
-    /// What is added to the scores, `[1 or batch, heads, queries, keys]`.
+    /// The bias that the scheme adds to the scores, `[1 or batch, heads, queries, keys]`.
     #[must_use]
     pub fn bias(&self, positions: &Positions, device: &Device) -> Option<Tensor<4>> {
         match self {

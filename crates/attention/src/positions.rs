@@ -1,17 +1,17 @@
-//! Where the rows and the columns of the score matrix lie in their sequence.
+//! Positions of the rows and columns of the score matrix in their sequence.
 
 /// The position of each query (row) and each key (column) in its sequence.
 ///
-/// Every rule of a [`Mask`](crate::Mask) that speaks of order (`causal`, `window`, `lengths`)
-/// compares these positions, never row and column numbers. That is why one rule serves a full pass,
-/// a pass over new tokens only, and a cache whose slots are out of order.
+/// Every rule of a [`Mask`](crate::Mask) about order (`causal`, `window`, `lengths`) compares these
+/// positions, never row and column numbers. So one rule serves a full pass, a pass over new tokens
+/// only, and a cache whose slots are out of order.
 ///
-/// A key may have no position: an empty cache slot, which no query may attend to.
+/// An empty cache slot has no position, and no query may attend to it.
 ///
 /// ```
 /// use headlight_attention::Positions;
 ///
-/// // Two new queries after three keys already seen: the last query stands at the last key.
+/// // Two new queries after three keys already seen: the last query is at the last key.
 /// let positions = Positions::aligned_at_end(2, 5);
 /// assert_eq!(positions.query(0, 0), 3);
 /// assert_eq!(positions.query(0, 1), 4);
@@ -37,7 +37,7 @@ impl Positions {
         }
     }
 
-    /// Positions written out, one row for the whole batch or one for each batch row.
+    /// Positions from lists: one list for the whole batch, or one for each batch row.
     ///
     /// - `queries`: `[1 or batch][queries]`
     /// - `keys`: `[1 or batch][keys]`, `None` for an empty slot
@@ -67,8 +67,7 @@ impl Positions {
         Self { queries, keys }
     }
 
-    /// One row instead of many, if they are all the same: the mask is then built once for the
-    /// batch.
+    /// Keeps one row if all rows are equal, so that the mask is built once for the batch.
     pub(crate) fn shared_if_equal(mut self) -> Self {
         if self.queries.iter().all(|row| *row == self.queries[0])
             && self.keys.iter().all(|row| *row == self.keys[0])
@@ -91,8 +90,8 @@ impl Positions {
         shared_or_own(&self.keys, batch)[column]
     }
 
-    /// How far key `column` lies before query `row`; negative if it lies after it, `None` if the
-    /// slot is empty.
+    /// The distance `q − k` from query `row` back to key `column`: negative if the key comes after
+    /// the query, `None` if the slot is empty.
     #[must_use]
     pub fn distance(&self, batch: usize, row: usize, column: usize) -> Option<i64> {
         Some(self.query(batch, row) - self.key(batch, column)?)
@@ -124,12 +123,12 @@ impl Positions {
         queries == 0 || keys == 0
     }
 
-    /// The number of rows written out: 1, or the batch size.
+    /// The number of lists: 1, or the batch size.
     pub(crate) fn rows(&self) -> usize {
         self.queries.len().max(self.keys.len())
     }
 
-    /// Whether the keys of each row stand one after the other, without gaps.
+    /// Whether the keys of each row are in order, without gaps.
     #[cfg(feature = "flex")]
     pub(crate) fn keys_in_order(&self) -> bool {
         let in_order = |row: &Vec<Option<i64>>| {

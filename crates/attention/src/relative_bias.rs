@@ -29,7 +29,8 @@ pub struct RelativeBias {
 }
 
 impl RelativeBias {
-    /// For `n_heads` query heads, with one number for all distances beyond `max_distance`.
+    /// A table of zeros for `n_heads` query heads. Distances beyond `max_distance` share one
+    /// number.
     #[must_use]
     pub fn new(n_heads: usize, max_distance: usize, device: &Device) -> Self {
         let table = Param::from_tensor(Tensor::zeros([n_heads, 2 * max_distance + 1], device));
@@ -39,7 +40,7 @@ impl RelativeBias {
         }
     }
 
-    /// `[1 or batch, heads, queries, keys]`, with gradients to the table.
+    /// The bias on the scores, `[1 or batch, heads, queries, keys]`. The table gets gradients.
     #[must_use]
     pub fn bias(&self, positions: &Positions) -> Tensor<4> {
         let table = self.table.val();

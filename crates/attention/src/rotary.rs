@@ -1,5 +1,5 @@
-//! Rotary position embedding: a query and a key turn with their positions, so that their product
-//! knows the distance.
+//! Rotary position embedding: queries and keys rotate with their positions, so that their product
+//! depends on the distance.
 
 use burn::{
     config::Config,
@@ -8,7 +8,7 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Which components of a head form a pair that rotates.
+/// The components of a head that rotate as a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RotaryLayout {
@@ -24,7 +24,7 @@ impl Config for RotaryLayout {}
 /// Rotary embedding (Su et al. 2021, section 3.2.2).
 ///
 /// Pair `i` of the first `rotated` components turns by the angle `θ = position·base^(−2i/rotated)`:
-/// `(a, b) → (a·cos θ − b·sin θ, a·sin θ + b·cos θ)`. The other components stay.
+/// `(a, b) → (a·cos θ − b·sin θ, a·sin θ + b·cos θ)`. The other components stay as they are.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -59,14 +59,14 @@ impl Rotary {
         }
     }
 
-    /// Turns each vector by its position.
+    /// Rotates each vector by its position.
     ///
     /// # Shapes
     /// - x, output: `[batch, heads, seq, d_head]`
     /// - positions: `[1 or batch][seq]`
     ///
     /// # Panics
-    /// If `d_head` is below `rotated`, or the positions are not as many as the vectors.
+    /// If `d_head` is below `rotated`, or the number of positions is not the number of vectors.
     #[must_use]
     pub fn rotate(&self, x: Tensor<4>, positions: &[Vec<i64>]) -> Tensor<4> {
         let [batch, heads, seq, d_head] = x.dims();
@@ -98,10 +98,10 @@ impl Rotary {
             RotaryLayout::Interleaved => {
                 let pair = turning.reshape([batch, heads, seq, pairs, 2]);
                 let (a, b) = (
-                    pair.clone().narrow(4, 0, 1).squeeze_dim(4),
-                    pair.narrow(4, 1, 1).squeeze_dim(4),
+                    pair.clone().narrow(4, 0, 1).squeeze_dim(4), // [batch, heads, seq, pairs]
+                    pair.narrow(4, 1, 1).squeeze_dim(4),         // [batch, heads, seq, pairs]
                 );
-                Tensor::stack::<5>(turn(a, b, cos, sin).into(), 4)
+                Tensor::stack::<5>(turn(a, b, cos, sin).into(), 4) // [batch, heads, seq, pairs, 2]
                     .reshape([batch, heads, seq, rotated])
             }
         };
@@ -111,7 +111,8 @@ impl Rotary {
         Tensor::cat(vec![turned, x.narrow(3, rotated, d_head - rotated)], 3)
     }
 
-    /// `[1 or batch, 1, seq, pairs]` each, computed in f64 and rounded once.
+    /// Cosines and sines of the angles, each `[1 or batch, 1, seq, pairs]`, computed in f64 and
+    /// rounded once.
     fn cos_and_sin(&self, positions: &[Vec<i64>], like: &Tensor<4>) -> (Tensor<4>, Tensor<4>) {
         let pairs = self.rotated / 2;
         let shape = [positions.len(), 1, positions[0].len(), pairs];

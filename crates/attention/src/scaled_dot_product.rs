@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Dropout, Mask, score_shape::ScoreShape};
 
-/// What may be changed about the scores; the default is the equation as published.
+/// Scale and softcap of the scores; the default is the equation as published.
 ///
 /// ```
 /// use headlight_attention::AttentionOptions;
@@ -55,7 +55,7 @@ impl AttentionOptions {
     }
 }
 
-/// Attention: each output row is a blend of value rows, `z = softmax(Q·Kᵀ·scale + mask)·V`
+/// Attention: each output row is a weighted sum of value rows, `z = softmax(Q·Kᵀ·scale + mask)·V`
 /// (Vaswani et al. 2017, section 3.2.1).
 ///
 /// # Shapes
@@ -64,8 +64,8 @@ impl AttentionOptions {
 /// - value: `[batch, kv_heads, keys, d_value]`
 /// - output: `[batch, heads, queries, d_value]`, in the dtype of `value`
 ///
-/// Query head `h` reads key/value head `h / (heads / kv_heads)`. A query that may attend to nothing
-/// gives 0. A key that no query may attend to may hold anything, NaN included.
+/// Query head `h` reads key/value head `h / (heads / kv_heads)`. The output of a query that may
+/// attend to nothing is 0. A key that no query may attend to may hold any number, NaN included.
 ///
 /// # Panics
 /// If the shapes do not belong together; the message names both.
@@ -127,8 +127,8 @@ pub fn attention_with_dropout(
     attend(query, key, value, mask, options, Some(dropout))
 }
 
-/// The equation behind both doors: the kernel's answer where the kernel applies, else the
-/// composition.
+/// The equation of [`attention`] and [`attention_with_dropout`]: the kernel computes it where it
+/// applies, else the composition does.
 fn attend(
     query: Tensor<4>,
     key: Tensor<4>,
@@ -156,10 +156,10 @@ fn attend(
     weighted_sum(weights, value, mask)
 }
 
-/// The attention weights (the *pattern*): row `q` says how much query `q` takes from each key.
+/// The attention weights (the *pattern*): row `q` holds the weight of each key for query `q`.
 ///
-/// Rows sum to 1, or are all 0 where a query may attend to nothing. At least f32, whatever the
-/// inputs are. Dropout does not show: these are the weights before it.
+/// A row sums to 1, or is all 0 if the query may attend to nothing. The dtype is f32 or wider for
+/// every input dtype. These are the weights before dropout.
 ///
 /// # Shapes
 /// - query: `[batch, heads, queries, d_head]`
@@ -243,7 +243,7 @@ pub fn attention_scores(
         scores = scores + in_dtype(bias, dtype);
     }
     match materialized.blocked {
-        // Selection, not addition: a score that is masked leaves no trace, however large it was.
+        // Selection, not addition: a masked score of any size leaves no trace.
         Some(blocked) => {
             let dims = scores.dims();
             scores.mask_fill(blocked.expand(dims), f32::NEG_INFINITY)
@@ -252,7 +252,7 @@ pub fn attention_scores(
     }
 }
 
-/// Softmax over the keys, `exp(s − max) / Σ exp(s − max)`, with 0 for a row that is −∞ throughout.
+/// Softmax over the keys, `exp(s − max) / Σ exp(s − max)`, and 0 for a row of −∞ alone.
 ///
 /// # Shapes
 /// - scores, weights: `[batch, heads, queries, keys]`
@@ -283,16 +283,14 @@ pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
     exponentials / sum
 }
 
-/// `weights·V`: the last step of [`attention`], for weights that were looked at or changed on the
-/// way.
+/// `weights·V`, the last step of [`attention`], for weights that a caller computed or changed.
 ///
 /// # Shapes
 /// - weights: `[batch, heads, queries, keys]`
 /// - value: `[batch, kv_heads, keys, d_value]`
 /// - output: `[batch, heads, queries, d_value]`
 ///
-/// `mask` is the mask the weights were made with: values of keys that no query may attend to are
-/// not read.
+/// `mask` is the mask of the weights. Values of keys that no query may attend to are not read.
 ///
 /// # Panics
 /// If the shapes do not belong together; the message names both.
@@ -331,9 +329,9 @@ pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor
     in_dtype(z, dtype)
 }
 
-/// `left·right` for each query head with the key/value head it reads.
+/// Multiplies `left·right` for each query head and the key/value head that it reads.
 ///
-/// The query heads of a group lie next to each other, so a group is one taller matrix: nothing is
+/// The query heads of a group are neighbours, so a group is one taller matrix and no key is
 /// repeated.
 fn per_kv_head(left: Tensor<4>, right: Tensor<4>) -> Tensor<4> {
     let [batch, heads, rows, inner] = left.dims();
@@ -349,11 +347,11 @@ fn per_kv_head(left: Tensor<4>, right: Tensor<4>) -> Tensor<4> {
     }
     let rows_in_group = heads / kv_heads * rows;
     left.reshape([batch, kv_heads, rows_in_group, inner])
-        .matmul(right)
+        .matmul(right) // [batch, kv_heads, rows_in_group, columns]
         .reshape([batch, heads, rows, columns])
 }
 
-/// Zeroes the rows of keys or values that nobody may attend to: 0·NaN would still be NaN.
+/// Sets keys or values to 0 where no query may attend to them: 0·NaN would be NaN.
 fn clear_dead_keys(
     keys_or_values: Tensor<4>,
     mask: &crate::mask_tensors::Materialized,
@@ -393,7 +391,7 @@ fn assert_key_fits_value(key: &Tensor<4>, value: &Tensor<4>) {
     );
 }
 
-/// Query heads per key/value head, if the numbers allow it.
+/// The number of query heads per key/value head, if one number divides the other.
 fn groups(heads: usize, kv_heads: usize) -> Option<usize> {
     (kv_heads > 0 && heads.is_multiple_of(kv_heads)).then(|| heads / kv_heads)
 }

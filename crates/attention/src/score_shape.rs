@@ -1,6 +1,6 @@
 //! The shape of the scores.
 
-/// The shape of the scores a mask is laid over.
+/// The shape of the scores to which a mask is applied.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ScoreShape {
     pub batch: usize,

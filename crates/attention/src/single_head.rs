@@ -15,11 +15,12 @@ use crate::ConfigError;
 /// are **activations**: computed anew from each `x` and then forgotten.
 #[derive(Module, Debug)]
 pub struct SingleHeadAttention {
-    /// `W_Q [d_model, d_k]`: what a token looks for.
+    /// `W_Q [d_model, d_k]` projects a token to its query: the property it looks for.
     pub w_q: Linear,
-    /// `W_K [d_model, d_k]`: what a token can be found by.
+    /// `W_K [d_model, d_k]` projects a token to its key: the property by which it is found.
     pub w_k: Linear,
-    /// `W_V [d_model, d_k]`: what a token passes on when it is found.
+    /// `W_V [d_model, d_k]` projects a token to its value: the vector it passes on when it is
+    /// found.
     pub w_v: Linear,
 }
 
@@ -49,7 +50,7 @@ impl SingleHeadAttention {
         })
     }
 
-    /// Lets every token look at every token.
+    /// Computes self-attention: every token attends to every token.
     ///
     /// # Shapes
     /// - x: `[batch, seq, d_model]`
@@ -75,8 +76,8 @@ impl SingleHeadAttention {
         let v = self.w_v.forward(x); // [batch, seq, d_k]
         let [_, _, d_k] = q.dims();
         let scores = q.matmul(k.transpose()); // [batch, seq, seq]
-        let scaled = scores.div_scalar((d_k as f64).sqrt());
-        let weights = softmax(scaled, 2); // each row sums to 1
+        let scaled = scores.div_scalar((d_k as f64).sqrt()); // [batch, seq, seq]
+        let weights = softmax(scaled, 2); // [batch, seq, seq], each row sums to 1
         weights.matmul(v) // [batch, seq, d_k]
     }
 }

@@ -1,6 +1,6 @@
 //! Attention on "The cat sat down", with numbers small enough to follow with a pencil.
 //!
-//! Four tokens, one head, no mask, `d_model` 8, `d_k = d_v = 4`. `X` and the parameters are chosen
+//! Four tokens, one head, no mask, `d_model` 8, `d_k = d_v = 4`. `X` and the parameters were chosen
 //! by hand; every other number follows from them.
 
 use burn::{
@@ -30,8 +30,8 @@ const X: [[f32; D_MODEL]; 4] = [
 
 type Weights = [f32; D_K];
 
-/// The features and their rows of `W_Q`, `W_K`, `W_V`: what a token with it looks for, what it is
-/// found as, what it passes on.
+/// The features and their rows of `W_Q`, `W_K`, `W_V`. A row of `W_Q` is what a token with the
+/// feature looks for, a row of `W_K` is how it is found, a row of `W_V` is what it passes on.
 const FEATURES: [(&str, Weights, Weights, Weights); D_MODEL] = [
     // name         W_Q                   W_K                   W_V
     (
@@ -89,11 +89,11 @@ const FEATURES: [(&str, Weights, Weights, Weights); D_MODEL] = [
 pub struct WorkedExample {
     /// The input, `[tokens, d_model]`.
     pub x: Rows,
-    /// Parameters, `[d_model, d_k]`: what a feature looks for.
+    /// Parameters, `[d_model, d_k]`: each row is a feature's part of a query.
     pub w_q: Rows,
-    /// Parameters, `[d_model, d_k]`: what it is found as.
+    /// Parameters, `[d_model, d_k]`: each row is a feature's part of a key.
     pub w_k: Rows,
-    /// Parameters, `[d_model, d_v]`: what it passes on.
+    /// Parameters, `[d_model, d_v]`: each row is a feature's part of a value.
     pub w_v: Rows,
     /// Activations, `X·W_Q`.
     pub q: Rows,
@@ -170,7 +170,7 @@ impl WorkedExample {
     }
 }
 
-/// The output by the module that a model would use.
+/// The output computed by the module that a model would use.
 ///
 /// # Errors
 /// As [`SingleHeadAttention::try_init`].
@@ -182,7 +182,7 @@ pub fn output_of_module(device: &Device) -> Result<Rows, ConfigError> {
     Ok(rows(head.forward(batch_of_one).squeeze_dim(0)))
 }
 
-/// The names of the columns of `X`; those of a trained model have none.
+/// The names of the columns of `X`. Columns of a trained model have no names.
 #[must_use]
 pub fn features() -> [&'static str; D_MODEL] {
     FEATURES.map(|(name, ..)| name)

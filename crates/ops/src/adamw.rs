@@ -19,10 +19,10 @@ pub struct AdamWStep {
     pub time: i32,
 }
 
-/// `m ← β₁m + (1−β₁)g`, `v ← β₂v + (1−β₂)g²`,
-/// `θ ← θ − η·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε) − η·λ·θ`; gives (θ, m, v).
+/// `m ← β₁m + (1−β₁)g`, `v ← β₂v + (1−β₂)g²`, `θ ← θ − η·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε) − η·λ·θ`.
+/// Returns (θ, m, v).
 ///
-/// On Flex it is one pass over the four tensors, in place where they are held nowhere else.
+/// On Flex it is one pass over the four tensors, in place for each tensor that has no other owner.
 ///
 /// # Panics
 /// If the tensors differ in shape.
@@ -34,7 +34,7 @@ pub struct AdamWStep {
 /// let step = AdamWStep { learning_rate: 0.1, beta_1: 0.9, beta_2: 0.99, epsilon: 0.0, weight_decay: 0.0, time: 1 };
 /// let at = |x: f32| Tensor::<1>::from_floats([x], &Device::flex());
 /// let (parameter, m, v) = adamw(at(1.0), at(-4.0), at(0.0), at(0.0), &step);
-/// // The first step is η in the direction against the gradient, whatever its size.
+/// // The first step is η in the direction against the gradient, for any size of it.
 /// assert!((parameter.into_scalar::<f32>() - 1.1).abs() < 1e-6);
 /// assert!((m.into_scalar::<f32>() + 0.4).abs() < 1e-6 && (v.into_scalar::<f32>() - 0.16).abs() < 1e-6);
 /// ```

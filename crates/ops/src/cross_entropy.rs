@@ -5,8 +5,8 @@ use burn::tensor::{Int, Tensor, activation::log_softmax};
 /// `Σ_i weight_i · (−ln softmax(logits_i)[target_i])`, in nats: the summed loss over weighted
 /// positions.
 ///
-/// A position of weight 0 costs nothing and gets no gradient. Divide by the sum of the weights for
-/// the mean.
+/// A position of weight 0 adds no loss and gets no gradient. For the mean, divide by the sum of the
+/// weights.
 ///
 /// # Shapes
 /// - logits: `[rows, positions, vocabulary]`

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-/// Which of the two functions that go by the name of GELU.
+/// The two functions named GELU.
 #[cfg(feature = "flex")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -28,7 +28,7 @@ pub fn gelu(x: Tensor<3>) -> Tensor<3> {
     if let Some(y) = crate::kernel::gelu(&x, Form::Exact) {
         return y;
     }
-    // Not Burn's own: in 0.22.1 its gradient is that of the tanh approximation.
+    // Not Burn's own function: in 0.22.1 its gradient is that of the tanh approximation.
     let distribution = x
         .clone()
         .mul_scalar(std::f64::consts::FRAC_1_SQRT_2)

@@ -1,9 +1,9 @@
-//! The operations of a transformer beside attention's scores and weights: linear maps, norms,
+//! The operations of a transformer apart from attention's scores and weights: linear maps, norms,
 //! activations, the loss, and the optimizer's step.
 //!
-//! Each is written once as plain tensor operations, which say what it means, and once as a kernel
-//! for Burn's CPU backend Flex with a hand-written backward pass: one pass over memory instead of
-//! many. Which of the two runs shows nowhere but in the time.
+//! Each operation is written twice. Plain tensor operations define it. A kernel for Burn's CPU
+//! backend Flex, with a hand-written backward pass, computes the same numbers in one pass over
+//! memory.
 
 mod adamw;
 mod cross_entropy;

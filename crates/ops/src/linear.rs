@@ -6,7 +6,7 @@ use burn::{
     tensor::{Tensor, module},
 };
 
-/// `x·W + b` at each position: all positions of all sequences as one matrix product.
+/// Computes `x·W + b` at each position. All positions of all sequences form one matrix product.
 ///
 /// # Shapes
 /// - x: `[batch, pos, width_in]`

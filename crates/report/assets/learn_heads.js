@@ -51,6 +51,6 @@ export function memoryLesson({ memory }) {
     says("Every query has a weight for every key: n² numbers for each head. But a row of weights is needed only while its blend is made. Going through the keys in blocks, with a running maximum and a running sum, gives the same output and keeps one number for each row; the backward pass makes the weights again (Dao et al. 2022). Work still grows with n², memory with n."),
     slider("tokens n", memory.map(({ length }) => thousands(length)), memory.length - 1, show),
     figure,
-    says("Causal attention, forward and backward, 8 heads of width 64, single precision. Measured: by how much the process's peak memory grew, from this project's benches/RESULTS.md; PyTorch too does not store the weights here. Not measured: the first bar, 8 · n² · 4 bytes."),
+    says("Causal attention, forward and backward, 8 heads of width 64, single precision. Measured: by how much the process's peak memory grew, from this project's docs/results/benchmarks.md; PyTorch too does not store the weights here. Not measured: the first bar, 8 · n² · 4 bytes."),
   );
 }

@@ -11,30 +11,30 @@ use crate::{
     probe::visit,
 };
 
-/// Where a block's norms stand.
+/// The placement of a block's norms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NormPlacement {
-    /// `x ← x + f(norm(x))`: the stream itself is never touched (Xiong et al. 2020).
+    /// `x ← x + f(norm(x))`: no norm changes the stream itself (Xiong et al. 2020).
     #[default]
     Pre,
-    /// `x ← norm(x + f(x))`, as in the first transformer (Vaswani et al. 2017, section 3.1): the
-    /// stream is no longer a sum, each norm replaces it. As in `TransformerLens`, `hook_resid_mid`
-    /// and `hook_resid_post` are what a norm gets, `ln1.hook_normalized` and `ln2.hook_normalized`
-    /// what goes on.
+    /// `x ← norm(x + f(x))`, as in the first transformer (Vaswani et al. 2017, section 3.1): each
+    /// norm replaces the stream, so the stream is no longer a sum. As in `TransformerLens`,
+    /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_normalized`
+    /// and `ln2.hook_normalized` their outputs.
     Post,
 }
 
-/// A block. In its pre-norm form it never replaces the stream: it reads a normalised copy and adds
-/// what it found.
+/// A block. A pre-norm block never replaces the stream: it reads a normalised copy and adds its
+/// outputs.
 #[derive(Module, Debug)]
 pub struct Block {
-    /// The norm of attention.
+    /// The norm before attention (after it in a post-norm block).
     pub ln1: Option<Norm>,
     /// Moves information between positions.
     pub attn: MultiHeadAttention,
-    /// The norm of the feed-forward.
+    /// The norm before the feed-forward (after it in a post-norm block).
     pub ln2: Option<Norm>,
-    /// Works on each position alone; `None` in an attention-only block.
+    /// Computes on each position alone; `None` in an attention-only block.
     pub mlp: Option<FeedForward>,
     #[module(skip)]
     pub(crate) norm_placement: NormPlacement,
@@ -77,7 +77,7 @@ impl Block {
         })
     }
 
-    /// [`forward`](Self::forward) of new tokens, which see what the cache holds of those before.
+    /// [`forward`](Self::forward) of new tokens. They also see the earlier tokens in the cache.
     ///
     /// # Shapes
     /// - x, output: `[batch, new, d_model]`
@@ -89,7 +89,7 @@ impl Block {
         })
     }
 
-    /// The way of the stream through the block, whatever computes the attention.
+    /// Passes the stream through the block; `attend` computes the attention.
     fn walk<P: Probe>(
         &self,
         x: Tensor<3>,
@@ -140,24 +140,25 @@ impl Block {
         probe: &mut P,
     ) -> Tensor<3> {
         let [x_q, x_k, x_v] = self.attention_inputs(x, layer, probe);
-        let Heads { q, k, v } = self.attn.project(x_q, x_k, x_v);
+        let Heads { q, k, v } = self.attn.project(x_q, x_k, x_v); // [batch, heads, pos, width]
         let heads = Heads {
             q: visit_heads(AttentionSite::Q, q, layer, probe),
             k: visit_heads(AttentionSite::K, k, layer, probe),
             v: visit_heads(AttentionSite::V, v, layer, probe),
         };
-        let z = self.attend(heads, mask, layer, dropout, probe);
+        let z = self.attend(heads, mask, layer, dropout, probe); // [batch, heads, pos, d_value]
         let z = visit_heads(AttentionSite::Z, z, layer, probe);
         let result = Site::Attention(layer, AttentionSite::Result);
         match probe.interest(result) {
-            Interest::Skip => self.attn.merge(z),
+            Interest::Skip => self.attn.merge(z), // [batch, pos, d_model]
             Interest::Read => {
+                // [batch, n_heads, pos, d_model] → [batch, pos, n_heads, d_model]
                 let _ = probe.at(result, self.attn.results(z.clone()).swap_dims(1, 2));
                 self.attn.merge(z)
             }
             Interest::Change => {
                 let results = probe.at(result, self.attn.results(z).swap_dims(1, 2));
-                let sum = results.sum_dim(2).squeeze_dim(2);
+                let sum = results.sum_dim(2).squeeze_dim(2); // [batch, pos, d_model]
                 match &self.attn.w_o.bias {
                     Some(bias) => sum + bias.val().unsqueeze(),
                     None => sum,
@@ -166,8 +167,8 @@ impl Block {
         }
     }
 
-    /// What queries, keys and values are made from: one stream, normalised in a pre-norm block,
-    /// unless a probe gives them different ones.
+    /// The inputs of queries, keys and values: the stream, normalised in a pre-norm block. A probe
+    /// may replace each of the three.
     fn attention_inputs<P: Probe>(
         &self,
         x: Tensor<3>,
@@ -196,8 +197,9 @@ impl Block {
         [normalized.clone(), normalized.clone(), normalized]
     }
 
-    /// Without a probe on scores or pattern: one call. To read them, they are computed beside it.
-    /// To change them, the same equation is walked step by step.
+    /// Without a probe on scores or pattern, attention is one call. For a probe that reads them,
+    /// they are computed in addition. For a probe that changes them, the same equation is computed
+    /// step by step.
     fn attend<P: Probe>(
         &self,
         heads: Heads,
@@ -220,7 +222,7 @@ impl Block {
             let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
             let scores = visit(probe, scores_site, scores);
             let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
-            return weighted_sum(pattern, heads.v, &mask);
+            return weighted_sum(pattern, heads.v, &mask); // [batch, heads, queries, d_value]
         }
         if of_scores == Interest::Read {
             let (heads, mask) = self.attn.with_positions(heads.clone(), mask);
@@ -237,7 +239,7 @@ impl Block {
     }
 }
 
-/// The stream as a part of the model reads it.
+/// Normalises the stream for a part of the model that reads it.
 pub(crate) fn normalize<P: Probe>(
     norm: Option<&Norm>,
     x: Tensor<3>,
@@ -261,7 +263,7 @@ fn visit_heads<P: Probe>(
     match probe.interest(site) {
         Interest::Skip => heads,
         Interest::Read => {
-            let _ = probe.at(site, heads.clone().swap_dims(1, 2));
+            let _ = probe.at(site, heads.clone().swap_dims(1, 2)); // [batch, pos, head, d_head]
             heads
         }
         Interest::Change => probe.at(site, heads.swap_dims(1, 2)).swap_dims(1, 2),

@@ -1,4 +1,4 @@
-//! What each part of a model costs.
+//! The costs of each part of a model: parameters and floating-point operations.
 
 use crate::{DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions};
 
@@ -10,17 +10,16 @@ pub struct PartCost {
     /// Its parameters.
     pub parameters: usize,
     /// Floating-point operations of its matrix products in a forward pass, for one token of a full
-    /// context; a multiplication and the addition that follows are two.
+    /// context; a multiplication and the following addition are two operations.
     pub flops_per_token: f64,
 }
 
 impl DecoderConfig {
-    /// What each part costs, in the order in which a token meets them; parts that are absent are
-    /// left out.
+    /// The costs of each part, in the order in which a token meets them. Absent parts are omitted.
     ///
-    /// A matrix of `p` parameters takes `2p` operations a token. Scores and blend take `2·d_head`
-    /// each for every head and every key seen; of a context of T tokens a causal token sees (T +
-    /// 1)/2 on average, with a window less.
+    /// A matrix of `p` parameters takes `2p` operations a token. Scores and the weighted sum take
+    /// `2·d_head` operations each for every head and every visible key. In a causal context of T
+    /// tokens, a token sees (T + 1)/2 keys on average, and fewer with a window.
     ///
     /// ```
     /// use headlight_residual::DecoderConfig;
@@ -115,11 +114,11 @@ impl DecoderConfig {
         self.costs().iter().map(|cost| cost.parameters).sum()
     }
 
-    /// How many keys a token of a full context sees on average.
+    /// The mean number of keys that a token of a full context sees.
     #[must_use]
     pub fn mean_keys(&self) -> f64 {
         let window = self.window.unwrap_or(self.n_ctx).min(self.n_ctx);
-        // The first tokens see 1, 2, …, window keys, the others window each.
+        // The first tokens see 1, 2, …, window keys. Each later token sees window keys.
         let seen = window * (window + 1) / 2 + (self.n_ctx - window) * window;
         seen as f64 / self.n_ctx as f64
     }

@@ -12,8 +12,8 @@ use crate::{
     Probe, Site, block::normalize, positions::sinusoids, probe::visit,
 };
 
-/// A decoder: the residual stream starts as the token's embedding (plus the position's, if
-/// positions are added), each block adds to it, and the unembedding reads the sum.
+/// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
+/// the model has one. Each block adds to the stream, and the unembedding reads the sum.
 #[derive(Module, Debug)]
 pub struct Decoder {
     /// `W_E [vocabulary, d_model]`
@@ -24,9 +24,9 @@ pub struct Decoder {
     pub blocks: Vec<Block>,
     /// The norm before the unembedding, in a pre-norm model.
     pub ln_final: Option<Norm>,
-    /// `W_U [d_model, vocabulary]`; `None`: the embedding transposed.
+    /// `W_U [d_model, vocabulary]`; `None`: the transposed embedding.
     pub w_u: Option<Param<Tensor<2>>>,
-    /// `b_U [vocabulary]`: only where a norm's bias was folded into it.
+    /// `b_U [vocabulary]`, only after a norm's bias was folded into it.
     pub b_u: Option<Param<Tensor<1>>>,
     #[module(skip)]
     pub(crate) config: DecoderConfig,
@@ -81,8 +81,8 @@ impl Decoder {
         self.unembed(x, probe)
     }
 
-    /// Logits of new tokens only, which see what the caches hold of the tokens before; there is one
-    /// cache for each block ([`caches`](Self::caches)).
+    /// Logits of new tokens only. They also see the earlier tokens in the caches, one cache for
+    /// each block ([`caches`](Self::caches)).
     ///
     /// # Shapes
     /// - tokens: `[batch, new]`
@@ -153,7 +153,7 @@ impl Decoder {
         )
     }
 
-    /// `W_U [d_model, vocabulary]`, which may be the embedding transposed.
+    /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.
     #[must_use]
     pub fn unembedding(&self) -> Tensor<2> {
         self.w_u
@@ -161,7 +161,7 @@ impl Decoder {
             .map_or_else(|| self.w_e.val().transpose(), Param::val)
     }
 
-    /// Which token sees which.
+    /// The mask: causal, with the window if the model has one.
     #[must_use]
     pub fn mask(&self) -> Mask {
         self.config.window.map_or_else(Mask::causal, Mask::window)
@@ -173,13 +173,13 @@ impl Decoder {
         &self.config
     }
 
-    /// The number of positions it was made for.
+    /// The number of positions that the model was built for.
     #[must_use]
     pub fn n_ctx(&self) -> usize {
         self.config.n_ctx
     }
 
-    /// The number of tokens.
+    /// The size of the vocabulary.
     #[must_use]
     pub fn vocabulary(&self) -> usize {
         self.config.vocabulary

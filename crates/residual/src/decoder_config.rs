@@ -25,9 +25,9 @@ use crate::{
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecoderConfig {
-    /// The number of tokens.
+    /// The size of the vocabulary.
     pub vocabulary: usize,
-    /// The number of positions it is made for.
+    /// The number of positions that the model is built for.
     pub n_ctx: usize,
     /// The width of the residual stream.
     pub d_model: usize,
@@ -47,19 +47,20 @@ pub struct DecoderConfig {
     pub feed_forward_bias: bool,
     /// The norm.
     pub norm: NormKind,
-    /// The number under the root of the norm that keeps it from dividing by 0.
+    /// ε: the number under the root of the norm, which prevents division by 0.
     pub norm_epsilon: f64,
-    /// Where the norm stands.
+    /// The placement of the norms.
     pub norm_placement: NormPlacement,
-    /// How positions enter.
+    /// The positions.
     pub positions: Positions,
-    /// How many tokens up to itself a token sees (Beltagy et al. 2020); `None`: all.
+    /// The number of tokens that a token sees, itself included (sliding window, Beltagy et al.
+    /// 2020); `None`: all.
     pub window: Option<usize>,
-    /// Whether the unembedding is the embedding transposed (Press & Wolf 2017).
+    /// Whether the unembedding is the transposed embedding (Press & Wolf 2017).
     pub tied_embedding: bool,
     /// Scale and softcap of the attention scores.
     pub attention: AttentionOptions,
-    /// How initial weights are drawn.
+    /// The distribution of the initial weights.
     pub initialization: Initialization,
     /// The standard deviation of the initial weights.
     pub init_std: f64,
@@ -120,7 +121,8 @@ impl DecoderConfig {
         Ok(initialize(self.try_lay_out(device)?, seed, self))
     }
 
-    /// Builds the model without its matrices: each takes memory when it is set or asked for.
+    /// Builds the model without its matrices: each matrix takes memory when it is first set or
+    /// read.
     pub(crate) fn try_lay_out(&self, device: &Device) -> Result<Decoder, ConfigError> {
         self.validate()?;
         let d_model = self.d_model;

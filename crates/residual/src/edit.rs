@@ -6,26 +6,26 @@ use burn::tensor::{Bool, Tensor, TensorData};
 
 use crate::{AttentionSite, Interest, KeptTensor, Probe, Site};
 
-/// What is put in an activation's place.
+/// A replacement for an activation.
 #[derive(Debug, Clone)]
 pub enum Edit {
     /// 0 (zero ablation).
     Zero,
-    /// The activation times a number.
+    /// The activation multiplied by a number.
     Scale(f64),
     /// The activation plus a tensor; an axis of 1 holds for all (steering).
     Add(KeptTensor),
-    /// Another tensor; an axis of 1 holds for all. With what a [`Capture`](crate::Capture) kept of
-    /// another run, this patches; at `hook_pattern`, it freezes a pattern; at `hook_q_input`,
-    /// `hook_k_input` or `hook_v_input`, it gives a layer other inputs for its queries, keys or
-    /// values; with a mean over another batch, it mean-ablates.
+    /// Another tensor; an axis of 1 holds for all. An activation that a [`Capture`](crate::Capture)
+    /// kept of another run patches this one. At `hook_pattern` it freezes a pattern. At
+    /// `hook_q_input`, `hook_k_input` or `hook_v_input` it replaces the input of a layer's queries,
+    /// keys or values. A mean over another batch mean-ablates.
     Replace(KeptTensor),
     /// The mean over batch and positions of the activation itself (mean ablation); over the batch
     /// alone at `hook_attn_scores` and `hook_pattern`.
     Mean,
 }
 
-/// Which part of an activation is changed; the rest stays as it is.
+/// The part of an activation that an edit changes. The rest stays as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Part {
     /// Only these heads.
@@ -66,7 +66,7 @@ impl Part {
 ///     Tensor::<2, Int>::from_ints([[1, 2, 3, 4]], &device),
 ///     Tensor::<2, Int>::from_ints([[5, 2, 3, 4]], &device),
 /// );
-/// // The stream after layer 0 patched from the other run: what came out of the other run comes out.
+/// // The stream after layer 0 patched from the other run: the logits are those of the other run.
 /// let sites = model.select("blocks.0.hook_resid_post")?;
 /// let mut seen = Capture::new(&sites, 1 << 20);
 /// let expected = model.forward_probed(other, &mut seen);
@@ -102,7 +102,7 @@ impl Edits {
         self
     }
 
-    /// Sites that are to be changed and were not met, because the model does not have them.
+    /// The edited sites that the forward pass did not meet, because the model does not have them.
     #[must_use]
     pub fn unmet(&self) -> Vec<Site> {
         let wanted: BTreeSet<Site> = self.edits.iter().map(|(site, ..)| *site).collect();
@@ -173,7 +173,7 @@ fn broadcast<const D: usize>(site: Site, activation: &KeptTensor, dims: [usize; 
 }
 
 impl Part {
-    /// True where the activation changes; `None` if everywhere.
+    /// True where the activation changes; `None` if it changes everywhere.
     fn mask<const D: usize>(&self, site: Site, x: &Tensor<D>) -> Option<Tensor<D, Bool>> {
         let axes = [
             (site.head_axis(), &self.heads),
@@ -210,7 +210,7 @@ impl Site {
         }
     }
 
-    /// The axis of positions; of those of queries, at scores and pattern.
+    /// The axis of positions; at scores and pattern, the axis of query positions.
     #[must_use]
     pub fn position_axis(self) -> usize {
         if self.is_square() { 2 } else { 1 }

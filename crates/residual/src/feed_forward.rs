@@ -1,4 +1,4 @@
-//! The feed-forward: each position on its own, wide in the middle.
+//! The feed-forward: a map of each position alone through a wide middle layer.
 
 use burn::{
     module::Module,
@@ -9,7 +9,7 @@ use headlight_ops::{apply, gelu, gelu_tanh, swiglu};
 
 use crate::{MlpSite, Probe, Site, probe::visit};
 
-/// The function in the middle of a plain feed-forward.
+/// The activation function of a plain feed-forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {
     /// `max(0, x)`
@@ -20,7 +20,7 @@ pub enum Activation {
     GeluTanh,
 }
 
-/// Which [`FeedForward`] a model has.
+/// The kind of a [`FeedForward`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedForwardKind {
     /// [`PlainFeedForward`] with this activation.
@@ -32,9 +32,9 @@ pub enum FeedForwardKind {
 /// A feed-forward, plain or gated.
 #[derive(Module, Debug)]
 pub enum FeedForward {
-    /// Two matrices.
+    /// A feed-forward of two matrices.
     Plain(PlainFeedForward),
-    /// Three.
+    /// A feed-forward of three matrices.
     Gated(GatedFeedForward),
 }
 

@@ -1,4 +1,5 @@
-//! Writing on: one token after the other, each drawn from what the model says of those before.
+//! Generation: one token after the other, each drawn from the model's distribution given the tokens
+//! before.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_attention::KvCache;
@@ -7,19 +8,20 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{Decoder, Positions, Sampling, SamplingError};
 
-/// What to write on with.
+/// The settings of a generation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generation {
-    /// The most tokens to write.
+    /// The largest number of tokens to write.
     pub tokens: usize,
-    /// How each is drawn.
+    /// The way in which each token is drawn.
     pub sampling: Sampling,
-    /// What the draws follow from.
+    /// The seed of the draws.
     pub seed: u64,
-    /// Tokens after which the text is complete; they are given out too.
+    /// Tokens that end the text; the text includes them.
     pub stop: Vec<u32>,
-    /// Whether keys and values are kept, so that each token costs one token's work. Without, the
-    /// whole text is read anew for each token; the tokens are the same.
+    /// Whether a cache keeps keys and values, so that each token costs the work of one token.
+    /// Without the cache the model reads the whole text again for each token; the tokens are the
+    /// same.
     pub cached: bool,
 }
 
@@ -36,14 +38,14 @@ impl Default for Generation {
     }
 }
 
-/// Why a text ended.
+/// The reason why a text ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It is as long as was asked for.
+    /// It has the requested length.
     Length,
-    /// A stop token came.
+    /// The model wrote a stop token.
     Stop(u32),
-    /// The model has no position for another token: it has learned this many.
+    /// The model has no position for another token: it has learned this number of positions.
     ContextFull(usize),
 }
 
@@ -60,26 +62,26 @@ impl std::fmt::Display for Ending {
     }
 }
 
-/// Why a text could not be written on.
+/// The reason why a text could not be generated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum GenerateError {
-    /// There is nothing to write on from.
+    /// The prompt is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
-    /// A token the model does not know.
+    /// A token is not in the model's vocabulary.
     #[error("token {token} is not among the model's {vocabulary}")]
     UnknownToken {
         /// The token.
         token: u32,
-        /// How many the model knows.
+        /// The size of the vocabulary.
         vocabulary: usize,
     },
-    /// More tokens than the model has positions for.
+    /// The prompt has more tokens than the model has positions.
     #[error("the prompt has {tokens} tokens, the model has learned {n_ctx} positions")]
     PromptTooLong {
-        /// The prompt's length.
+        /// The length of the prompt.
         tokens: usize,
-        /// The model's positions.
+        /// The number of the model's positions.
         n_ctx: usize,
     },
     /// No token could be drawn.
@@ -93,7 +95,7 @@ pub struct Generated<'a> {
     model: &'a Decoder,
     generation: Generation,
     rng: ChaCha8Rng,
-    /// Prompt and what was written.
+    /// The prompt and the tokens written so far.
     text: Vec<u32>,
     prompt: usize,
     caches: Vec<KvCache>,
@@ -102,10 +104,10 @@ pub struct Generated<'a> {
 }
 
 impl Decoder {
-    /// Writes on after `prompt`, token by token as they are asked for.
+    /// Generates tokens after `prompt`, one for each call of the iterator.
     ///
-    /// With learned positions the text ends when they are used up, and says so
-    /// ([`Generated::ending`]). Without, it goes on; with a sliding window besides, in memory that
+    /// With learned positions the text ends when all positions are used ([`Generated::ending`] says
+    /// so). Without learned positions it goes on. With a sliding window it then needs memory that
     /// does not grow.
     ///
     /// # Errors
@@ -172,7 +174,7 @@ impl Decoder {
         })
     }
 
-    /// How many positions the model has, if they are counted.
+    /// The number of learned positions, if positions are learned.
     #[must_use]
     pub fn most_positions(&self) -> Option<usize> {
         (self.config().positions == Positions::Learned).then(|| self.n_ctx())
@@ -180,13 +182,13 @@ impl Decoder {
 }
 
 impl Generated<'_> {
-    /// Why the text ended; `None` while it goes on.
+    /// The reason why the text ended; `None` while it goes on.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
-    /// The prompt and what was written so far.
+    /// The prompt and the tokens written so far.
     #[must_use]
     pub fn text(&self) -> &[u32] {
         &self.text

@@ -1,4 +1,4 @@
-//! Initial values from (seed, path), whatever the order of creation.
+//! Initial values as a function of (seed, path), independent of the order of creation.
 
 use burn::{
     module::{Module, ModuleMapper, Param, ParamId},
@@ -11,12 +11,12 @@ use sha2::{Digest, Sha256};
 
 use crate::{DecoderConfig, parameters::ParameterPath};
 
-/// How the matrices of a new model are drawn; gains start at 1 and biases at 0.
+/// The distribution of a new model's matrices. Gains start at 1 and biases at 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Initialization {
-    /// N(0, std²), and the matrices that write to the stream `W_O` and `W_out` divided by √(number
-    /// of parts that write), so that the stream's size does not grow with depth (Radford et al.
-    /// 2019, section 2.3).
+    /// N(0, std²). The matrices that write to the stream, `W_O` and `W_out`, are divided by
+    /// √(number of writing parts), so that the stream's size does not grow with depth (Radford et
+    /// al. 2019, section 2.3).
     #[default]
     Gpt2,
     /// N(0, std²) for all.
@@ -28,8 +28,8 @@ pub enum Initialization {
 /// Draws every matrix, sets gains to 1 and biases to 0.
 ///
 /// Burn would draw lazily, in the order of first use, from one global generator. Here each
-/// parameter has its own `ChaCha8` stream, keyed by the seed and its path, and its id is a hash of
-/// the path: the same in every process.
+/// parameter has its own `ChaCha8` stream, keyed by the seed and its path. Its id is a hash of the
+/// path, so it is the same in every process.
 pub(crate) fn initialize<M: Module>(module: M, seed: u64, config: &DecoderConfig) -> M {
     module.map(&mut Initializer {
         seed,

@@ -1,8 +1,8 @@
-//! An activation of any site, kept.
+//! An activation of any site, kept after the forward pass.
 
 use burn::tensor::Tensor;
 
-/// A tensor with whatever number of axes its site has.
+/// A tensor with the number of axes of its site.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -52,7 +52,7 @@ impl KeptTensor {
         self.clone().into_tensor()
     }
 
-    /// The tensor, which nobody else keeps then: its numbers can be read without a copy.
+    /// Moves the tensor out, so that its numbers can be read without a copy.
     ///
     /// # Panics
     /// If `D` is not its number of axes.

@@ -43,8 +43,8 @@ impl Leaves {
         }
     }
 
-    /// The gradient at `site`; `None` if it was not asked for, not met, or the loss does not depend
-    /// on it.
+    /// The gradient at `site`; `None` if the site was not requested or not met, or the loss does
+    /// not depend on it.
     ///
     /// # Panics
     /// If `D` is not the site's number of axes.
@@ -74,8 +74,8 @@ impl Probe for Leaves {
             Tensor::<1>::zeros([dims.iter().product::<usize>()], &activation.device())
                 .require_grad()
         };
-        // A norm whose readers get inputs of their own is passed once for each: they share the
-        // leaf, and gradients add up.
+        // A norm whose readers have separate inputs is computed once for each reader: the passes
+        // share the leaf, and gradients add up.
         let leaf = match self.leaves.get(&site) {
             Some((leaf, known)) if *known == dims => leaf.clone(),
             _ => new(),

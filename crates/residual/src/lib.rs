@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! x  = W_E[token] + W_pos[position]
-//! x ← x + attention(norm(x))        for each block: what its heads found elsewhere
-//! x ← x + feed_forward(norm(x))     and, if it has one, what it worked out on the spot
+//! x ← x + attention(norm(x))        for each block: its heads read other positions
+//! x ← x + feed_forward(norm(x))     if the block has one: it reads the position alone
 //! logits = norm(x)·W_U
 //! ```
 //!
-//! Nothing is ever overwritten: the final stream is the sum of the embeddings and of all that was
-//! added (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"). Every
-//! activation has a name ([`Site`]) and passes a [`Probe`] that may look at it or change it.
+//! No block overwrites the stream: the final stream is the sum of the embeddings and of all outputs
+//! of the blocks (Elhage et al. 2021, "A Mathematical Framework for Transformer Circuits"). Every
+//! activation has a name ([`Site`]) and passes a [`Probe`] that may read or change it.
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
@@ -83,7 +83,7 @@ pub use weights::{
     WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,
 };
 
-/// The README's program compiles and does what it says.
+/// Compiles and runs the program of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! The norms, open to probes: parts that can be swapped.
+//! The norms: interchangeable parts whose scale and output a probe can read and change.
 
 use burn::{
     module::{Module, Param},
@@ -8,7 +8,7 @@ use headlight_ops::rms_norm;
 
 use crate::{Interest, NormSite, Probe, Site, probe::visit};
 
-/// Which [`Norm`] a model has.
+/// The kind of a [`Norm`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NormKind {
     /// [`LayerNorm`]
@@ -16,7 +16,7 @@ pub enum NormKind {
     LayerNorm,
     /// [`RmsNorm`]
     RmsNorm,
-    /// None: blocks read the stream as it is.
+    /// No norm: blocks read the stream as it is.
     None,
 }
 
@@ -91,8 +91,8 @@ impl Norm {
         }
     }
 
-    /// What the vector is divided by, `[batch, pos, 1]`: `√(variance + ε)`, or
-    /// `√(mean of squares + ε)`.
+    /// The divisor of the vector, `[batch, pos, 1]`: `√(variance + ε)`, or `√(mean of squares +
+    /// ε)`.
     fn scale(&self, x: Tensor<3>) -> Tensor<3> {
         match self {
             Self::Layer(norm) => centre(x)
@@ -104,7 +104,7 @@ impl Norm {
         }
     }
 
-    /// The norm with another scale.
+    /// The output of the norm with the given scale.
     fn divide(&self, x: Tensor<3>, scale: Tensor<3>) -> Tensor<3> {
         match self {
             Self::Layer(norm) => {
@@ -130,7 +130,7 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Gain 1 and no bias.
+    /// A norm with gain 1 and bias 0.
     #[must_use]
     pub fn new(d_model: usize, epsilon: f64, device: &Device) -> Self {
         Self {
@@ -151,7 +151,7 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// Gain 1.
+    /// A norm with gain 1.
     #[must_use]
     pub fn new(d_model: usize, epsilon: f64, device: &Device) -> Self {
         Self {

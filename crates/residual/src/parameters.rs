@@ -9,11 +9,11 @@ use burn::{
 
 use crate::initialize::param_id;
 
-/// Where a parameter is, `blocks.0.mlp.w_in.weight`. Which variant a swappable part is does not
-/// show: a norm's gain is at `ln1.gain` whatever norm it is.
+/// The path of a parameter, such as `blocks.0.mlp.w_in.weight`. The path does not name the variant
+/// of an interchangeable part: the gain of every kind of norm is at `ln1.gain`.
 ///
-/// For visitors and mappers of Burn's modules, which call it in `enter_module` and `exit_module`;
-/// it prints as the path.
+/// Visitors and mappers of Burn's modules call it in `enter_module` and `exit_module`. Its
+/// `Display` is the path.
 ///
 /// ```
 /// use headlight_residual::ParameterPath;
@@ -28,14 +28,14 @@ use crate::initialize::param_id;
 pub struct ParameterPath(Vec<String>);
 
 impl ParameterPath {
-    /// Goes into the part `name` of a module; `container` is what Burn calls the module.
+    /// Enters the part `name` of a module; `container` is Burn's name of the module.
     pub fn enter(&mut self, name: &str, container: &str) {
         if !is_enum(container) {
             self.0.push(name.to_owned());
         }
     }
 
-    /// Goes out again.
+    /// Leaves the part.
     pub fn exit(&mut self, container: &str) {
         if !is_enum(container) {
             self.0.pop();
@@ -55,7 +55,7 @@ impl fmt::Display for ParameterPath {
     }
 }
 
-/// How Burn's derive announces the variant of an enum.
+/// Whether Burn's derive announces the variant of an enum with this name.
 fn is_enum(container: &str) -> bool {
     container.starts_with("Enum:")
 }
@@ -103,7 +103,8 @@ pub(crate) enum Mismatch {
     },
 }
 
-/// The module with these values: each parameter must be there, and nothing else.
+/// Sets the parameters to these values. Each parameter must have a value, and each value a
+/// parameter.
 pub(crate) fn with_parameters<M: Module>(
     module: M,
     values: BTreeMap<String, TensorData>,
@@ -152,8 +153,8 @@ impl ModuleMapper for Writer {
             });
             return param;
         }
-        // Gradients are kept by the id: it is that of a new model's parameter, whatever this model
-        // was made from.
+        // Gradients are stored by id, so the id must be the one of a new model's parameter for
+        // every source of this model.
         param.transform_for_load(Tensor::from_data(data, &device), param_id(&name))
     }
 }

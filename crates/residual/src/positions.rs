@@ -1,24 +1,24 @@
-//! How positions enter the model.
+//! The ways in which positions enter the model.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// How a model knows where a token stands.
+/// The way in which a model learns the position of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Positions {
-    /// A learned vector for each position is added to the embedding; there are `n_ctx` of them and
-    /// no more.
+    /// A learned vector for each of `n_ctx` positions is added to the embedding.
     #[default]
     Learned,
     /// A fixed vector of sines and cosines is added to the embedding ([`sinusoids`]).
     Sinusoidal,
-    /// Queries and keys rotate (Su et al. 2021), pairs half a head apart.
+    /// Queries and keys rotate (Su et al. 2021). The two components of a pair are half a head
+    /// apart.
     Rotary {
         /// The angle of pair `i` at position `p` is `p·base^(−2i/d_head)`.
         base: f64,
     },
-    /// Scores fall with distance (Press et al. 2022).
+    /// Scores decrease with distance (Press et al. 2022).
     Alibi,
-    /// Not at all, but for the causal mask (Kazemnejad et al. 2023).
+    /// Only the causal mask depends on positions (Kazemnejad et al. 2023).
     None,
 }
 

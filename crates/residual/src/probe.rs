@@ -1,4 +1,4 @@
-//! The one seam through which activations are read and changed.
+//! The probe: the one door through which activations are read and changed.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,31 @@ use burn::tensor::Tensor;
 
 use crate::{KeptTensor, Site};
 
-/// What a [`Probe`] wants with a site.
+/// The access of a [`Probe`] to a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Interest {
-    /// Nothing: the site is not visited, and an activation that only inspection needs is not
+    /// None: the probe does not visit the site, and an activation that only inspection needs is not
     /// computed.
     Skip,
-    /// To look. What [`Probe::at`] gives back is dropped, so that looking changes no bit.
+    /// Reading. The model discards the output of [`Probe::at`], so that reading changes no bit.
     Read,
-    /// To put another tensor in its place.
+    /// Changing. The output of [`Probe::at`] replaces the activation.
     Change,
 }
 
-/// Looks at activations during a forward pass, or changes them.
+/// Reads or changes activations during a forward pass.
 ///
 /// Each site that the probe wants passes through [`at`](Self::at), in the layout of the table at
 /// [`Site`].
 pub trait Probe {
-    /// What the probe wants with `site`. It must not change during a forward pass.
+    /// The access of the probe to `site`. It must not change during a forward pass.
     fn interest(&self, site: Site) -> Interest;
 
-    /// Takes the activation and gives back the one to go on with.
+    /// Takes the activation and returns the one with which the pass goes on.
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D>;
 }
 
-/// Passes an activation by the probe, if the probe wants it. A probe that only reads cannot change
+/// Shows an activation to the probe, if the probe wants it. A probe that only reads cannot change
 /// anything.
 pub(crate) fn visit<P: Probe, const D: usize>(
     probe: &mut P,
@@ -47,7 +47,7 @@ pub(crate) fn visit<P: Probe, const D: usize>(
     }
 }
 
-/// Wants nothing and costs nothing.
+/// A probe that visits no site and costs nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoProbe;
 
@@ -63,8 +63,8 @@ impl Probe for NoProbe {
 
 /// Keeps the activations at some sites.
 ///
-/// Memory is bounded: what would exceed the budget is not kept but listed in
-/// [`dropped`](Self::dropped).
+/// Memory is bounded: a capture does not keep an activation that exceeds the budget, and lists its
+/// site in [`dropped`](Self::dropped).
 #[derive(Debug, Clone)]
 pub struct Capture {
     sites: Vec<Site>,
@@ -87,7 +87,7 @@ impl Capture {
         }
     }
 
-    /// The activation at `site` as last seen, or `None` if it was not asked for, not met or
+    /// The activation at `site` as last seen, or `None` if the site was not requested, not met or
     /// dropped.
     ///
     /// # Panics
@@ -97,26 +97,26 @@ impl Capture {
         self.tensor_at(site).map(KeptTensor::tensor)
     }
 
-    /// The activation at `site` with whatever number of axes it has, to put it into another run.
+    /// The activation at `site` with any number of axes, for use in another run.
     #[must_use]
     pub fn tensor_at(&self, site: Site) -> Option<&KeptTensor> {
         self.kept.get(&site)
     }
 
-    /// As [`tensor_at`](Self::tensor_at), and keeps it no longer.
+    /// As [`tensor_at`](Self::tensor_at), and removes the activation from the capture.
     pub fn take(&mut self, site: Site) -> Option<KeptTensor> {
         self.kept
             .remove(&site)
             .inspect(|kept| self.used -= kept.bytes())
     }
 
-    /// Sites that were asked for and met but did not fit into the budget.
+    /// The requested sites whose activations did not fit into the budget.
     #[must_use]
     pub fn dropped(&self) -> &[Site] {
         &self.dropped
     }
 
-    /// Bytes kept.
+    /// The size of the kept activations in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.used
@@ -157,7 +157,7 @@ impl<P: Probe> Probe for &mut P {
     }
 }
 
-/// Two probes on the same pass; the second sees what the first left.
+/// Two probes on the same pass. The second sees the output of the first.
 impl<A: Probe, B: Probe> Probe for (A, B) {
     fn interest(&self, site: Site) -> Interest {
         self.0.interest(site).max(self.1.interest(site))

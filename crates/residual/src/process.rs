@@ -1,28 +1,28 @@
-//! Other weights for the same function: what is arbitrary in a model's weights is brought into one
-//! form, so that what remains can be read (as `TransformerLens` does before analysis).
+//! Other weights for the same function. Each step removes an arbitrary choice from a model's
+//! weights, so that the rest can be interpreted (as `TransformerLens` does before analysis).
 
 use burn::{module::Param, nn::Linear, tensor::Tensor};
 
 use crate::{Decoder, Norm, NormKind, NormPlacement};
 
-/// Why weights could not be processed.
+/// The reason why weights could not be processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessError {
-    /// The norms are not read, they write.
+    /// The norms write to the stream instead of reading it.
     #[error(
         "the norms of a post-norm model replace the stream and cannot be folded into what reads it"
     )]
     PostNorm,
-    /// The mean of the stream is read.
+    /// A part of the model reads the mean of the stream.
     #[error("only a pre-norm model with layer norm does not see the mean of its stream")]
     MeanIsRead,
 }
 
 impl Decoder {
-    /// Each norm's gain and bias go into the matrices that read it:
-    /// `(x·gain + bias)·W + b = x·(gain·W) + (bias·W + b)`. Norms keep gain 1 and bias 0; where
-    /// biases appear that were not there, all projections of that kind get one. A tied unembedding
-    /// becomes a matrix of its own. The logits stay.
+    /// Folds each norm's gain and bias into the matrices that read its output: `(x·gain + bias)·W +
+    /// b = x·(gain·W) + (bias·W + b)`. Norms then have gain 1 and bias 0. Where a projection gets a
+    /// new bias, all projections of its kind get one. A tied unembedding becomes a separate matrix.
+    /// The logits stay the same.
     ///
     /// # Errors
     /// If the model is post-norm.
@@ -74,8 +74,9 @@ impl Decoder {
         Ok(self)
     }
 
-    /// Takes the mean over `d_model` out of everything that writes to the stream: layer norm does
-    /// so before anything is read. A tied unembedding becomes a matrix of its own. The logits stay.
+    /// Subtracts the mean over `d_model` from every matrix that writes to the stream. Layer norm
+    /// subtracts this mean before any part reads the stream. A tied unembedding becomes a separate
+    /// matrix. The logits stay the same.
     ///
     /// # Errors
     /// If the model is not pre-norm with layer norm.
@@ -99,8 +100,8 @@ impl Decoder {
         Ok(self)
     }
 
-    /// Takes the mean over the vocabulary out of the unembedding: all logits of a position shift by
-    /// one number, which softmax does not see. A tied unembedding becomes a matrix of its own.
+    /// Subtracts the mean over the vocabulary from the unembedding. All logits of a position shift
+    /// by one number, which changes no probability. A tied unembedding becomes a separate matrix.
     #[must_use]
     pub fn centre_unembedding(mut self) -> Self {
         self = self.untie();
@@ -111,8 +112,9 @@ impl Decoder {
         self
     }
 
-    /// Biases of values go into the bias of `W_O`: a pattern's weights sum to 1, so each head adds
-    /// its value bias whatever it looks at: `b_O ← b_O + Σ_h b_V[h]·W_O[h]`. The logits stay.
+    /// Folds the biases of values into the bias of `W_O`: `b_O ← b_O + Σ_h b_V[h]·W_O[h]`. A
+    /// pattern's weights sum to 1, so each head adds its value bias for every pattern. The logits
+    /// stay the same.
     #[must_use]
     pub fn fold_value_biases(mut self) -> Self {
         let (n_heads, n_kv_heads) = (self.config.n_heads, self.config.n_kv_heads());
@@ -134,7 +136,7 @@ impl Decoder {
         self
     }
 
-    /// The unembedding as a matrix of its own.
+    /// Makes the unembedding a separate matrix.
     fn untie(mut self) -> Self {
         self.w_u = Some(
             self.w_u
@@ -145,7 +147,7 @@ impl Decoder {
     }
 }
 
-/// The norm's gain and bias into what reads it.
+/// Folds the norm's gain and bias into the matrices that read its output.
 fn fold(norm: Option<&mut Norm>, readers: Vec<&mut Linear>) {
     let Some(norm) = norm else { return };
     let (gain, bias) = match norm {
@@ -170,7 +172,7 @@ fn fold(norm: Option<&mut Norm>, readers: Vec<&mut Linear>) {
     }
 }
 
-/// The bias of a matrix, zeros if it has none.
+/// The bias of a matrix; zeros if the matrix has no bias.
 fn bias_of(linear: &Linear) -> Param<Tensor<1>> {
     let [_, width] = linear.weight.dims();
     linear
@@ -179,7 +181,7 @@ fn bias_of(linear: &Linear) -> Param<Tensor<1>> {
         .unwrap_or_else(|| Param::from_tensor(Tensor::zeros([width], &linear.weight.device())))
 }
 
-/// Without the mean over an axis.
+/// Subtracts the mean over an axis.
 fn centre(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     matrix.clone() - matrix.mean_dim(axis)
 }

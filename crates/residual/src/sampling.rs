@@ -1,9 +1,9 @@
-//! From logits to the next token.
+//! Sampling: the choice of the next token from logits.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-/// How the next token is drawn: temperature first, then `top_k`, then `top_p`.
+/// The settings of a draw: temperature applies first, then `top_k`, then `top_p`.
 ///
 /// ```
 /// use headlight_residual::Sampling;
@@ -24,17 +24,17 @@ use rand_chacha::ChaCha8Rng;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
-    /// Logits are divided by it. 0 takes the likeliest token, the first of equals.
+    /// Logits are divided by it. At 0 the likeliest token is taken, the first of equals.
     pub temperature: f64,
-    /// Only the `k` likeliest tokens may come (Fan et al. 2018).
+    /// Only the `k` likeliest tokens can be drawn (Fan et al. 2018).
     pub top_k: Option<usize>,
-    /// Only the likeliest tokens that together reach this probability may come (Holtzman et al.
+    /// Only the likeliest tokens that together reach this probability can be drawn (Holtzman et al.
     /// 2020).
     pub top_p: Option<f64>,
 }
 
 impl Default for Sampling {
-    /// From the model's own distribution.
+    /// Draws from the model's own distribution.
     fn default() -> Self {
         Self {
             temperature: 1.0,
@@ -44,7 +44,7 @@ impl Default for Sampling {
     }
 }
 
-/// Why no token could be drawn.
+/// The reason why no token could be drawn.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SamplingError {
     /// The temperature is negative or not finite.
@@ -70,7 +70,7 @@ pub enum SamplingError {
 }
 
 impl Sampling {
-    /// Always the likeliest token.
+    /// Takes the likeliest token, always.
     pub const GREEDY: Self = Self {
         temperature: 0.0,
         top_k: None,
@@ -80,7 +80,7 @@ impl Sampling {
     /// Checks the numbers.
     ///
     /// # Errors
-    /// Names the one that makes no sense.
+    /// Names the invalid number.
     pub fn validate(&self) -> Result<(), SamplingError> {
         if !(self.temperature >= 0.0 && self.temperature.is_finite()) {
             return Err(SamplingError::Temperature(self.temperature));
@@ -95,7 +95,7 @@ impl Sampling {
     /// Draws a token, always an index of `logits`.
     ///
     /// # Errors
-    /// If a logit is NaN or +∞, all are −∞, or the numbers make no sense.
+    /// If a logit is NaN or +∞, all are −∞, or a setting is invalid.
     pub fn choose(&self, logits: &[f32], rng: &mut ChaCha8Rng) -> Result<usize, SamplingError> {
         self.validate()?;
         if let Some((token, &value)) = logits

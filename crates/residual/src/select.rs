@@ -55,7 +55,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     let mut parts: Vec<&str> = rest.split('*').collect();
     let end = parts.pop().unwrap_or_default();
     for part in parts {
-        // The first place is the best: it leaves the most for what follows.
+        // The first match is the best: it leaves the longest rest for the following parts.
         let Some(at) = name.find(part) else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! Names for what flows through the model, as `TransformerLens` writes them.
+//! Names of the activations of a model, as `TransformerLens` writes them.
 
 use std::{fmt, str::FromStr};
 
@@ -33,7 +33,7 @@ pub enum Site {
     Embed,
     /// `hook_pos_embed`: the position embeddings.
     PosEmbed,
-    /// `blocks.{l}.…`: the residual stream around block `l` and what is added to it.
+    /// `blocks.{l}.…`: the residual stream around block `l` and the outputs that are added to it.
     Block(usize, BlockSite),
     /// `blocks.{l}.attn.…`: inside the attention of block `l`.
     Attention(usize, AttentionSite),
@@ -50,7 +50,7 @@ pub enum Site {
 /// Sites in a norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NormSite {
-    /// `hook_scale`: what the centred vector is divided by.
+    /// `hook_scale`: the divisor of the centred vector.
     Scale,
     /// `hook_normalized`: the norm's output, gain and bias applied.
     Normalized,
@@ -61,30 +61,30 @@ pub enum NormSite {
 pub enum MlpSite {
     /// `hook_pre`: before the activation function; in a gated feed-forward, the gate.
     Pre,
-    /// `hook_pre_linear`: what the gate multiplies (only in a gated feed-forward).
+    /// `hook_pre_linear`: the tensor that the gate multiplies (only in a gated feed-forward).
     PreLinear,
-    /// `hook_post`: after it.
+    /// `hook_post`: after the activation function.
     Post,
 }
 
 /// Sites on the residual stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum BlockSite {
-    /// `hook_resid_pre`: the stream as the block finds it.
+    /// `hook_resid_pre`: the stream before the block.
     ResidPre,
     /// `hook_resid_mid`: after attention was added (only with a feed-forward).
     ResidMid,
-    /// `hook_resid_post`: as the block leaves it.
+    /// `hook_resid_post`: the stream after the block.
     ResidPost,
-    /// `hook_attn_out`: what attention adds.
+    /// `hook_attn_out`: the output of attention, which is added to the stream.
     AttnOut,
-    /// `hook_mlp_out`: what the feed-forward adds.
+    /// `hook_mlp_out`: the output of the feed-forward, which is added to the stream.
     MlpOut,
-    /// `hook_q_input`: what the queries are made from, before the norm.
+    /// `hook_q_input`: the input of the queries, before the norm.
     QInput,
-    /// `hook_k_input`: what the keys are made from.
+    /// `hook_k_input`: the input of the keys, before the norm.
     KInput,
-    /// `hook_v_input`: what the values are made from.
+    /// `hook_v_input`: the input of the values, before the norm.
     VInput,
 }
 
@@ -101,9 +101,9 @@ pub enum AttentionSite {
     Scores,
     /// `hook_pattern`: the attention weights.
     Pattern,
-    /// `hook_z`: each head's blend of values.
+    /// `hook_z`: each head's weighted sum of values.
     Z,
-    /// `hook_result`: what each head writes to the stream, `z·W_O`.
+    /// `hook_result`: each head's output in the stream, `z·W_O`.
     Result,
 }
 
@@ -215,8 +215,7 @@ impl FromStr for Site {
     type Err = UnknownSite;
 
     fn from_str(name: &str) -> Result<Self, UnknownSite> {
-        // A layer number is taken from the name itself, so that the candidates are those of that
-        // block.
+        // The name itself has the layer number, so the candidates are the sites of that block.
         let layer = name
             .strip_prefix("blocks.")
             .and_then(|rest| rest.split('.').next()?.parse().ok());

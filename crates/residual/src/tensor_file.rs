@@ -10,7 +10,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 /// bytes; what is promised of hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_HEADER_BYTES: u64 = 512 << 10;
 
-/// The tensors of a safetensors file, still as bytes.
+/// Opens a safetensors file; its tensors stay bytes.
 pub(crate) fn open(bytes: &[u8]) -> Result<SafeTensors<'_>, String> {
     match bytes
         .first_chunk()
@@ -47,7 +47,7 @@ pub(crate) fn serialize(
         .map_err(|error| error.to_string())
 }
 
-/// A stored tensor in f32, whichever floating-point type it is stored in.
+/// A stored tensor of any floating-point type, in f32.
 pub(crate) fn data_of(name: &str, view: &TensorView<'_>) -> Result<TensorData, String> {
     let bytes = view.data();
     let values: Vec<f32> = match view.dtype() {

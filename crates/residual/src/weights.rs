@@ -10,16 +10,16 @@ use crate::{
     tensor_file::{data_of, open, serialize},
 };
 
-/// Why weights could not be written or read.
+/// The reason why weights could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
-    /// The bytes are no safetensors file, or not of this model.
+    /// The bytes are not a safetensors file, or the tensors do not fit the model.
     #[error("{0}")]
     Unreadable(String),
-    /// A parameter of the model is not in the file.
+    /// The file lacks a parameter of the model.
     #[error("the weights lack {0}")]
     Missing(String),
-    /// The file has something the model does not.
+    /// The file has a tensor that the model lacks.
     #[error("the weights hold {0}, which the model does not have")]
     Unexpected(String),
 }
@@ -33,11 +33,11 @@ pub fn weights_to_bytes(model: &Decoder) -> Result<Vec<u8>, WeightsError> {
     tensors_to_bytes(&parameters(model))
 }
 
-/// Puts the parameters of a safetensors file into `model`. All of them must be there, and nothing
-/// else.
+/// Loads the parameters of a safetensors file into `model`. The file must have all parameters of
+/// the model and no other tensor.
 ///
 /// # Errors
-/// Names the parameter that is missing, left over or of the wrong shape.
+/// Names the parameter that is missing, is left over or has the wrong shape.
 pub fn weights_from_bytes(model: Decoder, bytes: &[u8]) -> Result<Decoder, WeightsError> {
     let values = tensors_from_bytes(bytes)?;
     with_parameters(model, values).map_err(|mismatch| match mismatch {
@@ -58,7 +58,7 @@ pub fn tensors_to_bytes(tensors: &BTreeMap<String, TensorData>) -> Result<Vec<u8
 /// The tensors of a safetensors file by name.
 ///
 /// # Errors
-/// If the bytes are no such file, or hold anything but floating-point numbers.
+/// If the bytes are not a safetensors file, or a tensor does not hold floating-point numbers.
 pub fn tensors_from_bytes(bytes: &[u8]) -> Result<BTreeMap<String, TensorData>, WeightsError> {
     let file = open(bytes).map_err(WeightsError::Unreadable)?;
     file.iter()

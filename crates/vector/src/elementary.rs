@@ -1,6 +1,6 @@
 //! `exp`, `ln`, `tanh` and `erf` as polynomials.
 
-/// Below this, f32's `exp` is no longer a normal number; here it is 0.
+/// Below this, `exp` in f32 is no longer a normal number. Here it is 0.
 const SMALLEST: f32 = -87.3;
 
 /// `e^x` for `x ≤ 88`: at most 2 units in the last place from the true value, and 0 below −87.3, −∞
@@ -44,8 +44,8 @@ pub fn exp(x: f32) -> f32 {
 
 /// `ln x` for positive normal numbers, within 2·10⁻⁷ · max(1, |ln x|) of the true value.
 ///
-/// `ln x = n ln 2 + ln m` with `√½ ≤ m < √2`, and `ln m = 2 (s + s³/3 + s⁵/5 + …)` with
-/// `s = (m − 1)/(m + 1)`, `|s| < .172`; the first term that is left out is below 10⁻⁹.
+/// `ln x = n ln 2 + ln m` with `√½ ≤ m < √2`, and `ln m = 2 (s + s³/3 + s⁵/5 + …)` with `s = (m −
+/// 1)/(m + 1)`, `|s| < .172`; the first omitted term is below 10⁻⁹.
 ///
 /// ```
 /// assert!((headlight_vector::ln(0.5) + 0.693_147_2).abs() < 2e-7);

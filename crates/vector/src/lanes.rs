@@ -1,11 +1,12 @@
-//! Sums and maxima in lanes: the order is fixed, and many are added at once.
+//! Sums and maxima in lanes: many numbers are added at once, in a fixed order.
 
 use crate::{exp, ln};
 
-/// Numbers worked on side by side: loops over a multiple of it have no slow rest.
+/// The number of lanes. A loop over a multiple of it has no slow remainder.
 pub const LANES: usize = 32;
 
-/// The largest value of a row, −∞ for an empty one; NaN counts for nothing (it shows in the sum).
+/// The largest value of a row, −∞ for an empty one; NaN is ignored here and makes the sum of the
+/// row NaN.
 #[inline(always)]
 #[must_use]
 pub fn max_of(row: &[f32]) -> f32 {
@@ -32,7 +33,7 @@ pub fn max_of(row: &[f32]) -> f32 {
     lanes[0]
 }
 
-/// Replaces each `x` by `e^{x − shift}` and gives their sum.
+/// Replaces each `x` by `e^{x − shift}` and returns the sum.
 #[inline(always)]
 pub fn exp_and_sum(row: &mut [f32], shift: f32) -> f32 {
     let mut lanes = [0.0; LANES];

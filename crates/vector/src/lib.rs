@@ -1,8 +1,8 @@
-//! What the hand-written kernels share: elementary functions that vectorise, sums in lanes, and
-//! small matrix products.
+//! Functions that the hand-written kernels share: elementary functions that vectorise, sums in
+//! lanes, and small matrix products.
 //!
 //! The functions are plain Rust. Called inside [`vectorised`], they are compiled once for each kind
-//! of processor and the widest vectors are chosen at run time.
+//! of processor, and the program chooses the widest vectors at run time.
 #![allow(
     clippy::inline_always,
     reason = "vector width is chosen outside, so loops must be compiled inside the caller"
@@ -16,15 +16,15 @@ pub use elementary::{erf, exp, ln, sigmoid, tanh};
 pub use lanes::{LANES, dot, entropy, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, new_product, product};
 
-/// Loops over numbers, with what they need.
+/// Loops over numbers, with their arguments as fields.
 ///
-/// `run` must be marked `#[inline(always)]`, and what it calls too: a function (or closure) that is
-/// compiled on its own is compiled for the narrowest vectors.
+/// `run` and every function and closure that it calls must be marked `#[inline(always)]`: a
+/// function that is compiled on its own is compiled for the narrowest vectors.
 pub trait Kernel {
-    /// What the loops give.
+    /// The result of the loops.
     type Output;
 
-    /// The loops.
+    /// Runs the loops.
     fn run(self) -> Self::Output;
 }
 

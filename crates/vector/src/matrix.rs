@@ -5,22 +5,22 @@ use gemm::Parallelism;
 /// A matrix inside a slice: element (i, j) is `data[start + i·row_stride + j·column_stride]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a> {
-    /// Where it lies.
+    /// The slice that holds the matrix.
     pub data: &'a [f32],
-    /// Where in it element (0, 0) is.
+    /// The index of element (0, 0).
     pub start: usize,
     /// The number of rows.
     pub rows: usize,
     /// The number of columns.
     pub columns: usize,
-    /// From a row to the next.
+    /// The distance from a row to the next.
     pub row_stride: usize,
-    /// From a column to the next.
+    /// The distance from a column to the next.
     pub column_stride: usize,
 }
 
 impl<'a> Matrix<'a> {
-    /// Rows one after the other.
+    /// A matrix whose rows follow each other.
     #[must_use]
     pub fn dense(data: &'a [f32], rows: usize, columns: usize) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// Rows as columns.
+    /// The transpose.
     #[must_use]
     pub fn transposed(self) -> Self {
         Self {
@@ -123,10 +123,10 @@ pub fn product(
     }
 }
 
-/// `left·right + bias` as new rows, one after the other, on all threads of the current pool where
-/// that pays.
+/// `left·right + bias` as new rows, one after the other. Large products use all threads of the
+/// current pool.
 ///
-/// The rows are written once: nothing is cleared before.
+/// The memory of the rows is written once and not cleared before.
 ///
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
@@ -175,7 +175,7 @@ pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32
     out
 }
 
-/// Multiplications that one thread does before a second one is worth waking.
+/// The number of multiplications below which one thread is faster than two.
 const MOST_ALONE: usize = 1 << 22;
 
 fn assert_inside(left: Matrix, right: Matrix) {
@@ -266,7 +266,7 @@ mod tests {
         );
         assert_eq!(out[..2], [3.0 * 5.0 + 4.0 * 7.0, 3.0 * 6.0 + 4.0 * 8.0]);
 
-        // Rows of the output apart from each other: what lies between stays.
+        // Rows of the output with gaps between them: the gaps keep their numbers.
         let mut apart = [9.0; 6];
         product(
             &mut apart,

@@ -1,4 +1,4 @@
-//! Backward: each tile of weights again, from the scores and the saved log-sum.
+//! Backward: computes each tile of weights again, from the scores and the saved log-sum.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{
     tile::{self, KEYS, QUERIES, tiles},
 };
 
-/// What forward saved.
+/// The tensors and log-sums that forward saved.
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     inputs: Inputs,
@@ -58,9 +58,9 @@ pub(crate) fn backward(
     .map(|(seq, heads, width)| vec![0.0; shape.batch * seq * heads * width]);
     let [d_query, d_key, d_value_rows, d_bias] = &mut gradients;
 
-    // A task is a sequence, with the heads side by side as the projections made them; or, where
-    // there are not enough sequences to go round, a key/value head with its query heads. Nobody
-    // else adds to the same gradients.
+    // A task is a sequence, with the heads side by side as the projections made them; or, if there
+    // are fewer sequences than threads, a key/value head with its query heads. No two tasks add to
+    // the same gradients.
     let side_by_side = shape.batch >= rayon::current_num_threads();
     let in_task = if side_by_side { kv_heads } else { 1 };
     let group = heads / kv_heads;
@@ -127,7 +127,7 @@ pub(crate) fn backward(
     ]
 }
 
-/// `count` equal parts of a slice, empty ones if it is empty.
+/// Splits a slice into `count` equal parts; the parts of an empty slice are empty.
 fn parts(numbers: &mut [f32], size: usize, count: usize) -> Vec<&mut [f32]> {
     if size == 0 {
         return (0..count).map(|_| Default::default()).collect();
@@ -156,7 +156,7 @@ impl Rows<'_> {
     }
 }
 
-/// One query head; `d_key` and `d_value` may hold what other heads of its group added.
+/// One query head; `d_key` and `d_value` may hold gradients that other heads of its group added.
 struct OneHead<'a> {
     saved: &'a Saved,
     upstream: &'a FlexTensor,
@@ -165,7 +165,7 @@ struct OneHead<'a> {
     d_query: Rows<'a>,
     d_key: Rows<'a>,
     d_value: Rows<'a>,
-    /// `[queries, keys]`, or empty where it is not asked for.
+    /// `[queries, keys]`, or empty if no gradient of the bias is wanted.
     d_bias: &'a mut [f32],
 }
 
@@ -233,7 +233,8 @@ impl Kernel for OneHead<'_> {
                     let (from, to) = (seen.start, seen.end);
                     let (weights, d_scores) = (&mut weights[seen.clone()], &mut d_scores[seen]);
                     if let Some(cap) = plan.softcap {
-                        // The derivative of the softcap, from what it gave before the bias.
+                        // The derivative of the softcap, from the softcapped scores before the
+                        // bias.
                         for (j, (slope, &score)) in slopes.iter_mut().zip(&*weights).enumerate() {
                             let capped = score
                                 - bias
@@ -247,7 +248,7 @@ impl Kernel for OneHead<'_> {
                     let (log_sum, sum) = (log_sum_of(row), row_sums[row - first]);
                     for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
                         *weight = exp(*weight - log_sum);
-                        // By selection: a value that may not be seen can be NaN, and 0·NaN is NaN.
+                        // By selection: a masked value can be NaN, and 0·NaN is NaN.
                         *d_score = if *weight == 0.0 {
                             0.0
                         } else {

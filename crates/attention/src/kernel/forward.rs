@@ -15,16 +15,16 @@ pub(crate) struct Inputs {
     pub query: FlexTensor,
     pub key: FlexTensor,
     pub value: FlexTensor,
-    /// `[batch, heads, queries, keys]`, axes that hold for all with stride 0.
+    /// `[batch, heads, queries, keys]`, with stride 0 along axes that are broadcast.
     pub bias: Option<FlexTensor>,
 }
 
-/// The output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ exp(score)`,
-/// `[batch, queries, heads]`, +∞ where a row sees nothing (so that backward finds all its weights
-/// to be 0).
+/// Computes the output `[batch, heads, queries, d_value]`, and for each of its rows `ln Σ
+/// exp(score)`, `[batch, queries, heads]`. The log-sum is +∞ for a row that sees nothing, so that
+/// backward computes weights of 0 for it.
 ///
-/// In memory the output is `[batch, queries, heads, d_value]`: side by side, as `W_O` reads the
-/// heads.
+/// In memory the output is `[batch, queries, heads, d_value]`: the heads side by side, as `W_O`
+/// reads them.
 pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
     let Inputs {
         query,
@@ -37,8 +37,8 @@ pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
     let mut output = vec![0.0; plan.shape.batch * queries * heads * d_value];
     let mut log_sums = vec![f32::INFINITY; plan.shape.batch * queries * heads];
 
-    // One task is up to QUERIES rows of all heads of a sequence: outputs of tasks are disjoint
-    // slices.
+    // One task computes up to QUERIES rows of all heads of a sequence: outputs of tasks are
+    // disjoint slices.
     let sequences = output
         .par_chunks_mut(queries * heads * d_value)
         .zip(log_sums.par_chunks_mut(queries * heads));
@@ -74,8 +74,8 @@ pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
     )
 }
 
-/// The rows of one head from `first` on; in `output` and `log_sums` the other heads' lie between
-/// them.
+/// The rows of one head from `first` on. In `output` and `log_sums`, rows of the other heads lie
+/// between them.
 struct Rows<'a> {
     plan: &'a Plan,
     batch: usize,
@@ -123,8 +123,8 @@ impl Kernel for Rows<'_> {
                 let before = maxima[row];
                 let max = before.max(max_of(weights));
                 if max == f32::NEG_INFINITY {
-                    // Nothing to see, unless every score that may be seen is NaN: that must not
-                    // pass for nothing.
+                    // The row sees no key, unless all of its visible scores are NaN. That case must
+                    // stay NaN.
                     if weights.iter().any(|score| score.is_nan()) {
                         sums[row] = f32::NAN;
                     }
@@ -132,7 +132,8 @@ impl Kernel for Rows<'_> {
                     continue;
                 }
                 let sum = exp_and_sum(weights, max);
-                // What was summed under the old maximum shrinks to the new one.
+                // The sums so far were taken under the old maximum: this scales them to the new
+                // one.
                 let shrink = exp(before - max);
                 sums[row] = sums[row] * shrink + sum;
                 if let Some(dropout) = &plan.dropout {
@@ -176,8 +177,8 @@ pub(crate) fn in_order(tensor: FlexTensor) -> FlexTensor {
     }
 }
 
-/// The matrix `[seq, width]` of one head of a tensor `[batch, heads or kv_heads, seq, width]`,
-/// whatever its strides.
+/// The matrix `[seq, width]` of one head of a tensor `[batch, heads or kv_heads, seq, width]` with
+/// any strides.
 pub(crate) fn matrix(tensor: &FlexTensor, batch: usize, head: usize, heads: usize) -> Matrix<'_> {
     let layout = tensor.layout();
     let (shape, strides) = (layout.shape(), layout.strides());

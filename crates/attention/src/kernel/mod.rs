@@ -1,9 +1,9 @@
 //! The same equation, fused: tiles of queries and keys with a running maximum (Dao et al. 2022),
 //! native on Flex.
 //!
-//! Nothing here changes what attention means; `scaled_dot_product.rs` says that. What changes is
-//! the order of work: no n×n matrix is ever stored. Forward keeps, beside the output, one number a
-//! row (the log of the sum of exponentials); backward computes each tile of weights again from it.
+//! `scaled_dot_product.rs` defines attention. The kernel changes only the order of work, so that it
+//! stores no n×n matrix. Forward keeps the output and one number a row, the log of the sum of
+//! exponentials. Backward computes each tile of weights again from this number.
 
 #![allow(
     clippy::inline_always,
@@ -29,7 +29,7 @@ use crate::{AttentionOptions, Dropout, Mask, score_shape::ScoreShape};
 use operation::{FusedAttention, NativeWeights};
 use rows::VisibleKeys;
 
-/// What a kernel needs to know beside its tensors.
+/// The arguments of a kernel other than its tensors.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub shape: ScoreShape,
@@ -40,8 +40,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// For these tensors, or `None` where the kernel does not apply: another device, another dtype
-    /// than f32, or nothing to do. `bias` is the mask's.
+    /// The plan for these tensors. It is `None` where the kernel does not apply: on another device,
+    /// for another dtype than f32, or for empty tensors. `bias` is the mask's.
     fn new(
         tensors: &[&Tensor<4>],
         bias: Option<&Tensor<4>>,
@@ -66,7 +66,8 @@ impl Plan {
         })
     }
 
-    /// Keys or values with 0 where nobody may look: weights are 0 where masked, but 0·NaN is NaN.
+    /// Sets keys or values to 0 where no query may attend: weights are 0 where masked, but 0·NaN is
+    /// NaN.
     fn clear<const N: usize>(&self, tensors: [&Tensor<4>; N]) -> [Tensor<4>; N] {
         let dead = self.visible.dead_keys(&self.shape, &tensors[0].device());
         tensors.map(|tensor| match &dead {
@@ -77,7 +78,7 @@ impl Plan {
         })
     }
 
-    /// A bias with every axis as long as the scores'.
+    /// Broadcasts a bias to the shape of the scores.
     fn expand(&self, bias: Tensor<4>) -> Tensor<4> {
         let ScoreShape {
             batch,
@@ -89,9 +90,9 @@ impl Plan {
     }
 }
 
-/// Attention by the kernel, or `None` where it does not apply.
+/// Computes attention with the kernel, or returns `None` where the kernel does not apply.
 ///
-/// Its gradient makes a bias n×n numbers for each head, as the bias itself is.
+/// The gradient of a bias takes n×n numbers for each head, like the bias itself.
 pub(crate) fn attention(
     query: &Tensor<4>,
     key: &Tensor<4>,
@@ -119,8 +120,8 @@ pub(crate) fn attention(
     }))
 }
 
-/// The weights by the kernel, or `None` where it does not apply, which is also so where a gradient
-/// may be wanted.
+/// Computes the weights with the kernel. It returns `None` where the kernel does not apply, and for
+/// tensors on an autodiff device, since this kernel has no backward pass.
 pub(crate) fn weights(
     query: &Tensor<4>,
     key: &Tensor<4>,

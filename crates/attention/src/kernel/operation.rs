@@ -1,4 +1,4 @@
-//! The kernels as Burn operations; attention with its backward pass.
+//! The kernels as Burn operations. Attention has a backward pass.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use super::{
 /// Attention as one operation.
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait FusedAttention: Backend {
-    /// `softmax(Q·Kᵀ·scale + mask)·V` by `plan`.
+    /// Computes `softmax(Q·Kᵀ·scale + mask)·V` as `plan` says.
     fn fused_attention(
         query: FloatTensor<Self>,
         key: FloatTensor<Self>,
@@ -117,7 +117,7 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
 /// The weights, on a backend without gradients.
 #[backend_extension(Flex)]
 pub(crate) trait NativeWeights: Backend {
-    /// `softmax(Q·Kᵀ·scale + mask)` by `plan`.
+    /// Computes `softmax(Q·Kᵀ·scale + mask)` as `plan` says.
     fn native_weights(
         query: FloatTensor<Self>,
         key: FloatTensor<Self>,
@@ -163,7 +163,7 @@ fn inputs(tensors: [FlexTensor; 3], bias: Option<FlexTensor>) -> Inputs {
     }
 }
 
-/// Of query, key and value, and with a fourth parent of the bias.
+/// The backward pass. Its parents are query, key and value, and the bias if there is one.
 #[derive(Debug)]
 struct FusedBackward;
 

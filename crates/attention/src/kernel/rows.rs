@@ -1,4 +1,4 @@
-//! Which keys a row of scores may see, without a matrix of flags.
+//! The keys that a row of scores may see, without a matrix of flags.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
 
-/// The rules of a mask, asked row by row.
+/// The rules of a mask, evaluated row by row.
 #[derive(Debug)]
 pub(crate) struct VisibleKeys {
     rules: Vec<Rule>,
     positions: Positions,
-    /// Keys stand in order without gaps and every rule speaks of positions: what a row sees is one
-    /// run of columns.
+    /// True if keys are in order without gaps and every rule compares positions: then a row sees
+    /// one run of columns.
     in_runs: bool,
 }
 
@@ -31,7 +31,8 @@ impl VisibleKeys {
         }
     }
 
-    /// The run of columns that `row` may see at most; exactly these if [`in_runs`](Self::in_runs).
+    /// A run of columns that includes every column that `row` may see, and no other column if
+    /// [`in_runs`](Self::in_runs).
     pub fn run(&self, batch: usize, row: usize) -> Range<usize> {
         let keys = self.positions.len().1;
         if !self.in_runs || keys == 0 {
@@ -64,7 +65,7 @@ impl VisibleKeys {
         }
     }
 
-    /// Whether [`run`](Self::run) says all there is to say.
+    /// Whether [`run`](Self::run) holds visible columns only.
     pub fn in_runs(&self) -> bool {
         self.in_runs
     }
@@ -79,8 +80,8 @@ impl VisibleKeys {
         })
     }
 
-    /// `[1 or batch, 1, keys, 1]`, true for keys that no query of any head may attend to; `None`:
-    /// there are none.
+    /// `[1 or batch, 1, keys, 1]`, true for keys that no query of any head may attend to. `None` if
+    /// there are no such keys.
     pub fn dead_keys(&self, shape: &ScoreShape, device: &Device) -> Option<Tensor<4, Bool>> {
         if self.rules.is_empty() && !self.positions.has_empty_slots() {
             return None;
@@ -90,8 +91,8 @@ impl VisibleKeys {
         for batch in 0..batches {
             let dead = &mut dead[batch * shape.keys..][..shape.keys];
             if self.in_runs {
-                // Runs mostly move on with the rows, so that what the row before has visited can be
-                // passed over. Queries may stand in any order, though: only a run that starts no
+                // Runs mostly move on with the rows, so columns that the previous row visited can
+                // be skipped. Queries may be in any order, though: only a run that starts no
                 // earlier than the last one is a continuation.
                 let mut last = 0..0;
                 for row in 0..shape.queries {

@@ -12,7 +12,7 @@ pub(crate) const QUERIES: usize = 128;
 /// See [`QUERIES`].
 pub(crate) const KEYS: usize = 256;
 
-/// Where a tile lies.
+/// The place of a tile in the scores.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub batch: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Place {
     pub keys: Range<usize>,
 }
 
-/// The tiles of the rows `queries`: the keys any of them may see, in steps of [`KEYS`].
+/// The tiles of the rows `queries`: all keys that any of these rows may see, in steps of [`KEYS`].
 pub(crate) fn tiles(
     plan: &Plan,
     batch: usize,
@@ -48,7 +48,7 @@ pub(crate) fn tiles(
         .into_iter()
 }
 
-/// `scores ← Q·Kᵀ·scale`, dense rows. Of each row only [`seen`] is meant.
+/// `scores ← Q·Kᵀ·scale`, as dense rows. Only the columns of [`seen`] are valid in each row.
 #[inline(always)]
 pub(crate) fn scores(scores: &mut [f32], plan: &Plan, place: &Place, query: Matrix, key: Matrix) {
     let (rows, columns) = (place.queries.len(), place.keys.len());
@@ -57,9 +57,9 @@ pub(crate) fn scores(scores: &mut [f32], plan: &Plan, place: &Place, query: Matr
     product(scores, columns, false, plan.scale, query, key.transposed());
 }
 
-/// The scores of row `row` that count: the columns that may be seen, softcapped and biased, and
-/// around and between them some that may not, at −∞: the range begins and ends at a multiple of the
-/// vector width, so that loops over it have no slow rest.
+/// Applies softcap and bias to the scores of row `row` and returns the range of columns to read.
+/// The range begins and ends at a multiple of the vector width, so that loops over it have no slow
+/// remainder. Masked columns in the range are −∞.
 #[inline(always)]
 pub(crate) fn seen(
     scores: &mut [f32],
@@ -102,7 +102,7 @@ pub(crate) fn seen(
     columns
 }
 
-/// Multiplies the weights of row `row`, the tile's `columns`, by dropout's factors.
+/// Multiplies the weights of row `row` in the tile's `columns` by the factors of dropout.
 #[inline(always)]
 pub(crate) fn drop_some(
     weights: &mut [f32],

@@ -1,5 +1,5 @@
-//! The weights themselves, for whoever looks at them: each row's scores where the weights will
-//! stand, then softmax there.
+//! The attention weights as a tensor: each row's scores are written into the output, then softmax
+//! replaces them in place.
 
 use burn::{
     backend::flex::FlexTensor,
@@ -88,8 +88,8 @@ impl Kernel for OneHead<'_> {
             let weights = &mut weights[seen];
             let max = max_of(weights);
             if max == f32::NEG_INFINITY {
-                // Nothing to see, unless every score that may be seen is NaN: that must not pass
-                // for nothing.
+                // The row sees no key, unless all of its visible scores are NaN. That case must
+                // stay NaN.
                 let nothing = if weights.iter().any(|score| score.is_nan()) {
                     f32::NAN
                 } else {

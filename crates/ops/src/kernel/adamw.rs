@@ -10,7 +10,7 @@ use crate::AdamWStep;
 /// Numbers in one task.
 const CHUNK: usize = 1 << 14;
 
-/// The update as one operation; it has no gradient.
+/// The update as one operation, without a gradient.
 #[backend_extension(Flex)]
 pub(crate) trait FusedAdamW: Backend {
     fn fused_adamw(
@@ -51,7 +51,7 @@ impl FusedAdamW for Flex {
     }
 }
 
-/// The tensor if nobody else holds its numbers and there are no others beside them, else a copy.
+/// Returns the tensor if it is the only owner of its buffer and fills it, else a copy.
 fn own(tensor: FlexTensor) -> FlexTensor {
     let whole =
         tensor.is_contiguous() && tensor.storage::<f32>().len() == tensor.layout().num_elements();

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, width};
 
-/// What forward saved: the logits as they were and `ln Σ exp` of each row.
+/// The tensors that forward saved: the logits, and `ln Σ exp` of each row.
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     pub logits: FlexTensor,
@@ -83,7 +83,7 @@ pub(crate) fn backward(saved: &Saved, upstream: f32) -> FlexTensor {
     shaped(gradient, saved.logits.layout().shape().clone())
 }
 
-/// Some rows, forward.
+/// The forward pass of a block of rows.
 struct Losses<'a> {
     logits: &'a [f32],
     log_sums: &'a mut [f32],
@@ -118,7 +118,7 @@ impl Kernel for Losses<'_> {
     }
 }
 
-/// Some rows, backward; logits and weights are those of all rows.
+/// The backward pass of a block of rows; logits and weights are those of all rows.
 struct Gradients<'a> {
     gradient: &'a mut [f32],
     saved: &'a Saved,

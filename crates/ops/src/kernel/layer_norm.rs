@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, sum_in_order, width};
 
-/// What forward saved: the input, the gain, and for each row (mean, 1/√(variance + ε)).
+/// The tensors that forward saved: the input, the gain, and for each row (mean, 1/√(variance + ε)).
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     pub x: FlexTensor,
@@ -72,7 +72,7 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 3] 
     ]
 }
 
-/// Some rows, forward.
+/// The forward pass of a block of rows.
 struct Normalise<'a> {
     y: &'a mut [f32],
     x: &'a [f32],
@@ -115,7 +115,7 @@ impl Kernel for Normalise<'_> {
     }
 }
 
-/// Some rows, backward.
+/// The backward pass of a block of rows.
 struct Gradients<'a> {
     d_x: &'a mut [f32],
     x: &'a [f32],
@@ -127,7 +127,7 @@ struct Gradients<'a> {
 impl Kernel for Gradients<'_> {
     type Output = (Vec<f32>, Vec<f32>);
 
-    /// Fills `d_x` and gives the rows' parts of `d gain` and `d bias`.
+    /// Fills `d_x` and returns the parts of `d gain` and `d bias` of these rows.
     #[inline(always)]
     fn run(self) -> (Vec<f32>, Vec<f32>) {
         let Self {

@@ -5,7 +5,7 @@ use headlight_vector::{Kernel, Matrix, new_product, vectorised};
 
 use super::{numbers, shaped, width};
 
-/// What forward saved.
+/// The tensors that forward saved.
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     pub x: FlexTensor,

@@ -21,11 +21,11 @@ use operation::Fused;
 
 use crate::{AdamWStep, gelu::Form};
 
-/// Rows worked on together. Fixed, so that sums over rows are added in the same order on any number
-/// of threads.
+/// The number of rows in a block. It is fixed, so that sums over rows are added in the same order
+/// on any number of threads.
 const ROWS: usize = 64;
 
-/// Numbers worked on together where each stands alone.
+/// The number of elements in a task of an element-wise operation.
 const CHUNK: usize = 1 << 14;
 
 pub(crate) fn cross_entropy(
@@ -112,7 +112,7 @@ pub(crate) fn swiglu(gate: &Tensor<3>, up: &Tensor<3>) -> Option<Tensor<3>> {
     })
 }
 
-/// Whether these tensors can be updated by the kernel. Tensors that track gradients cannot.
+/// Whether the kernel can update these tensors. It cannot update tensors that track gradients.
 pub(crate) fn adamw_applies<const D: usize>(tensors: &[&Tensor<D>; 4]) -> bool {
     let dtypes = tensors.map(Tensor::dtype);
     tensors
@@ -170,7 +170,8 @@ fn width(tensor: &FlexTensor) -> usize {
     shape[shape.num_dims() - 1]
 }
 
-/// Sums of blocks of rows, added in the order of the blocks: the same on any number of threads.
+/// Adds the sums of blocks of rows in the order of the blocks, so that the result is the same on
+/// any number of threads.
 fn sum_in_order(blocks: &[Vec<f32>], width: usize) -> Vec<f32> {
     let mut total = vec![0.0; width];
     for block in blocks {

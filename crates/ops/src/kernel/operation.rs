@@ -19,7 +19,7 @@ use super::{
 };
 use crate::gelu::Form;
 
-/// The fused operations; what they compute is said where they are exported.
+/// The fused operations. The functions that this crate exports define them.
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait Fused: Backend {
     fn fused_cross_entropy(
@@ -272,7 +272,7 @@ impl Backward<Flex, 3> for LayerNorm {
     }
 }
 
-/// With or without a bias.
+/// The backward pass of `linear`, with or without a bias.
 #[derive(Debug)]
 struct Linear;
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, sum_in_order, width};
 
-/// What forward saved: the input, the gain, and for each row 1/√(mean(x²) + ε).
+/// The tensors that forward saved: the input, the gain, and for each row 1/√(mean(x²) + ε).
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     pub x: FlexTensor,
@@ -64,7 +64,7 @@ pub(crate) fn backward(saved: &Saved, upstream: &FlexTensor) -> [FlexTensor; 2] 
     ]
 }
 
-/// Some rows, forward.
+/// The forward pass of a block of rows.
 struct Normalise<'a> {
     y: &'a mut [f32],
     x: &'a [f32],
@@ -99,7 +99,7 @@ impl Kernel for Normalise<'_> {
     }
 }
 
-/// Some rows, backward.
+/// The backward pass of a block of rows.
 struct Gradients<'a> {
     d_x: &'a mut [f32],
     x: &'a [f32],
@@ -111,7 +111,7 @@ struct Gradients<'a> {
 impl Kernel for Gradients<'_> {
     type Output = Vec<f32>;
 
-    /// Fills `d_x` and gives the rows' part of `d gain`.
+    /// Fills `d_x` and returns the part of `d gain` of these rows.
     #[inline(always)]
     fn run(self) -> Vec<f32> {
         let Self {

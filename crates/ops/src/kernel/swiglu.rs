@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::{CHUNK, numbers, shaped};
 
-/// What forward saved.
+/// The tensors that forward saved.
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     pub gate: FlexTensor,

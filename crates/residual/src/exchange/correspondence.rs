@@ -1,4 +1,4 @@
-//! Which of another tool's tensors is which parameter.
+//! The correspondence of another tool's tensors and this model's parameters.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -17,17 +17,17 @@ pub struct Correspondence {
     pub theirs: String,
     /// The parameters, side by side along the last axis.
     pub ours: Vec<String>,
-    /// How theirs lies.
+    /// The layout of the other tool's tensor.
     pub layout: Layout,
-    /// Its shape in case the model has no such parameter and it is written as zeros, as a bias that
-    /// is not there.
+    /// The shape of a tensor of zeros to write if the model lacks the parameter, such as an absent
+    /// bias.
     pub zeros: Option<Vec<usize>>,
 }
 
-/// How a tensor lies in a file, compared with ours.
+/// The layout of a tensor in a file, compared with the parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// The same.
+    /// The same layout.
     Same,
     /// `[out, in]` instead of `[in, out]`.
     Transposed,
@@ -91,7 +91,7 @@ pub fn export(
     entries.iter().map(export).collect()
 }
 
-/// The model with the other tool's tensors, all of which must have a place.
+/// Imports the other tool's tensors into the model. A tensor without a place is an error.
 pub fn import(
     model: Decoder,
     entries: &[Correspondence],
@@ -155,7 +155,7 @@ impl Layout {
         }
     }
 
-    /// The way back of the layouts that are read; those of heads are only written.
+    /// The inverse of the layouts that can be read. Layouts with a head axis are only written.
     fn import(self, data: TensorData) -> TensorData {
         match self {
             Self::Transposed => self.export(&data),
@@ -163,7 +163,8 @@ impl Layout {
         }
     }
 
-    /// Their shape in a layout that is read, for parameters that are `width` wide together.
+    /// The shape of the file's tensor in a layout that can be read, for parameters with a total
+    /// width of `width`.
     fn shape(self, ours: &[usize], width: usize) -> Vec<usize> {
         let mut shape = with_width(ours, width);
         if self == Self::Transposed {
@@ -181,7 +182,7 @@ fn reshaped(data: &TensorData, shape: Vec<usize>) -> TensorData {
     TensorData::new(values(data), shape)
 }
 
-/// Three axes in another order.
+/// Permutes three axes.
 fn permuted(
     data: &TensorData,
     sizes: [usize; 3],
@@ -206,7 +207,7 @@ fn last_axis(shape: &[usize]) -> usize {
     shape.last().copied().unwrap_or(1)
 }
 
-/// The shape with another last axis.
+/// Replaces the last axis of a shape.
 fn with_width(shape: &[usize], width: usize) -> Vec<usize> {
     let mut shape = shape.to_vec();
     if let Some(last) = shape.last_mut() {
@@ -215,7 +216,7 @@ fn with_width(shape: &[usize], width: usize) -> Vec<usize> {
     shape
 }
 
-/// Tensors side by side along the last axis.
+/// Concatenates tensors along the last axis.
 fn beside(parts: &[&TensorData]) -> TensorData {
     let [first, ..] = parts else {
         return TensorData::zeros::<f32, _>([0]);
@@ -239,7 +240,7 @@ fn beside(parts: &[&TensorData]) -> TensorData {
     TensorData::new(together, with_width(&shape, width))
 }
 
-/// The way back of [`beside`].
+/// The inverse of [`beside`].
 fn split(data: TensorData, widths: &[usize]) -> Vec<TensorData> {
     if widths.len() == 1 {
         return vec![data];

@@ -1,4 +1,4 @@
-//! What a model says of some tokens, to check a reading of its weights against.
+//! A model's outputs for some tokens, with which a reader of its weights can be checked.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::ExchangeError;
 use crate::{Capture, Decoder, tensor_file::serialize};
 
 /// A safetensors file with `tokens [batch, pos]` (as f32), `logits [batch, pos, vocabulary]` and,
-/// for each layer, `pattern.{l} [batch, head, query, key]`: whoever reads an exported model can
-/// compare.
+/// for each layer, `pattern.{l} [batch, head, query, key]`: a reader of an exported model can
+/// compare its own outputs with them.
 ///
 /// # Errors
 /// If a tensor has no safetensors form.

@@ -15,8 +15,8 @@ use crate::tensor_file::{data_of, open};
 /// The largest file of tensors that is read: far above any mini-transformer. What is promised of
 /// hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_TENSOR_BYTES: u64 = 4 << 30;
-/// The largest JSON that is read: the list of 700 tensors has 60 KB. Small values of a hostile one
-/// take 100 times their bytes.
+/// The size limit of a JSON file: the list of 700 tensors has 60 KB. Small values in a hostile file
+/// take 100 times their bytes in memory.
 const MOST_JSON_BYTES: u64 = 128 << 10;
 
 fn wrong(file: &Path, reason: impl ToString) -> ExchangeError {
@@ -68,7 +68,7 @@ pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, Excha
         .filter_map(Value::as_str)
         .collect::<BTreeSet<_>>()
     {
-        // A shard lies in the folder itself.
+        // A shard is a file of the folder itself.
         if Path::new(shard).file_name() != Some(shard.as_ref()) {
             return Err(wrong(
                 &index,
@@ -91,7 +91,7 @@ pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, Excha
 fn read_file(file: &Path) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
     let bytes = read(file, MOST_TENSOR_BYTES)?;
     let tensors = open(&bytes).map_err(|reason| wrong(file, reason))?;
-    // Masks and angles that some files keep are no parameters and need not be floats.
+    // Masks and angles in some files are not parameters and need not be floats.
     let parameters = tensors.iter().filter(|(name, _)| !is_buffer(name));
     parameters
         .map(|(name, view)| {
@@ -103,7 +103,7 @@ fn read_file(file: &Path) -> Result<BTreeMap<String, TensorData>, ExchangeError>
         .collect()
 }
 
-/// What old versions of `transformers` stored beside the parameters.
+/// Whether the tensor is a buffer that old versions of `transformers` stored with the parameters.
 fn is_buffer(name: &str) -> bool {
     [".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"]
         .iter()

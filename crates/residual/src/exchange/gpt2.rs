@@ -19,7 +19,7 @@ const ACTIVATIONS: [(&str, Activation); 4] = [
     ("relu", Activation::Relu),
 ];
 
-/// `config.json`, or what the model has that a GPT-2 has not.
+/// `config.json`, or an error that names the part of the model that a GPT-2 lacks.
 pub fn config_of(model: &Decoder) -> Result<Value, String> {
     let config = model.config();
     let Some((d_ff, FeedForwardKind::Plain(activation))) = config.feed_forward else {
@@ -130,8 +130,8 @@ pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> 
     })
 }
 
-/// Its matrices lie as ours, `[in, out]`; those of queries, keys and values stand side by side in
-/// one.
+/// The matrices of a GPT-2 are stored `[in, out]`, as here. One matrix holds those of queries, keys
+/// and values side by side.
 pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     let (d_model, d_ff) = (
         config.d_model,

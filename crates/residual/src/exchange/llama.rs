@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions};
 
-/// `config.json`, or what the model has that a Llama has not.
+/// `config.json`, or an error that names the part of the model that a Llama lacks.
 pub fn config_of(model: &Decoder) -> Result<Value, String> {
     let config = model.config();
     let obstacles = [
@@ -49,7 +49,7 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
         "intermediate_size": d_ff,
         "hidden_act": "silu",
         "rms_norm_eps": config.norm_epsilon,
-        // Versions before 5 of transformers read the first, those since the second.
+        // Versions of transformers before 5 read the first key, versions since then the second.
         "rope_theta": base,
         "rope_parameters": { "rope_type": "default", "rope_theta": base },
         "attention_bias": config.attention_bias,
@@ -131,7 +131,7 @@ fn check_all_rotated(keys: &mut Keys<'_>) -> Result<(), ExchangeError> {
     }
 }
 
-/// Its matrices are `[out, in]`.
+/// The matrices of a Llama are stored `[out, in]`.
 pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     let mut entries = vec![
         Correspondence::new("model.embed_tokens.weight", "w_e", Layout::Same),

@@ -6,8 +6,7 @@
 //! | Hugging Face Llama folder | [`to_huggingface`] | [`from_huggingface`] |
 //! | `TransformerLens` weight names | [`to_transformer_lens`] | |
 //!
-//! Each correspondence is written down once, as a list of names and layouts, and read in both
-//! directions.
+//! Each correspondence is one list of names and layouts, which serves both directions.
 
 mod correspondence;
 mod expected;
@@ -42,10 +41,10 @@ const EMBEDDING: &str = "w_e";
 /// by its tensor.
 const ALWAYS_ROOM: usize = 1 << 20;
 
-/// Why a model could not be taken from or to another tool.
+/// The reason why a model could not be imported or exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// A file cannot be read, or is not what its name says.
+    /// A file cannot be read, or its content has another format than its name says.
     #[error("{file}: {reason}")]
     File {
         /// The file.
@@ -53,7 +52,7 @@ pub enum ExchangeError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A key of `config.json` has a value that this model cannot have.
+    /// A key of `config.json` has a value that a model of this crate cannot have.
     #[error("config.json: {key} = {value}: {reason}")]
     Config {
         /// The key.
@@ -66,10 +65,10 @@ pub enum ExchangeError {
     /// The sizes in `config.json` do not fit together.
     #[error("config.json: {0}")]
     Sizes(#[from] ConfigError),
-    /// A tensor the model needs is not there.
+    /// The file lacks a tensor of the model.
     #[error("there is no tensor {0}")]
     Missing(String),
-    /// A tensor is there that the model has no place for.
+    /// The file has a tensor that has no place in the model.
     #[error("there is a tensor {0}, which the model has no place for")]
     LeftOver(String),
     /// A tensor has another shape than the model's.
@@ -85,9 +84,9 @@ pub enum ExchangeError {
     /// The model is neither a GPT-2 nor a Llama.
     #[error("the model is no GPT-2 because {gpt2}, and no Llama because {llama}")]
     NoSuchArchitecture {
-        /// What a GPT-2 has not.
+        /// The part of the model that a GPT-2 lacks.
         gpt2: String,
-        /// What a Llama has not.
+        /// The part of the model that a Llama lacks.
         llama: String,
     },
 }
@@ -121,7 +120,7 @@ pub struct ExportedFiles {
 
 impl ExportedFiles {
     fn new(config: &Value, tensors: &BTreeMap<String, TensorData>) -> Result<Self, ExchangeError> {
-        // What transformers asks of a file: which library's tensors these are.
+        // transformers requires this entry, which names the library of the tensors.
         let metadata = [("format".to_owned(), "pt".to_owned())].into();
         let weights = serialize(tensors, Some(metadata)).map_err(|reason| ExchangeError::File {
             file: "model.safetensors".to_owned(),
@@ -134,14 +133,14 @@ impl ExportedFiles {
     }
 }
 
-/// The model as a Hugging Face folder: a GPT-2 if it is one, or a Llama.
+/// Exports the model as a Hugging Face folder: as a GPT-2 if it is one, else as a Llama.
 ///
 /// A GPT-2 has layer norms in pre-norm placement, learned positions, a plain feed-forward and heads
-/// that tile `d_model`; where the model has no biases, the file has zeros. A Llama has RMS norms in
-/// pre-norm placement, rotary positions and a `SwiGLU` feed-forward.
+/// with `n_heads · d_head = d_model`. The file has zeros for biases that the model lacks. A Llama
+/// has RMS norms in pre-norm placement, rotary positions and a `SwiGLU` feed-forward.
 ///
 /// # Errors
-/// Says what keeps the model from being either.
+/// Names the part of the model that a GPT-2 lacks, and the part that a Llama lacks.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -161,8 +160,9 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
     ExportedFiles::new(&config, &correspondence::export(model, &entries)?)
 }
 
-/// The model in a Hugging Face folder of a GPT-2 or a Llama: `config.json` and `model.safetensors`,
-/// or the shards that `model.safetensors.index.json` lists, in f32, f16 or bf16.
+/// Imports the model of a Hugging Face folder of a GPT-2 or a Llama: `config.json` and
+/// `model.safetensors`, or the shards that `model.safetensors.index.json` lists, in f32, f16 or
+/// bf16.
 ///
 /// Matrices of a GPT-2 are stored `[in, out]` (`Conv1D`), those of a Llama `[out, in]` (`Linear`).
 ///
@@ -172,8 +172,8 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
 /// as in `transformers`.
 ///
 /// # Errors
-/// Names the file, the key of the configuration or the tensor that is missing, left over or of the
-/// wrong shape.
+/// Names the file, the key of the configuration, or the tensor that is missing, is left over or has
+/// the wrong shape.
 ///
 /// ```no_run
 /// use burn::tensor::Device;
@@ -251,7 +251,8 @@ fn take_tied_head(
     }
 }
 
-/// Room is made for what the tensors can fill, not for whatever the configuration says.
+/// Checks that the tensors can fill the sizes of the configuration before memory is allocated for
+/// them.
 fn check_backed(
     decoder: &DecoderConfig,
     parameters: usize,

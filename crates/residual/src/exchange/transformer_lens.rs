@@ -1,4 +1,4 @@
-//! `TransformerLens`' names and layouts of weights.
+//! The names and layouts of weights in `TransformerLens`.
 
 use serde_json::{Value, json};
 
@@ -11,22 +11,22 @@ use crate::{
     sinusoids,
 };
 
-/// The model's weights under `TransformerLens`' names, and its sizes under the names of
+/// Exports the weights under the names of `TransformerLens`, and the sizes under the names of
 /// `HookedTransformerConfig`.
 ///
-/// `embed.W_E [d_vocab, d_model]`, `pos_embed.W_pos [n_ctx, d_model]`,
-/// `blocks.{l}.attn.W_Q|W_K|W_V [head, d_model, d_head]`, `W_O [head, d_head, d_model]`,
-/// `b_Q|b_K|b_V [head, d_head]`, `b_O`, `blocks.{l}.ln1|ln2.w|b`,
-/// `blocks.{l}.mlp.W_in|W_gate|W_out|b_in|b_out`, `ln_final.w|b`, `unembed.W_U [d_model, d_vocab]`,
-/// `unembed.b_U`. Shared keys and values are `_W_K`, `_W_V`, `_b_K`, `_b_V` there. Biases that the
-/// model lacks are zeros, fixed positions are written out.
+/// `embed.W_E [d_vocab, d_model]`, `pos_embed.W_pos [n_ctx, d_model]`, `blocks.{l}.attn.W_Q|W_K|W_V
+/// [head, d_model, d_head]`, `W_O [head, d_head, d_model]`, `b_Q|b_K|b_V [head, d_head]`, `b_O`,
+/// `blocks.{l}.ln1|ln2.w|b`, `blocks.{l}.mlp.W_in|W_gate|W_out|b_in|b_out`, `ln_final.w|b`,
+/// `unembed.W_U [d_model, d_vocab]`, `unembed.b_U`. Keys and values shared by a group are named
+/// `_W_K`, `_W_V`, `_b_K`, `_b_V`. Biases that the model lacks are zeros, and fixed positions are a
+/// table.
 ///
 /// # Errors
 /// If a tensor has no safetensors form.
 pub fn to_transformer_lens(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
     let config = model.config();
     let mut tensors = export(model, &entries(config))?;
-    // What is computed, and not one of the parameters.
+    // Tensors that are computed from parameters.
     tensors.insert("unembed.W_U".to_owned(), model.unembedding().into_data());
     if config.positions == Positions::Sinusoidal {
         let table = sinusoids(0..config.n_ctx, config.d_model, &model.w_e.device());
@@ -160,7 +160,7 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
             );
             entries.push(bias.or_zeros(&[width]));
         };
-        // A gated feed-forward has no biases there unless the model has.
+        // In TransformerLens a gated feed-forward has biases only if the model has them.
         if kind != FeedForwardKind::SwiGlu || config.feed_forward_bias {
             bias("b_in", "w_in", d_ff);
             bias("b_out", "w_out", d_model);
