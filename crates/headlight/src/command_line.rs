@@ -2,9 +2,11 @@
 
 use std::{io::Write, process::ExitCode};
 
+use anstream::{AutoStream, ColorChoice};
 use clap::Parser;
+use headlight_report::say;
 use headlight_run::InputError;
-use headlight_trainer::{Stopped, interrupt, say};
+use headlight_trainer::{Stopped, interrupt};
 use tracing_subscriber::EnvFilter;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
@@ -12,9 +14,13 @@ pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCo
     // Pictures warn of every letter that the first font lacks and the second has.
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
+    // Colours are for a terminal that shows them. A warning that cannot be written is lost; it must
+    // not end the program, as the message about it would with `eprintln!`.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never)
+        .log_internal_errors(false)
         .init();
     match program(&A::parse()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use headlight_report::say;
 use headlight_run::InputError;
-
-use crate::say;
 
 /// The exit code of a run that was asked to stop: what shells give for `SIGINT`.
 pub const EXIT_CODE: u8 = 130;

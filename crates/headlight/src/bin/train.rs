@@ -7,14 +7,17 @@ use std::{
 
 use clap::Parser;
 use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
-use headlight_report::{LiveAddress, LiveRun};
+use headlight_report::{LiveAddress, LiveRun, say};
 use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training, View, interrupt,
     ranks::{self, Ranks},
 };
 
-use headlight::{command_line::{self, Failure, print}, seeds::{run_path, seeds_text, train_seeds}};
+use headlight::{
+    command_line::{self, Failure, print},
+    seeds::{run_path, seeds_text, train_seeds},
+};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -106,18 +109,18 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         .map_err(Failure::Input)?;
     let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
     for line in training.decisions() {
-        eprintln!("{line}");
+        say(&line);
     }
     if started > 1 {
-        eprintln!(
+        say(&format!(
             "ranks       {started}, each on {} rows of a batch",
             config.train.batch_size / started
-        );
+        ));
     }
     let live = address.map(|address| address.show(&training.live_facts(&out), &out));
     let live = live.transpose().map_err(Failure::Running)?;
     if let Some(live) = &live {
-        eprintln!("live        http://{}", live.address());
+        say(&format!("live        http://{}", live.address()));
     }
     if arguments.screen {
         training = training.shown(View::Screen(live.as_ref().map(LiveRun::address)));
