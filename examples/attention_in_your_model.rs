@@ -9,6 +9,11 @@
 //! ```sh
 //! cargo run --example attention_in_your_model
 //! ```
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints what it found"
+)]
 
 use std::time::Instant;
 

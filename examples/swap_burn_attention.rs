@@ -6,6 +6,11 @@
 //! ```sh
 //! cargo run --example swap_burn_attention
 //! ```
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints what it found"
+)]
 
 use burn::{
     module::{Module, Param},

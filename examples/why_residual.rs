@@ -9,6 +9,11 @@
 //! ```sh
 //! cargo run --example why_residual
 //! ```
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints what it found"
+)]
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use headlight_attention::Mask;

@@ -7,6 +7,11 @@
 //! ```sh
 //! cargo run --example why_scale
 //! ```
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints what it found"
+)]
 
 use burn::tensor::{Device, Tensor, TensorData};
 use headlight_attention::{AttentionOptions, Mask, attention_weights};

@@ -8,6 +8,11 @@
 //! cargo run --example worked_example
 //! cargo run --example worked_example -- --json    # the same matrices, for programs
 //! ```
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints what it found"
+)]
 
 use std::process::ExitCode;
 

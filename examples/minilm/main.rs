@@ -12,6 +12,11 @@
 //! It downloads nothing: FOLDER holds `model.safetensors`, `tokenizer.json` and `config.json` of
 //! sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0) or of another BERT encoder;
 //! `scripts/check_minilm.py` compares what it computes with PyTorch.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "an example prints what it found"
+)]
 
 mod encoder;
 mod tokenizer;

@@ -3,6 +3,11 @@
 //! `cargo bench --workspace --profile dev --bench attention -- 4096 5` prints the median
 //! milliseconds of 5 runs at length 4096 and, on Linux, by how many MB the process grew beyond the
 //! inputs. Run by `scripts/bench`; `lengths` compares with Burn's own.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its table"
+)]
 
 use std::time::Instant;
 

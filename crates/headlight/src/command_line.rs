@@ -6,6 +6,7 @@ use std::{
     process::ExitCode,
 };
 
+use anstream::{AutoStream, ColorChoice};
 use clap::Parser;
 use headlight_run::{Error, ErrorKind};
 use headlight_trainer::{Stopped, interrupt, say};
@@ -20,9 +21,13 @@ where
     // Pictures warn of every letter that the first font lacks and the second has.
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
+    // Colours are for a terminal that shows them. A warning that cannot be written is lost; it must
+    // not end the program, as the message about it would with `eprintln!`.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never)
+        .log_internal_errors(false)
         .init();
     match program(&A::parse()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -10,7 +10,7 @@ use std::{
 use headlight_heads::Spread;
 use headlight_inspect::{curves_of, report_after_training};
 use headlight_lens::{half_way, spread};
-use headlight_report::plain_table;
+use headlight_report::{plain_table, say};
 use headlight_run::{
     Config, Error, ErrorKind, EventRow, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
@@ -18,7 +18,6 @@ use headlight_run::{
 use headlight_trainer::{
     Training, View, interrupt,
     ranks::{Ranks, on_this_machine},
-    say,
 };
 use headlight_watch::cores_of_machine;
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, process::Stdio};
 
 use common::{SMALL, Workshop, assert_ok, assert_one_line, json};
 use serde_json::Value;
@@ -39,6 +39,65 @@ fn a_run_is_not_overwritten_unless_asked_and_other_directories_never() {
         fs::read_to_string(workshop.path("mine/letter.txt")).unwrap(),
         "keep me"
     );
+}
+
+/// Whatever reads standard error may go away, and a disk may be full: a run needs neither.
+#[cfg(unix)]
+#[test]
+fn a_run_whose_standard_error_has_no_reader_is_whole() {
+    let workshop = Workshop::trained("run");
+    let train = |out: &str, arguments: &[&str], error: Stdio| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_train"));
+        command
+            .current_dir(workshop.path(""))
+            .arg("small.toml")
+            .args(["--out", out])
+            .args(arguments)
+            .env("RUST_LOG", "debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(error)
+            .output()
+            .unwrap()
+    };
+    let no_reader = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let full_disk = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .map_or_else(|_| no_reader(), Stdio::from);
+    for (out, arguments, error) in [
+        ("unread", &[][..], no_reader()),
+        ("full", &[], full_disk),
+        ("screen", &["--screen"], no_reader()),
+        // There is nothing to do, and that is said.
+        ("unread", &["--resume"], no_reader()),
+    ] {
+        let output = train(out, arguments, error);
+        assert_eq!(output.status.code(), Some(0), "{out} {arguments:?}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("accuracy"));
+        for file in ["metrics.jsonl", "heads.jsonl", "last/weights.safetensors"] {
+            let bytes = |run: &str| fs::read(workshop.path(run).join(file)).unwrap();
+            assert!(bytes(out) == bytes("run"), "{out}/{file}");
+        }
+        assert!(workshop.path(out).join("report.html").is_file());
+    }
+    let output = train("unread", &["--resume", "--overwrite"], no_reader());
+    assert_eq!(output.status.code(), Some(2), "wrong input stays wrong");
+}
+
+#[test]
+fn warnings_bring_no_colours_into_a_file() {
+    let workshop = Workshop::trained("run");
+    fs::remove_dir_all(workshop.path("run/last")).unwrap();
+    let heads = workshop.inspect("run", &[]);
+    assert_ok(&heads);
+    let warning = String::from_utf8(heads.stderr).unwrap();
+    assert!(warning.contains("without scores on shuffled"), "{warning}");
+    assert!(!warning.contains('\u{1b}'), "{warning:?}");
 }
 
 #[test]

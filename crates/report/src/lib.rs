@@ -17,6 +17,7 @@ mod plot;
 mod png;
 mod report_data;
 mod report_page;
+mod say;
 mod screen;
 mod serve;
 mod svg;
@@ -48,6 +49,7 @@ pub use report_data::{
     StreamData,
 };
 pub use report_page::report_page;
+pub use say::say;
 pub use screen::{News, Screen, State};
 pub use serve::{
     ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve,

@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use headlight_run::{Error, ErrorKind};
 
-use crate::say;
-
 /// The exit code of a run that was asked to stop: what shells give for `SIGINT`.
 pub const EXIT_CODE: u8 = 130;
 

@@ -2,11 +2,9 @@
 
 use std::{cell::RefCell, io::IsTerminal, net::SocketAddr};
 
-use headlight_report::{News, Screen, State};
+use headlight_report::{News, Screen, State, say};
 use headlight_watch::{Evaluation, Observation};
 use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
-
-use crate::say;
 
 /// How a run is shown while it trains.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -75,7 +73,7 @@ impl Progress {
                 ..Self::lines(steps, "")
             },
             Err(error) => {
-                eprintln!("{error}; going on without it");
+                say(&format!("{error}; going on without it"));
                 Self::new(steps)
             }
         }
@@ -85,6 +83,14 @@ impl Progress {
         let bar = ProgressBar::hidden();
         bar.set_length(steps as u64);
         bar
+    }
+
+    /// The first update of this process comes after `step`. What is done already took no time of
+    /// this process, and says nothing about the time that is left.
+    pub fn begin_after(&self, step: usize) {
+        self.bar.set_position(step as u64);
+        self.bar.tick();
+        self.bar.reset_eta();
     }
 
     /// An update is done.
@@ -154,5 +160,27 @@ impl Progress {
             *screen = None;
         }
         told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread::sleep, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn the_time_left_counts_only_the_steps_of_this_process() {
+        let progress = Progress::lines(1000, "");
+        progress.begin_after(500);
+        // A step takes at least this long, so 499 steps take at least 499 times as long. With the
+        // 500 steps before, one step would seem to take a 501st of it.
+        sleep(Duration::from_millis(20));
+        progress.step(501);
+        assert!(
+            progress.bar.eta() > Duration::from_secs(5),
+            "{:?}",
+            progress.bar.eta()
+        );
     }
 }

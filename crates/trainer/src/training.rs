@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use burn::{module::Module, tensor::Device};
 use course::Course;
 use headlight_heads::{HeadName, Role, SequenceKind};
-use headlight_report::{MayAttend, State};
+use headlight_report::{MayAttend, State, say};
 use headlight_residual::Decoder;
 use headlight_run::{
     Config, Error, HeadSummary, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
@@ -200,10 +200,10 @@ impl Training {
     /// As [`run`](Self::run).
     pub fn lead(self, run: &RunDirectory, ranks: Box<dyn Ranks>) -> Result<Summary, Stopped> {
         if run.is_finished() {
-            eprintln!(
+            say(&format!(
                 "{} is finished, there is nothing to resume",
                 run.path().display()
-            );
+            ));
             place::share_nothing(&*ranks);
             ranks.leave();
             return Ok(run.summary()?);

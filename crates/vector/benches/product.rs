@@ -2,6 +2,11 @@
 //! benchmarked models, on one thread and on as many threads as are named. Run by `scripts/bench`.
 //!
 //! `cargo bench --workspace --profile dev --bench product -- 2` prints both.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its table"
+)]
 
 use std::time::Instant;
 

@@ -104,18 +104,18 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         .transpose()?;
     let directory = open_run(&out, &config, arguments)?;
     for line in training.decisions() {
-        eprintln!("{line}");
+        say(&line);
     }
     if started > 1 {
-        eprintln!(
+        say(&format!(
             "ranks       {started}, each on {} rows of a batch",
             config.train.batch_size / started
-        );
+        ));
     }
     let live = address.map(|address| address.show(&training.live_facts(&out), &out));
     let live = live.transpose()?;
     if let Some(live) = &live {
-        eprintln!("live        http://{}", live.address());
+        say(&format!("live        http://{}", live.address()));
     }
     if arguments.screen {
         training = training.shown(View::Screen(live.as_ref().map(LiveRun::address)));

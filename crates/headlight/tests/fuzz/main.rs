@@ -13,6 +13,10 @@
 //!
 //! What a parser makes of small inputs says little about large ones: `large_*` are files of many
 //! megabytes, made of what takes the most memory for its bytes.
+#![allow(
+    clippy::print_stdout,
+    reason = "--nocapture shows how many inputs were tried"
+)]
 
 mod arrays;
 mod attention_weights;

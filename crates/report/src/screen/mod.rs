@@ -31,7 +31,7 @@ use ratatui::{
     },
 };
 
-use crate::Ink;
+use crate::{Ink, say};
 
 pub use state::{News, State};
 
@@ -138,13 +138,15 @@ fn show(
     give_back();
     // What was said on the screen stays to be read.
     for line in &state.lines {
-        eprintln!("{line}");
+        say(line);
     }
     match closing {
         Ok(Closing::Quietly) => {}
         Ok(Closing::Interrupted) => interrupt(),
         Err(error) => {
-            eprintln!("--screen: the terminal cannot be drawn on: {error}; going on without it");
+            say(&format!(
+                "--screen: the terminal cannot be drawn on: {error}; going on without it"
+            ));
         }
     }
 }
@@ -207,10 +209,10 @@ fn press(state: &mut State, key: KeyCode) {
 fn interrupt() {
     #[cfg(unix)]
     if let Err(error) = nix::sys::signal::raise(nix::sys::signal::Signal::SIGINT) {
-        eprintln!("cannot interrupt: {error}; press Ctrl-C again");
+        say(&format!("cannot interrupt: {error}; press Ctrl-C again"));
     }
     #[cfg(not(unix))]
-    eprintln!("press Ctrl-C again");
+    say("press Ctrl-C again");
 }
 
 #[cfg(test)]

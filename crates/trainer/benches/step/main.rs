@@ -4,6 +4,11 @@
 //! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB,
 //! and the GFLOP of the step's matrix products. `step toy 50 burn` does the same with the modules
 //! of Burn's `nn`; `step toy 50 headlight wgpu` runs on another device.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a benchmark prints its table"
+)]
 
 mod burn_nn;
 mod headlight;

@@ -123,6 +123,7 @@ impl<'a> Course<'a> {
         // The clock of training starts after the first measurement.
         (course.started, course.last_row) = (Instant::now(), (Instant::now(), course.state.step));
         course.watching = Duration::ZERO;
+        course.progress.begin_after(course.state.step);
         Ok((course, model))
     }
 
