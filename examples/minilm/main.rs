@@ -31,7 +31,8 @@ use std::{
 use burn::tensor::{Device, Tensor};
 use clap::Parser;
 use encoder::{Config, Encoder};
-use headlight_report::{Heatmap, Ink, MayAttend};
+use headlight_heads::MayAttend;
+use headlight_report::{Heatmap, Ink};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokenizer::{Encoding, Tokenizer};
 

@@ -72,7 +72,10 @@ fn probability(
     let inputs = Tensor::<2, Int>::from_data(TensorData::new(ids, [1, tokens.len()]), &device());
     let scored = (0..tokens.len()).map(|at| at == position).collect();
     let behaviour = Behaviour::new(inputs, vec![vec![answer; tokens.len()]], vec![scored]);
-    (-ablate(model, &behaviour, heads, Ablation::Zero).loss).exp()
+    (-ablate(model, &behaviour, heads, Ablation::Zero)
+        .unwrap()
+        .loss)
+        .exp()
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! what a run wrote does not compile a model.
 
 mod head_name;
+mod may_attend;
 mod measure;
 mod reader;
 mod relation;
@@ -13,6 +14,7 @@ mod sequence_kind;
 mod spread;
 
 pub use head_name::{HeadName, NotAHead};
+pub use may_attend::MayAttend;
 pub use measure::Measure;
 pub use reader::Reader;
 pub use relation::Relation;

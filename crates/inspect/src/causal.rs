@@ -10,7 +10,7 @@ use headlight_residual::Decoder;
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_watch::{
-    Watched,
+    Watched, no_room,
     uses::{self, SEQUENCES},
 };
 use serde::Serialize;
@@ -94,50 +94,39 @@ impl Inspection {
                 "there is no such head",
             ));
         }
+        let left =
+            |heads: &[HeadName]| ablate(&model, &behaviour, heads, ablation).map_err(no_room);
         let without = |name: String, heads: Vec<HeadName>, controls: usize| {
-            let controls = matched_sets(&model, &heads, controls, self.config.seed)
-                .into_iter()
-                .map(|set| {
-                    let performance = ablate(&model, &behaviour, &set, ablation);
-                    (set, performance)
-                });
-            Without {
-                controls: controls.collect(),
-                performance: ablate(&model, &behaviour, &heads, ablation),
-                frozen: ablate_frozen(
-                    &model,
-                    &behaviour,
-                    &heads,
-                    ablation,
-                    &heads_after(&model, &heads),
-                ),
+            let mut drawn = Vec::new();
+            for set in matched_sets(&model, &heads, controls, self.config.seed) {
+                let performance = left(&set)?;
+                drawn.push((set, performance));
+            }
+            let later = heads_after(&model, &heads);
+            let frozen = ablate_frozen(&model, &behaviour, &heads, ablation, &later);
+            Ok::<Without, InputError>(Without {
+                controls: drawn,
+                performance: left(&heads)?,
+                frozen: frozen.map_err(no_room)?,
                 name,
                 heads,
-            }
+            })
         };
-        let looks_like = self.roles(&model);
-        let alone = heads
-            .iter()
-            .zip(&looks_like)
-            .map(|(&head, role)| without(role.name().to_owned(), vec![head], 0));
-        let alone = alone.collect();
-        let of_role = |(role, heads): (Role, Vec<HeadName>)| {
-            without(format!("all {}", role.name()), heads, CONTROLS)
-        };
-        let mut sets: Vec<Without> = heads_by_role(&heads, &looks_like)
-            .into_iter()
-            .map(of_role)
-            .collect();
-        if !chosen.is_empty() {
-            sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS));
+        let looks_like = self.roles(&model)?;
+        let mut alone = Vec::new();
+        for (&head, role) in heads.iter().zip(&looks_like) {
+            alone.push(without(role.name().to_owned(), vec![head], 0)?);
         }
-        let untouched = ablate(&model, &behaviour, &[], ablation);
-        let minimal = minimal_set(
-            &model,
-            &behaviour,
-            ablation,
-            untouched.accuracy * (1.0 - GONE),
-        );
+        let mut sets = Vec::new();
+        for (role, heads) in heads_by_role(&heads, &looks_like) {
+            sets.push(without(format!("all {}", role.name()), heads, CONTROLS)?);
+        }
+        if !chosen.is_empty() {
+            sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS)?);
+        }
+        let untouched = left(&[])?;
+        let enough = untouched.accuracy * (1.0 - GONE);
+        let minimal = minimal_set(&model, &behaviour, ablation, enough).map_err(no_room)?;
         let ablation = match ablation {
             Ablation::Zero => "zero",
             Ablation::Mean => "the head's mean over sequences and positions",
@@ -179,9 +168,8 @@ impl Inspection {
                 .chain(single)
                 .collect::<Vec<(String, Vec<HeadName>)>>()
             {
-                let Some(through) = path_tests(&model, &behaviour, &heads, layer) else {
-                    continue;
-                };
+                let through = path_tests(&model, &behaviour, &heads, layer).map_err(no_room)?;
+                let Some(through) = through else { continue };
                 for (input, performance) in Input::ALL.into_iter().zip(through) {
                     paths.push(Path {
                         writer: writer.clone(),
@@ -196,8 +184,9 @@ impl Inspection {
             let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
             return Err(InputError::new(self.run.path().display(), message));
         }
+        let untouched = ablate(&model, &behaviour, &[], Ablation::default());
         Ok(Paths {
-            untouched: ablate(&model, &behaviour, &[], Ablation::default()),
+            untouched: untouched.map_err(no_room)?,
             paths,
         })
     }
@@ -212,13 +201,13 @@ impl Inspection {
     }
 
     /// What each head looks like on the probe.
-    pub(super) fn roles(&self, model: &Decoder) -> Vec<Role> {
+    pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, InputError> {
         let probe = Watched::probe(
             model.config().vocabulary,
             self.config.model.n_ctx,
             self.config.seed,
         );
-        probe.observe(model, &self.device).roles()
+        Ok(probe.observe(model, &self.device)?.roles())
     }
 }
 

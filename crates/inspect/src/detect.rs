@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use headlight_heads::{HeadName, Measure};
-use headlight_lens::{DetectHead, LayerPattern, detect_head};
+use headlight_lens::{DetectHead, detect_head};
 use headlight_report::plain_table;
 use headlight_run::InputError;
 use headlight_tasks as tasks;
-use headlight_watch::{Watched, patterns};
+use headlight_watch::{Patterns, Watched};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
@@ -47,11 +47,10 @@ impl Inspection {
             )?],
             None => Watched::probe(vocabulary.len(), n_ctx, self.config.seed).tokens,
         };
-        let (layers, dims) = patterns(&model, &tokens, &self.device);
+        let patterns = Patterns::of(&model, &tokens, &self.device)?;
         let mut heads = Vec::new();
-        for (layer, weights) in layers.iter().enumerate() {
-            let found = MEASURES
-                .map(|measure| detect_head(LayerPattern::new(dims, weights), &tokens, measure));
+        for (layer, pattern) in patterns.layers().enumerate() {
+            let found = MEASURES.map(|measure| detect_head(pattern, &tokens, measure));
             for head in 0..model.n_heads() {
                 let of_measure =
                     |(measure, found): (Measure, &Vec<DetectHead>)| (name(measure), found[head]);

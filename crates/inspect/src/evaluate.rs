@@ -71,9 +71,9 @@ impl Inspection {
             &self.device,
             Cores::all(),
         );
-        let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device);
+        let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device)?;
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
-        let roles = probe.observe(&model, &self.device);
+        let roles = probe.observe(&model, &self.device)?;
         let heads =
             on_task
                 .heads

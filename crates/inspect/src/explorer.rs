@@ -2,10 +2,10 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, Role};
 use headlight_lens::all_heads;
 use headlight_report::{Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, serve};
-use headlight_residual::{AttentionSite, Capture, Site};
+use headlight_residual::{AttentionSite, Site};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_tasks::{RowKey, Task, Use};
@@ -25,6 +25,8 @@ struct RunExplorer {
     inspection: Inspection,
     reader: PromptReader,
     task: Box<dyn Task>,
+    /// Of every head, first layer first.
+    roles: Vec<Role>,
 }
 
 impl Inspection {
@@ -35,8 +37,10 @@ impl Inspection {
     pub fn serve(self, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), InputError> {
         let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_PROMPT_TOKENS))?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let roles = self.roles(&reader.model)?;
         serve(
             Arc::new(RunExplorer {
+                roles,
                 inspection: self,
                 reader,
                 task,
@@ -66,7 +70,7 @@ impl Explorer for RunExplorer {
             task: config.task.name().to_owned(),
             heads: all_heads(model)
                 .into_iter()
-                .zip(self.inspection.roles(model))
+                .zip(&self.roles)
                 .map(|(head, role)| (head, role.name().to_owned()))
                 .collect(),
             most_tokens: *most_tokens,
@@ -99,15 +103,10 @@ impl Explorer for RunExplorer {
 
     fn explore(&self, question: &Question) -> Result<Answer, InputError> {
         let model = &self.reader.model;
-        let mut patterns = Capture::new(&model.pattern_sites(), usize::MAX);
-        let reading = self.reader.read(question, &mut patterns)?;
+        let (reading, seen) = self.reader.read(question, &model.pattern_sites())?;
         let mut heads = Vec::new();
         for head in all_heads(model) {
-            let Some(pattern) =
-                patterns.get::<4>(Site::Attention(head.layer, AttentionSite::Pattern))
-            else {
-                continue;
-            };
+            let pattern = seen.tensor::<4>(Site::Attention(head.layer, AttentionSite::Pattern));
             let weights = pattern.narrow(1, head.head, 1).into_data();
             let bytes: Vec<u8> = weights
                 .iter::<f32>()
@@ -129,8 +128,7 @@ impl Explorer for RunExplorer {
         let PromptReader { model, .. } = &self.reader;
         self.reader.check_head("head", head)?;
         let tokens = self.reader.tokens("prompt", &question.prompt)?;
-        let mut seen = Capture::new(&model.sites(), usize::MAX);
-        let _ = self.reader.forward(question, &tokens, &mut seen)?;
+        let seen = self.reader.activations(question, &tokens, &model.sites())?;
         let heads = |layer| {
             if layer == head.layer {
                 head.head..head.head + 1
@@ -138,7 +136,7 @@ impl Explorer for RunExplorer {
                 0..0
             }
         };
-        Ok(walk_of(model, self.reader.names(&tokens), seen, heads))
+        Ok(walk_of(model, self.reader.names(&tokens), &seen, heads))
     }
 }
 

@@ -2,11 +2,11 @@
 //! what they are used as.
 
 use headlight_heads::{HeadName, Measure, RelationScores, Scores, SequenceKind};
-use headlight_lens::{LayerPattern, MEAN_DISTANCE, ShuffledContext};
+use headlight_lens::{MEAN_DISTANCE, ShuffledContext};
 use headlight_report::{HeadLine, heads_table, relations_table};
 use headlight_run::{HeadRow, HeadSummary, InputError};
 use headlight_tasks as tasks;
-use headlight_watch::{WATCHED_SEQUENCES, Watched, patterns};
+use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, uses::uses_text};
@@ -140,21 +140,20 @@ impl Inspection {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let task = Watched::task(&*task, &tasks::validation(&*task, self.config.seed));
-        let observe = |watched: &Watched| {
+        let observe = |watched: &Watched| -> Result<_, InputError> {
             let shuffled =
                 ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
-            let (layers, dims) = patterns(&model, shuffled.contexts(), &self.device);
+            let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?;
             let (mut heads, mut relations) = (Vec::new(), Vec::new());
-            for (layer, weights) in layers.iter().enumerate() {
-                let pattern = LayerPattern::new(dims, weights).with_window(model.config().window);
+            for (layer, pattern) in patterns.layers().enumerate() {
                 let named = |(head, scores)| (HeadName { layer, head }, scores);
                 heads.extend(shuffled.scores(pattern).into_iter().enumerate().map(named));
                 relations.extend(shuffled.relation_scores(pattern));
             }
-            (heads, relations)
+            Ok((heads, relations))
         };
-        let (probe, _) = observe(&probe);
-        let (task, relations) = observe(&task);
+        let (probe, _) = observe(&probe)?;
+        let (task, relations) = observe(&task)?;
         Ok(ShuffledHeads {
             probe,
             task,

@@ -2,10 +2,10 @@
 
 use headlight_lens::{Behaviour, Contribution, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::plain_table;
-use headlight_residual::Decoder;
+use headlight_residual::{Decoder, token_tensor};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
-use headlight_watch::ids;
+use headlight_watch::no_room;
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, causal::cells};
@@ -33,8 +33,8 @@ impl Inspection {
             None => self.behaviour()?,
         };
         Ok(Lens {
-            depths: logit_lens(&model, &behaviour),
-            contributions: direct_logit_attribution(&model, &behaviour),
+            depths: logit_lens(&model, &behaviour).map_err(no_room)?,
+            contributions: direct_logit_attribution(&model, &behaviour).map_err(no_room)?,
         })
     }
 
@@ -55,7 +55,7 @@ impl Inspection {
         }
         let scored = vec![true; inputs.len()];
         let behaviour = Behaviour::new(
-            ids(&[inputs.to_vec()], &self.device),
+            token_tensor(&[inputs], &self.device),
             vec![tokens[1..].to_vec()],
             vec![scored],
         );

@@ -2,10 +2,10 @@
 //! by values changes.
 
 use headlight_heads::{HeadName, Measure, Score, Scores};
-use headlight_lens::{LayerPattern, Offset, offset_profile, score_layer, value_disagreement};
+use headlight_lens::{Offset, offset_profile, score_layer, value_disagreement};
 use headlight_report::plain_table;
 use headlight_run::InputError;
-use headlight_watch::{CarriedPattern, Watched, carried_patterns};
+use headlight_watch::{CarriedPatterns, Watched};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
@@ -33,15 +33,18 @@ impl Inspection {
     pub fn offsets(&self) -> Result<Vec<HeadOffsets>, InputError> {
         let ModelParts { model, vocabulary } = self.model()?;
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
-        let (layers, dims) = carried_patterns(&model, &probe.tokens, &self.device);
+        let CarriedPatterns { plain, weighted } =
+            CarriedPatterns::of(&model, &probe.tokens, &self.device)?;
         let mut heads = Vec::new();
-        for (layer, CarriedPattern { weights, weighted }) in layers.iter().enumerate() {
-            let pattern =
-                |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
-            let profile = offset_profile(pattern(weights), &probe.tokens);
-            let scores = score_layer(pattern(weights), &probe.tokens);
-            let of_values = score_layer(pattern(weighted), &probe.tokens);
-            let elsewhere = value_disagreement(weights, weighted, dims);
+        for (layer, (pattern, carried)) in plain.layers().zip(weighted.layers()).enumerate() {
+            let profile = offset_profile(pattern, &probe.tokens);
+            let scores = score_layer(pattern, &probe.tokens);
+            let of_values = score_layer(carried, &probe.tokens);
+            let elsewhere = value_disagreement(
+                &plain.weights()[layer],
+                &weighted.weights()[layer],
+                plain.dims(),
+            );
             for (head, (scores, value_weighted)) in scores.into_iter().zip(of_values).enumerate() {
                 let at =
                     |(offset, scores): &(Offset, Vec<Score>)| (offset.to_string(), scores[head]);

@@ -1,12 +1,12 @@
 //! `inspect RUN patch`: where in the model the difference between two prompts lives.
 
 use headlight_heads::HeadName;
-use headlight_lens::{Estimate, Patched, Patching, Place, Swap, all_heads};
+use headlight_lens::{Estimate, Patched, Patching, PatchingError, Place, Swap, all_heads};
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
 use headlight_run::InputError;
 use headlight_tasks as tasks;
-use headlight_watch::Watched;
+use headlight_watch::{Watched, no_room};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -82,8 +82,10 @@ impl Inspection {
         let mut shares = Vec::new();
         for pair in &pairs {
             let [clean, corrupted] = pair;
-            let Ok(returning) = Patching::new(&model, corrupted, clean, clean.len() - 1) else {
-                continue;
+            let returning = match Patching::new(&model, corrupted, clean, clean.len() - 1) {
+                Ok(returning) => returning,
+                Err(PatchingError::SameAnswer { .. }) => continue,
+                Err(PatchingError::Activations(error)) => return Err(no_room(error)),
             };
             shares.push([returning.heads(), returning.reversed().heads()]);
             answered.push(pair);
@@ -102,10 +104,14 @@ impl Inspection {
         };
         let position = position.unwrap_or(clean.len() - 1);
         check_position("--position", position, clean.len())?;
-        let returning = Patching::new(&model, &corrupted, &clean, position).map_err(|same| {
-            let message = "is the answer to both prompts, so that there is nothing to find";
-            InputError::new("--prompt", message).value(&vocabulary[same.token as usize])
-        })?;
+        let returning =
+            Patching::new(&model, &corrupted, &clean, position).map_err(|error| match error {
+                PatchingError::SameAnswer { token } => {
+                    let message = "is the answer to both prompts, so that there is nothing to find";
+                    InputError::new("--prompt", message).value(&vocabulary[token as usize])
+                }
+                PatchingError::Activations(error) => no_room(error),
+            })?;
         let losing = returning.reversed();
         let places = Place::all(&model);
         let described = |tokens: &[u32], answer: usize| Prompt {

@@ -1,12 +1,10 @@
 //! `inspect RUN pattern`: who looks where.
 
-use headlight_heads::HeadName;
-use headlight_report::{
-    Heatmap, Ink, MOST_PICTURED_TOKENS, MayAttend, csv, pattern_grid_svg, pattern_svg,
-};
+use headlight_heads::{HeadName, MayAttend};
+use headlight_report::{Heatmap, Ink, MOST_PICTURED_TOKENS, csv, pattern_grid_svg, pattern_svg};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
-use headlight_watch::{Watched, patterns};
+use headlight_watch::{Patterns, Watched};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts, picture_files::Picture};
@@ -57,8 +55,8 @@ impl Inspection {
                 .tokens
                 .swap_remove(0),
         };
-        let (layers, [_, _, length]) =
-            patterns(&model, std::slice::from_ref(&tokens), &self.device);
+        let patterns = Patterns::of(&model, std::slice::from_ref(&tokens), &self.device)?;
+        let (layers, length) = (patterns.weights(), tokens.len());
         let names: Vec<String> = tokens
             .iter()
             .map(|&token| vocabulary[token as usize].clone())

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use headlight_heads::HeadName;
 use headlight_report::{ActivationPatch, Question, plain_table};
-use headlight_residual::NoProbe;
 use headlight_run::InputError;
 use serde::Serialize;
 
@@ -81,11 +80,12 @@ impl Inspection {
         }
         let question = arguments.question()?;
         let reader = PromptReader::open(self, self.config.model.n_ctx)?;
+        let (reading, _) = reader.read(&question, &[]).map_err(of_argument)?;
         let Reading {
             tokens,
             changed,
             untouched,
-        } = reader.read(&question, &mut NoProbe).map_err(of_argument)?;
+        } = reading;
         let position = position.unwrap_or(tokens.len() - 1);
         check_position("--position", position, tokens.len())?;
 

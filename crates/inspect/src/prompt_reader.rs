@@ -1,14 +1,14 @@
 //! A run's model that reads prompts, as it is and with changes: the one answer behind
 //! `inspect RUN predict` and the live explorer.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor, activation::softmax};
 use headlight_heads::HeadName;
-use headlight_lens::{Ablation, without};
+use headlight_lens::zeroed;
 use headlight_report::{ActivationPatch, Question};
-use headlight_residual::{Capture, Decoder, Edit, Edits, Part, Probe, Site};
-use headlight_run::{ErrorKind, InputError, TaskConfig};
+use headlight_residual::{Activations, Decoder, Edit, Edits, Part, Site, token_tensor};
+use headlight_run::{InputError, TaskConfig};
 use headlight_tasks as tasks;
-use headlight_watch::ids;
+use headlight_watch::no_room;
 
 use super::{Inspection, ModelParts};
 
@@ -50,40 +50,40 @@ impl PromptReader {
         })
     }
 
-    /// Reads the question's prompt; `seen` sees the pass with its changes. An error names the field
-    /// that is wrong.
+    /// Reads the question's prompt, and keeps the activations at `sites` with its changes. An error
+    /// names the field that is wrong.
     pub(super) fn read(
         &self,
         question: &Question,
-        seen: &mut impl Probe,
-    ) -> Result<Reading, InputError> {
+        sites: &[Site],
+    ) -> Result<(Reading, Activations), InputError> {
         let tokens = self.tokens("prompt", &question.prompt)?;
-        let changed = self.probabilities(self.forward(question, &tokens, seen)?);
-        let is_changed = !(question.off.is_empty() && question.patches.is_empty());
-        let untouched = || self.probabilities(self.model.forward(self.batch(&tokens)));
-        let untouched = if is_changed {
-            untouched()
-        } else {
+        let seen = self.activations(question, &tokens, sites)?;
+        let changed = self.probabilities(seen.logits.clone());
+        let untouched = if question.off.is_empty() && question.patches.is_empty() {
             changed.clone()
+        } else {
+            self.probabilities(self.model.forward(self.batch(&tokens)))
         };
-        Ok(Reading {
+        let reading = Reading {
             tokens: self.names(&tokens),
             changed,
             untouched,
-        })
+        };
+        Ok((reading, seen))
     }
 
-    /// The logits `[1, tokens, vocabulary]` of one pass with the question's changes, past `seen`.
-    pub(super) fn forward(
+    /// The activations at `sites` in one pass with the question's changes.
+    pub(super) fn activations(
         &self,
         question: &Question,
         tokens: &[u32],
-        seen: &mut impl Probe,
-    ) -> Result<Tensor<3>, InputError> {
-        let edits = self.edits(question, tokens)?;
-        Ok(self
-            .model
-            .forward_probed(self.batch(tokens), &mut (edits, seen)))
+        sites: &[Site],
+    ) -> Result<Activations, InputError> {
+        let mut edits = self.edits(question, tokens)?;
+        self.model
+            .activations_probed(self.batch(tokens), sites, &mut edits)
+            .map_err(no_room)
     }
 
     pub(super) fn tokens(&self, field: &str, prompt: &str) -> Result<Vec<u32>, InputError> {
@@ -105,7 +105,7 @@ impl PromptReader {
     }
 
     fn batch(&self, tokens: &[u32]) -> Tensor<2, Int> {
-        ids(&[tokens.to_vec()], &self.device)
+        token_tensor(&[tokens], &self.device)
     }
 
     /// Switched-off heads blend nothing: 0 stands in place of their blend of values. Patched places
@@ -120,12 +120,7 @@ impl PromptReader {
                     .value(question.patches.len()),
             );
         }
-        let mut edits = without(
-            &self.model,
-            self.batch(tokens),
-            &question.off,
-            Ablation::Zero,
-        );
+        let mut edits = zeroed(&question.off);
         for patch in &question.patches {
             let (site, part, edit) = self.patch(patch, tokens.len())?;
             edits = edits.part(site, part, edit);
@@ -153,30 +148,26 @@ impl PromptReader {
         for &position in patch.positions.iter().flatten() {
             check_position("positions", position, length)?;
         }
-        let mut seen = Capture::new(&[site], usize::MAX);
-        let _ = self.model.forward_probed(self.batch(&tokens), &mut seen);
-        let other = seen
-            .tensor_at(site)
-            .ok_or_else(|| InputError::new("site", "is not in this model").value(site))?;
+        if !self.model.has(site) {
+            return Err(InputError::new("site", "is not in this model").value(site));
+        }
+        let mut other = self
+            .model
+            .activations(self.batch(&tokens), &[site])
+            .map_err(no_room)?;
         let part = Part {
             heads: None,
             positions: patch.positions.clone(),
         };
-        Ok((site, part, Edit::Replace(other.clone())))
+        Ok((site, part, Edit::Replace(other.take(site))))
     }
 
     /// Softmax over the vocabulary at each position.
     fn probabilities(&self, logits: Tensor<3>) -> Vec<Vec<f32>> {
-        let logits: Vec<f32> = logits.into_data().iter().collect();
-        let of_position = |logits: &[f32]| {
-            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let powers: Vec<f32> = logits.iter().map(|logit| (logit - largest).exp()).collect();
-            let sum: f32 = powers.iter().sum();
-            powers.into_iter().map(|power| power / sum).collect()
-        };
-        logits
+        let probabilities: Vec<f32> = softmax(logits, 2).into_data().iter::<f32>().collect();
+        probabilities
             .chunks(self.vocabulary.len())
-            .map(of_position)
+            .map(<[f32]>::to_vec)
             .collect()
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use headlight_heads::{HeadName, RelationScore, RelationScores};
-use headlight_lens::{LayerPattern, ShuffledContext, all_heads, best_head, score_relations};
+use headlight_lens::{ShuffledContext, all_heads, best_head, score_relations};
 use headlight_report::plain_table;
 use headlight_residual::Decoder;
 use headlight_run::{Breakdown, InputError};
 use headlight_tasks as tasks;
 use headlight_tasks::{Sequence, Task};
-use headlight_watch::{Cores, Watched, carried_patterns, evaluate_without, patterns, questions};
+use headlight_watch::{CarriedPatterns, Cores, Patterns, Watched, evaluate_without, questions};
 use serde::Serialize;
 
 use super::{Inspection, ModelParts};
@@ -57,8 +57,8 @@ impl Inspection {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::validation(&*task, self.config.seed);
         let (first, second) = sequences.split_at(sequences.len() / 2);
-        let chosen_by = self.relation_scores(&model, &*task, first).plain;
-        let measured = self.relation_scores(&model, &*task, second);
+        let chosen_by = self.relation_scores(&model, &*task, first)?.plain;
+        let measured = self.relation_scores(&model, &*task, second)?;
         let names: Vec<String> = chosen_by
             .first()
             .map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
@@ -105,29 +105,30 @@ impl Inspection {
         model: &Decoder,
         task: &dyn Task,
         sequences: &[Sequence],
-    ) -> HeadRelations {
+    ) -> Result<HeadRelations, InputError> {
         let mut heads = HeadRelations::default();
         let watched = Watched::all(task, sequences);
         let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
-        let (layers, dims) = carried_patterns(model, &watched.tokens, &self.device);
-        let (on_shuffled, _) = patterns(model, shuffled.contexts(), &self.device);
-        for (layer, (carried, on_shuffled)) in layers.iter().zip(&on_shuffled).enumerate() {
+        let carried = CarriedPatterns::of(model, &watched.tokens, &self.device)?;
+        let on_shuffled = Patterns::of(model, shuffled.contexts(), &self.device)?;
+        let layers = carried.plain.layers().zip(carried.weighted.layers());
+        for (layer, ((pattern, weighted), on_shuffled)) in
+            layers.zip(on_shuffled.layers()).enumerate()
+        {
             let named = |scores: Vec<RelationScores>| {
                 scores
                     .into_iter()
                     .enumerate()
                     .map(move |(head, scores)| (HeadName { layer, head }, scores))
             };
-            let pattern =
-                |weights| LayerPattern::new(dims, weights).with_window(model.config().window);
-            let score = |weights| named(score_relations(pattern(weights), &watched.relations));
-            heads.plain.extend(score(&carried.weights));
-            heads.value_weighted.extend(score(&carried.weighted));
+            let score = |pattern| named(score_relations(pattern, &watched.relations));
+            heads.plain.extend(score(pattern));
+            heads.value_weighted.extend(score(weighted));
             heads
                 .shuffled
-                .extend(named(shuffled.relation_scores(pattern(on_shuffled))));
+                .extend(named(shuffled.relation_scores(on_shuffled)));
         }
-        heads
+        Ok(heads)
     }
 }
 

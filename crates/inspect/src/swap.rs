@@ -5,7 +5,7 @@ use headlight_lens::{Ablation, SwapFollow, all_heads, matched_sets, swap_follow}
 use headlight_report::plain_table;
 use headlight_run::InputError;
 use headlight_tasks as tasks;
-use headlight_watch::Watched;
+use headlight_watch::{Watched, no_room};
 use serde::Serialize;
 
 use super::{
@@ -40,7 +40,7 @@ impl Inspection {
             Watched::task(&*task, &tasks::validation(&*task, self.config.seed)),
         ];
         let mut sets = vec![("untouched".to_owned(), Vec::new())];
-        for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)) {
+        for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)?) {
             let others = matched_sets(&model, &heads, 1, self.config.seed);
             sets.push((format!("all {}", role.name()), heads));
             sets.extend(
@@ -58,7 +58,8 @@ impl Inspection {
                     heads,
                     Ablation::default(),
                     self.config.seed,
-                );
+                )
+                .map_err(no_room)?;
                 let (name, heads, on) = (name.clone(), heads.clone(), watched.kind);
                 swaps.extend(found.map(|swap_follow| Swapped {
                     on,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
 use headlight_heads::HeadName;
-use headlight_residual::{AttentionSite, Capture, Decoder, Edit, Edits, KeptTensor, Part, Site};
+use headlight_residual::{ActivationsError, AttentionSite, Decoder, Edit, Edits, Part, Site};
 use rand::{SeedableRng, seq::IteratorRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -33,47 +33,69 @@ pub fn all_heads(model: &Decoder) -> Vec<HeadName> {
 
 /// The behaviour without `heads`, all of them ablated at once. Without any head it is what the
 /// model does untouched.
-#[must_use]
+///
+/// # Errors
+/// As [`without`].
 pub fn ablate(
     model: &Decoder,
     behaviour: &Behaviour,
     heads: &[HeadName],
     ablation: Ablation,
-) -> Performance {
-    behaviour.measure(
-        model,
-        &mut without(model, behaviour.inputs(), heads, ablation),
-    )
+) -> Result<Performance, ActivationsError> {
+    let mut edits = without(model, behaviour.inputs(), heads, ablation)?;
+    Ok(behaviour.measure(model, &mut edits))
 }
 
 /// The changes that take `heads` away from a run over `inputs`, `[batch, pos]`.
-#[must_use]
+///
+/// # Errors
+/// If the heads are resampled and their blends of values do not fit into memory.
 pub fn without(
     model: &Decoder,
     inputs: Tensor<2, Int>,
     heads: &[HeadName],
     ablation: Ablation,
-) -> Edits {
-    let layers = by_layer(heads);
-    let site = |layer| Site::Attention(layer, AttentionSite::Z);
-    let others = match ablation {
-        Ablation::Resample => others(
-            model,
-            inputs,
-            &layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>(),
-        ),
-        _ => BTreeMap::new(),
-    };
-    layers
-        .iter()
-        .fold(Edits::default(), |edits, (&layer, heads)| {
-            let edit = match ablation {
-                Ablation::Zero => Edit::Zero,
-                Ablation::Mean => Edit::Mean,
-                Ablation::Resample => Edit::Replace(others[&site(layer)].clone()),
-            };
-            edits.part(site(layer), Part::heads(heads), edit)
-        })
+) -> Result<Edits, ActivationsError> {
+    match ablation {
+        Ablation::Zero => Ok(zeroed(heads)),
+        Ablation::Mean => Ok(mean_ablated(heads)),
+        Ablation::Resample if heads.is_empty() => Ok(Edits::default()),
+        Ablation::Resample => {
+            let sites: Vec<Site> = by_layer(heads).into_keys().map(blends_of).collect();
+            // Each sequence's activations stand in the place of those of the one before it.
+            let others = model.activations(inputs.roll_dim(1, 0), &sites)?;
+            Ok(changed(heads, |site| {
+                Edit::Replace(others.kept(site).clone())
+            }))
+        }
+    }
+}
+
+/// The changes that put 0 in the place of what `heads` blend.
+#[must_use]
+pub fn zeroed(heads: &[HeadName]) -> Edits {
+    changed(heads, |_| Edit::Zero)
+}
+
+/// The changes that put the mean over the sequences and positions of the pass in the place of what
+/// `heads` blend.
+#[must_use]
+pub fn mean_ablated(heads: &[HeadName]) -> Edits {
+    changed(heads, |_| Edit::Mean)
+}
+
+fn changed(heads: &[HeadName], edit: impl Fn(Site) -> Edit) -> Edits {
+    let mut edits = Edits::default();
+    for (layer, heads) in by_layer(heads) {
+        let site = blends_of(layer);
+        edits = edits.part(site, Part::heads(&heads), edit(site));
+    }
+    edits
+}
+
+/// What the heads of a layer blend.
+fn blends_of(layer: usize) -> Site {
+    Site::Attention(layer, AttentionSite::Z)
 }
 
 /// The heads of each layer that has any.
@@ -83,19 +105,6 @@ pub(crate) fn by_layer(heads: &[HeadName]) -> BTreeMap<usize, Vec<usize>> {
         layers.entry(head.layer).or_default().push(head.head);
     }
     layers
-}
-
-/// The activations at `sites`, each sequence's in the place of the one before it.
-fn others(model: &Decoder, inputs: Tensor<2, Int>, sites: &[Site]) -> BTreeMap<Site, KeptTensor> {
-    if sites.is_empty() {
-        return BTreeMap::new();
-    }
-    let mut seen = Capture::new(sites, usize::MAX);
-    let _ = model.forward_probed(inputs.roll_dim(1, 0), &mut seen);
-    sites
-        .iter()
-        .filter_map(|&site| Some((site, seen.tensor_at(site)?.clone())))
-        .collect()
 }
 
 /// Sets of as many heads as `heads`, none of them among these, drawn by `seed`; fewer than `count`
@@ -138,30 +147,32 @@ pub fn matched_sets(
 ///
 /// A small set is evidence that the behaviour lives there; that another small set exists is not
 /// ruled out.
-#[must_use]
+///
+/// # Errors
+/// As [`without`].
 pub fn minimal_set(
     model: &Decoder,
     behaviour: &Behaviour,
     ablation: Ablation,
     accuracy: f64,
-) -> Vec<(HeadName, Performance)> {
+) -> Result<Vec<(HeadName, Performance)>, ActivationsError> {
     let mut left = all_heads(model);
     let mut taken: Vec<(HeadName, Performance)> = Vec::new();
     while taken
         .last()
         .is_none_or(|(_, performance)| performance.accuracy > accuracy)
     {
-        let without = |&head: &HeadName| {
+        let mut tried = Vec::with_capacity(left.len());
+        for &head in &left {
             let heads: Vec<HeadName> = taken.iter().map(|(head, _)| *head).chain([head]).collect();
-            (head, ablate(model, behaviour, &heads, ablation))
-        };
-        let worst = left
-            .iter()
-            .map(without)
+            tried.push((head, ablate(model, behaviour, &heads, ablation)?));
+        }
+        let worst = tried
+            .into_iter()
             .min_by(|(_, a), (_, b)| a.accuracy.total_cmp(&b.accuracy));
         let Some(worst) = worst else { break };
         left.retain(|head| *head != worst.0);
         taken.push(worst);
     }
-    taken
+    Ok(taken)
 }

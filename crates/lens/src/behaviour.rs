@@ -1,7 +1,7 @@
 //! How well a model does what it is asked: the measure behind every causal test.
 
 use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
-use headlight_residual::{Decoder, Probe};
+use headlight_residual::{Decoder, Probe, token_tensor};
 use serde::Serialize;
 
 use crate::bootstrap::{Share, interval_of_ratio};
@@ -70,16 +70,7 @@ impl Behaviour {
     /// The targets, `[batch, pos]`.
     #[must_use]
     pub fn targets(&self) -> Tensor<2, Int> {
-        let ids: Vec<i32> = self
-            .targets
-            .iter()
-            .flatten()
-            .map(|&token| token as i32)
-            .collect();
-        Tensor::from_data(
-            TensorData::new(ids, self.inputs.dims()),
-            &self.inputs.device(),
-        )
+        token_tensor(&self.targets, &self.inputs.device())
     }
 
     /// 1 for each target that counts, else 0: `[batch, pos]`.

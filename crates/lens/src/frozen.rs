@@ -2,7 +2,7 @@
 //! patterns; Elhage et al. 2021, section "Induction heads".)
 
 use headlight_heads::HeadName;
-use headlight_residual::{AttentionSite, Capture, Decoder, Edit, Part, Site};
+use headlight_residual::{ActivationsError, AttentionSite, Decoder, Edit, Part, Site};
 
 use crate::{Ablation, Behaviour, Performance, ablation, all_heads};
 
@@ -11,35 +11,29 @@ use crate::{Ablation, Behaviour, Performance, ablation, all_heads};
 /// What is lost all the same is lost through values: what `heads` wrote was read off the stream by
 /// the unembedding, by a feed-forward, or was moved on by later heads (OV). What comes back by
 /// freezing was lost because later heads look elsewhere without them (QK).
-#[must_use]
+///
+/// # Errors
+/// If the patterns do not fit into memory, and as [`without`](crate::without).
 pub fn ablate_frozen(
     model: &Decoder,
     behaviour: &Behaviour,
     heads: &[HeadName],
     ablation: Ablation,
     frozen: &[HeadName],
-) -> Performance {
+) -> Result<Performance, ActivationsError> {
+    let mut edits = ablation::without(model, behaviour.inputs(), heads, ablation)?;
     let layers = ablation::by_layer(frozen);
     let site = |layer| Site::Attention(layer, AttentionSite::Pattern);
-    let mut untouched = Capture::new(
-        &layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>(),
-        usize::MAX,
-    );
-    if !layers.is_empty() {
-        let _ = model.forward_probed(behaviour.inputs(), &mut untouched);
+    if layers.is_empty() {
+        return Ok(behaviour.measure(model, &mut edits));
     }
-    let without = ablation::without(model, behaviour.inputs(), heads, ablation);
-    let mut edits = layers.into_iter().fold(without, |edits, (layer, heads)| {
-        let Some(pattern) = untouched.tensor_at(site(layer)) else {
-            return edits;
-        };
-        edits.part(
-            site(layer),
-            Part::heads(&heads),
-            Edit::Replace(pattern.clone()),
-        )
-    });
-    behaviour.measure(model, &mut edits)
+    let sites: Vec<Site> = layers.keys().map(|&layer| site(layer)).collect();
+    let untouched = model.activations(behaviour.inputs(), &sites)?;
+    for (layer, heads) in layers {
+        let pattern = untouched.kept(site(layer)).clone();
+        edits = edits.part(site(layer), Part::heads(&heads), Edit::Replace(pattern));
+    }
+    Ok(behaviour.measure(model, &mut edits))
 }
 
 /// All heads in layers after the first that holds one of `heads`: those whose patterns an ablation

@@ -33,7 +33,9 @@ mod spread;
 mod swap_follow;
 mod value_weighted;
 
-pub use ablation::{Ablation, ablate, all_heads, matched_sets, minimal_set, without};
+pub use ablation::{
+    Ablation, ablate, all_heads, matched_sets, mean_ablated, minimal_set, without, zeroed,
+};
 pub use behaviour::{Behaviour, Performance};
 pub use bootstrap::Estimate;
 pub use circuit::{
@@ -47,7 +49,7 @@ pub use frozen::{ablate_frozen, heads_after};
 pub use in_context::{Quarters, half_way};
 pub use logit_lens::{Contribution, Depth, direct_logit_attribution, logit_lens};
 pub use offset_profile::{Offset, offset_profile};
-pub use patching::{Patched, Patching, Place, SameAnswer};
+pub use patching::{Patched, Patching, PatchingError, Place};
 pub use path::{Input, path_test, path_tests};
 pub use reader::readers;
 pub use relation::{best_head, score_relations};

@@ -4,7 +4,8 @@
 use burn::tensor::{Int, Tensor, module::embedding};
 use headlight_heads::HeadName;
 use headlight_residual::{
-    AttentionSite, BlockSite, Capture, Decoder, NoProbe, Norm, NormPlacement, NormSite, Site,
+    ActivationsError, AttentionSite, BlockSite, Decoder, NoProbe, Norm, NormPlacement, NormSite,
+    Site,
 };
 use serde::Serialize;
 
@@ -25,8 +26,10 @@ pub struct Depth {
 /// each feed-forward. The final norm takes its mean and scale from the stream it is given, so that
 /// an early, small stream is not read as a faint late one. The last place gives the model's own
 /// logits.
-#[must_use]
-pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Vec<Depth> {
+///
+/// # Errors
+/// If the stream at all these places does not fit into memory.
+pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Result<Vec<Depth>, ActivationsError> {
     let stream = |site: &Site| {
         matches!(
             site,
@@ -41,10 +44,9 @@ pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Vec<Depth> {
         Site::Block(layer, BlockSite::ResidMid) => (*layer, 1),
         site => (site.layer().unwrap_or(0), 2),
     });
-    let mut seen = Capture::new(&sites, usize::MAX);
-    let _ = model.forward_probed(behaviour.inputs(), &mut seen);
+    let seen = model.activations(behaviour.inputs(), &sites)?;
     let read = |site: Site| {
-        let x = seen.get::<3>(site)?;
+        let x = seen.tensor::<3>(site);
         let norm = f64::from(
             x.clone()
                 .square()
@@ -54,13 +56,13 @@ pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Vec<Depth> {
                 .into_scalar::<f32>(),
         );
         let performance = behaviour.performance(model.unembed(x, &mut NoProbe));
-        Some(Depth {
+        Depth {
             site: site.to_string(),
             performance,
             norm,
-        })
+        }
     };
-    sites.into_iter().filter_map(read).collect()
+    Ok(sites.into_iter().map(read).collect())
 }
 
 /// What one part of the model adds to the logit of the right token.
@@ -79,18 +81,26 @@ pub struct Contribution {
 ///
 /// A part that adds nothing here may still be needed: by what later layers make of it. `None` for a
 /// post-norm model.
-#[must_use]
+///
+/// # Errors
+/// If all that is written to the stream does not fit into memory.
 pub fn direct_logit_attribution(
     model: &Decoder,
     behaviour: &Behaviour,
-) -> Option<Vec<Contribution>> {
+) -> Result<Option<Vec<Contribution>>, ActivationsError> {
     if model.config().norm_placement == NormPlacement::Post {
-        return None;
+        return Ok(None);
     }
-    let mut seen = Capture::new(&model.sites(), usize::MAX);
-    let _ = model.forward_probed(behaviour.inputs(), &mut seen);
+    let scale_site = Site::LnFinal(NormSite::Scale);
+    let mut sites = vec![Site::Embed, Site::PosEmbed, scale_site];
+    for layer in 0..model.blocks.len() {
+        sites.push(Site::Attention(layer, AttentionSite::Result));
+        sites.push(Site::Block(layer, BlockSite::MlpOut));
+    }
+    sites.retain(|&site| model.has(site));
+    let seen = model.activations(behaviour.inputs(), &sites)?;
     let readers = readers(model, behaviour.targets());
-    let scale = seen.get::<3>(Site::LnFinal(NormSite::Scale));
+    let scale = seen.get::<3>(scale_site);
     let scored = behaviour.scored();
     let count = f64::from(scored.clone().sum().into_scalar::<f32>()).max(1.0);
     let mean = |per_target: Tensor<2>| {
@@ -112,7 +122,7 @@ pub fn direct_logit_attribution(
         }
     }
     for (layer, block) in model.blocks.iter().enumerate() {
-        let results = seen.get::<4>(Site::Attention(layer, AttentionSite::Result))?;
+        let results = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Result));
         for head in 0..model.n_heads() {
             let result = results.clone().narrow(2, head, 1).squeeze_dim(2);
             add(HeadName { layer, head }.to_string(), of_part(result));
@@ -135,7 +145,7 @@ pub fn direct_logit_attribution(
     if let Some(constant) = readers.constant {
         add("final biases".to_owned(), mean(constant));
     }
-    Some(parts)
+    Ok(Some(parts))
 }
 
 /// How the right token's logit, above the mean logit, is read from the stream.

@@ -3,10 +3,11 @@
 
 use std::fmt;
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::Tensor;
 use headlight_heads::HeadName;
 use headlight_residual::{
-    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, Part, Probe, Site, argmax,
+    Activations, ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, Part, Probe,
+    Site, token_tensor,
 };
 use serde::Serialize;
 
@@ -36,28 +37,24 @@ pub struct Patching<'a> {
 #[derive(Debug, Clone)]
 struct Run {
     tokens: Vec<u32>,
-    seen: Capture,
+    seen: Activations,
+    /// Of the token after the prompt's position.
     logits: Vec<f32>,
 }
 
-/// The model answers both prompts alike, so that no difference can be found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SameAnswer {
-    /// The answer.
-    pub token: u32,
+/// Why no difference between two prompts can be found.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchingError {
+    /// The model answers both alike.
+    #[error("the model answers both prompts with token {token}")]
+    SameAnswer {
+        /// The answer.
+        token: u32,
+    },
+    /// The prompts' activations do not fit into memory.
+    #[error(transparent)]
+    Activations(#[from] ActivationsError),
 }
-
-impl fmt::Display for SameAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the model answers both prompts with token {}",
-            self.token
-        )
-    }
-}
-
-impl std::error::Error for SameAnswer {}
 
 /// A part of the model whose activation is patched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +111,7 @@ impl<'a> Patching<'a> {
     /// Runs `model` over both prompts; the answer is the likeliest token after `position`.
     ///
     /// # Errors
-    /// If the answers agree.
+    /// If the answers agree, or the activations of a prompt do not fit into memory.
     ///
     /// # Panics
     /// If the prompts are not equally long, or do not reach `position`.
@@ -123,7 +120,7 @@ impl<'a> Patching<'a> {
         base: &[u32],
         source: &[u32],
         position: usize,
-    ) -> Result<Self, SameAnswer> {
+    ) -> Result<Self, PatchingError> {
         assert!(
             base.len() == source.len() && position < base.len(),
             "prompts of {} and {} tokens, read at position {position}",
@@ -133,23 +130,22 @@ impl<'a> Patching<'a> {
         let mut sites: Vec<Site> = Place::all(model).into_iter().map(Place::site).collect();
         sites.dedup();
         let run = |tokens: &[u32]| {
-            let mut seen = Capture::new(&sites, usize::MAX);
-            let logits = model.forward_probed(repeated(model, tokens, 1), &mut seen);
-            Run {
+            let seen = model.activations(token_tensor(&[tokens], &model.w_e.device()), &sites)?;
+            Ok::<Run, ActivationsError>(Run {
                 tokens: tokens.to_vec(),
+                logits: logits_at(seen.logits.clone(), position),
                 seen,
-                logits: logits_at(logits, position),
-            }
+            })
         };
         let patching = Self {
             model,
-            base: run(base),
-            source: run(source),
+            base: run(base)?,
+            source: run(source)?,
             position,
         };
         let [base, source] = patching.answers();
         if base == source {
-            Err(SameAnswer { token: base })
+            Err(PatchingError::SameAnswer { token: base })
         } else {
             Ok(patching)
         }
@@ -223,12 +219,8 @@ impl<'a> Patching<'a> {
     /// The share for each part of the activation at `site`. Each part is a row of one batch: all
     /// rows meet the site with what the base has there, but for their part.
     fn shares<const D: usize>(&self, site: Site, parts: &[Part]) -> Vec<f64> {
-        let (Some(base), Some(source)) = (
-            self.base.seen.get::<D>(site),
-            self.source.seen.tensor_at(site),
-        ) else {
-            return vec![f64::NAN; parts.len()];
-        };
+        let base = self.base.seen.tensor::<D>(site);
+        let source = self.source.seen.kept(site);
         let patched = |part: &Part| {
             let mut edits =
                 Edits::default().part(site, part.clone(), Edit::Replace(source.clone()));
@@ -240,20 +232,13 @@ impl<'a> Patching<'a> {
         for parts in parts.chunks(rows_at_once.max(1)) {
             let rows = Tensor::cat(parts.iter().map(patched).collect(), 0);
             let mut edits = Edits::default().at(site, Edit::Replace(rows.into()));
-            let inputs = repeated(self.model, &self.base.tokens, parts.len());
+            let inputs = token_tensor(&vec![&self.base.tokens; parts.len()], &base.device());
             let logits = logits_at(self.model.forward_probed(inputs, &mut edits), self.position);
             let moved = |logits: &[f32]| (self.difference(logits) - from) / (to - from);
             shares.extend(logits.chunks(self.model.vocabulary()).map(moved));
         }
         shares
     }
-}
-
-/// One prompt `rows` times, `[rows, pos]`.
-fn repeated(model: &Decoder, tokens: &[u32], rows: usize) -> Tensor<2, Int> {
-    let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
-    Tensor::from_data(TensorData::new(ids, [1, tokens.len()]), &model.w_e.device())
-        .repeat_dim(0, rows)
 }
 
 /// Of every row the logits at one position, one row after the other.

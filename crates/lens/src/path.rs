@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use burn::tensor::Tensor;
 use headlight_heads::HeadName;
 use headlight_residual::{
-    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, NormPlacement, Site,
+    ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, KeptTensor, NormPlacement,
+    Site,
 };
 use serde::Serialize;
 
@@ -47,35 +48,44 @@ impl Input {
 ///
 /// `None` for a post-norm model, whose stream is not a sum, and for writers that do not all stand
 /// before `reader`.
-#[must_use]
+///
+/// # Errors
+/// If the writers' results do not fit into memory.
 pub fn path_test(
     model: &Decoder,
     behaviour: &Behaviour,
     writers: &[HeadName],
     reader: usize,
     input: Input,
-) -> Option<Performance> {
-    let hidden = hidden(model, behaviour, writers, reader)?;
-    Some(behaviour.measure(model, &mut Edits::default().at(input.site(reader), hidden)))
+) -> Result<Option<Performance>, ActivationsError> {
+    let Some(hidden) = hidden(model, behaviour, writers, reader)? else {
+        return Ok(None);
+    };
+    let mut edits = Edits::default().at(input.site(reader), hidden);
+    Ok(Some(behaviour.measure(model, &mut edits)))
 }
 
 /// [`path_test`] of all three inputs, in the order of [`Input::ALL`]; what the writers wrote is
 /// looked up once.
-#[must_use]
+///
+/// # Errors
+/// As [`path_test`].
 pub fn path_tests(
     model: &Decoder,
     behaviour: &Behaviour,
     writers: &[HeadName],
     reader: usize,
-) -> Option<[Performance; 3]> {
-    let hidden = hidden(model, behaviour, writers, reader)?;
+) -> Result<Option<[Performance; 3]>, ActivationsError> {
+    let Some(hidden) = hidden(model, behaviour, writers, reader)? else {
+        return Ok(None);
+    };
     let through = |input: Input| {
         behaviour.measure(
             model,
             &mut Edits::default().at(input.site(reader), hidden.clone()),
         )
     };
-    Some(Input::ALL.map(through))
+    Ok(Some(Input::ALL.map(through)))
 }
 
 fn hidden(
@@ -83,10 +93,13 @@ fn hidden(
     behaviour: &Behaviour,
     writers: &[HeadName],
     reader: usize,
-) -> Option<Edit> {
+) -> Result<Option<Edit>, ActivationsError> {
     let before = writers.iter().all(|head| head.layer < reader);
-    (before && reader < model.blocks.len())
-        .then(|| Written::by(model, behaviour, writers)?.hidden_before(reader))?
+    if !before || reader >= model.blocks.len() {
+        return Ok(None);
+    }
+    let written = Written::by(model, behaviour, writers)?;
+    Ok(written.and_then(|written| written.hidden_before(reader)))
 }
 
 /// What some heads wrote, so that it can be hidden from readers.
@@ -98,29 +111,28 @@ pub(crate) struct Written {
 
 impl Written {
     /// `None` for a post-norm model, whose stream is not a sum.
-    pub fn by(model: &Decoder, behaviour: &Behaviour, writers: &[HeadName]) -> Option<Self> {
+    pub fn by(
+        model: &Decoder,
+        behaviour: &Behaviour,
+        writers: &[HeadName],
+    ) -> Result<Option<Self>, ActivationsError> {
         if model.config().norm_placement == NormPlacement::Post {
-            return None;
+            return Ok(None);
         }
         let layers = by_layer(writers);
         let site = |layer| Site::Attention(layer, AttentionSite::Result);
-        let mut seen = Capture::new(
-            &layers.keys().map(|&layer| site(layer)).collect::<Vec<_>>(),
-            usize::MAX,
-        );
-        let _ = model.forward_probed(behaviour.inputs(), &mut seen);
-        let of_layer = |(layer, heads): (usize, Vec<usize>)| {
-            let results = seen.get::<4>(site(layer))?;
+        let sites: Vec<Site> = layers.keys().map(|&layer| site(layer)).collect();
+        let seen = model.activations(behaviour.inputs(), &sites)?;
+        let mut hide = BTreeMap::new();
+        for (layer, heads) in layers {
+            let results = seen.tensor::<4>(site(layer));
             let result = |head| results.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
-            let sum = heads
-                .into_iter()
-                .map(result)
-                .reduce(|sum, more| sum + more)?;
-            Some((layer, sum.clone().mean_dim(0).mean_dim(1) - sum))
-        };
-        Some(Self {
-            hide: layers.into_iter().filter_map(of_layer).collect(),
-        })
+            let sum = heads.into_iter().map(result).reduce(|sum, more| sum + more);
+            if let Some(sum) = sum {
+                hide.insert(layer, sum.clone().mean_dim(0).mean_dim(1) - sum);
+            }
+        }
+        Ok(Some(Self { hide }))
     }
 
     /// What turns the stream before block `reader` into one in which these heads put their mean;

@@ -1,7 +1,7 @@
 //! What is a head used as? Who has to read what it wrote?
 
 use headlight_heads::{HeadName, Reader};
-use headlight_residual::{BlockSite, Decoder, Edits, Site};
+use headlight_residual::{ActivationsError, BlockSite, Decoder, Edits, Site};
 
 use crate::{Behaviour, Input, Performance, path::Written};
 
@@ -11,14 +11,16 @@ use crate::{Behaviour, Input, Performance, path::Written};
 ///
 /// A feed-forward is a reader too, but not one that is hidden from here: what is lost without the
 /// heads altogether ([`ablate`](crate::ablate)) and through none of these may have gone through it.
-#[must_use]
+///
+/// # Errors
+/// If the heads' results do not fit into memory.
 pub fn readers(
     model: &Decoder,
     behaviour: &Behaviour,
     heads: &[HeadName],
-) -> Vec<(Reader, Performance)> {
-    let Some(written) = Written::by(model, behaviour, heads) else {
-        return Vec::new();
+) -> Result<Vec<(Reader, Performance)>, ActivationsError> {
+    let Some(written) = Written::by(model, behaviour, heads)? else {
+        return Ok(Vec::new());
     };
     // Each place with the block before which it stands: what later heads wrote is not in the stream
     // yet.
@@ -47,5 +49,5 @@ pub fn readers(
             )
         })
     };
-    Reader::ALL.into_iter().filter_map(hidden).collect()
+    Ok(Reader::ALL.into_iter().filter_map(hidden).collect())
 }

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use headlight_heads::{Measure, Score, Scores};
+use headlight_heads::{MayAttend, Measure, Score, Scores};
 use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
 
 use crate::bootstrap::{Share, interval_of_ratio, mean};
@@ -23,7 +23,7 @@ pub struct LayerPattern<'a> {
     n_heads: usize,
     length: usize,
     weights: &'a [f32],
-    window: usize,
+    may_attend: MayAttend,
 }
 
 impl<'a> LayerPattern<'a> {
@@ -40,7 +40,7 @@ impl<'a> LayerPattern<'a> {
             n_heads,
             length,
             weights,
-            window: length,
+            may_attend: MayAttend::Causal,
         }
     }
 
@@ -61,14 +61,14 @@ impl<'a> LayerPattern<'a> {
     #[must_use]
     pub fn with_window(self, window: Option<usize>) -> Self {
         Self {
-            window: window.unwrap_or(self.length),
+            may_attend: MayAttend::causal(window),
             ..self
         }
     }
 
     /// The keys that a query sees.
     pub(crate) fn seen(&self, query: usize) -> Range<usize> {
-        (query + 1).saturating_sub(self.window)..query + 1
+        self.may_attend.keys(query, self.length)
     }
 
     /// The number of heads.

@@ -1,9 +1,8 @@
 //! Does the prediction follow the context? What came after the current token last time is replaced
 //! by another token: a model that copies it says the other token (swap-follow).
 
-use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::HeadName;
-use headlight_residual::Decoder;
+use headlight_residual::{ActivationsError, Decoder, token_tensor};
 use rand::{
     RngExt, SeedableRng,
     seq::{IndexedRandom, IteratorRandom},
@@ -127,14 +126,16 @@ pub struct SwapFollow {
 /// Swap-follow of the model without `heads`, on a few queries of each sequence, drawn by `seed`,
 /// whose token has been there before. `None` if there is no such query. The intervals are a 95 %
 /// bootstrap over sequences.
-#[must_use]
+///
+/// # Errors
+/// As [`without`](crate::without).
 pub fn swap_follow(
     model: &Decoder,
     sequences: &[Vec<u32>],
     heads: &[HeadName],
     ablation: Ablation,
     seed: u64,
-) -> Option<SwapFollow> {
+) -> Result<Option<SwapFollow>, ActivationsError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let trials: Vec<Vec<Trial>> = sequences
         .iter()
@@ -142,10 +143,10 @@ pub fn swap_follow(
         .collect();
     let queries: usize = trials.iter().map(Vec::len).sum();
     if queries == 0 {
-        return None;
+        return Ok(None);
     }
     let guess = |contexts: &[&[u32]]| guesses(model, contexts, heads, ablation);
-    let untouched = guess(&sequences.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let untouched = guess(&sequences.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut shares = [(); 4].map(|()| vec![Share::default(); sequences.len()]);
     for round in 0..QUERIES {
         // One trial of each sequence at a time, so that a batch is never larger than the sequences.
@@ -162,13 +163,13 @@ pub fn swap_follow(
                 .iter()
                 .map(|trial| trial.swapped.as_slice())
                 .collect::<Vec<_>>(),
-        );
+        )?;
         let control = guess(
             &trials
                 .iter()
                 .map(|trial| trial.control.as_slice())
                 .collect::<Vec<_>>(),
-        );
+        )?;
         for (at, (row, Trial { swap, .. })) in rows.into_iter().zip(trials).enumerate() {
             let [before, swapped, control] =
                 [&untouched[row], &swapped[at], &control[at]].map(|row| row[swap.query]);
@@ -190,13 +191,13 @@ pub fn swap_follow(
     }
     let [copies, follows, control_follows, control_keeps] =
         shares.map(|shares| Estimate::of(&shares));
-    Some(SwapFollow {
+    Ok(Some(SwapFollow {
         queries,
         copies,
         follows,
         control_follows,
         control_keeps,
-    })
+    }))
 }
 
 /// One query with both changed contexts.
@@ -230,19 +231,14 @@ fn guesses(
     contexts: &[&[u32]],
     heads: &[HeadName],
     ablation: Ablation,
-) -> Vec<Vec<u32>> {
-    let positions = contexts.first().map_or(0, |context| context.len());
-    let ids: Vec<i32> = contexts
-        .iter()
-        .flat_map(|context| context.iter().map(|&token| token as i32))
-        .collect();
-    let ids = TensorData::new(ids, [contexts.len(), positions]);
-    let inputs = Tensor::<2, Int>::from_data(ids, &model.w_e.device());
-    let mut without = ablation::without(model, inputs.clone(), heads, ablation);
+) -> Result<Vec<Vec<u32>>, ActivationsError> {
+    let inputs = token_tensor(contexts, &model.w_e.device());
+    let [_, positions] = inputs.dims();
+    let mut without = ablation::without(model, inputs.clone(), heads, ablation)?;
     let guesses = model
         .forward_probed(inputs, &mut without)
         .argmax(2)
         .into_data();
     let guesses: Vec<u32> = guesses.iter::<i64>().map(|token| token as u32).collect();
-    guesses.chunks(positions).map(<[u32]>::to_vec).collect()
+    Ok(guesses.chunks(positions).map(<[u32]>::to_vec).collect())
 }

@@ -16,7 +16,7 @@ const ALL: [Ablation; 3] = [Ablation::Zero, Ablation::Mean, Ablation::Resample];
 #[test]
 fn only_the_heads_of_the_circuit_are_missed() {
     let (model, induction) = (hand_built(), induction());
-    let untouched = ablate(&model, &induction, &[], Ablation::Mean);
+    let untouched = ablate(&model, &induction, &[], Ablation::Mean).unwrap();
     assert_eq!(
         (untouched.accuracy, untouched.low, untouched.high),
         (1.0, 1.0, 1.0)
@@ -28,23 +28,26 @@ fn only_the_heads_of_the_circuit_are_missed() {
             ("L1H0", true),
             ("L1H1", false),
         ] {
-            let left = ablate(&model, &induction, &[head(name)], ablation);
+            let left = ablate(&model, &induction, &[head(name)], ablation).unwrap();
             assert_eq!(left.accuracy < 0.4, needed, "{name} {ablation:?}: {left:?}");
             if !needed {
                 // What writes nothing leaves no trace, to the last bit.
                 assert_eq!(left, untouched, "{name} {ablation:?}");
             }
         }
-        let idle = ablate(&model, &induction, &[head("L0H1"), head("L1H1")], ablation);
+        let idle = ablate(&model, &induction, &[head("L0H1"), head("L1H1")], ablation).unwrap();
         assert_eq!(idle, untouched);
     }
     // Without L1H0 the stream still holds the current token, which is never the next one.
     assert_eq!(
-        ablate(&model, &induction, &[head("L1H0")], Ablation::Zero).accuracy,
+        ablate(&model, &induction, &[head("L1H0")], Ablation::Zero)
+            .unwrap()
+            .accuracy,
         0.0
     );
     let elsewhere = |head: &str| {
         ablate(&model, &induction, &[self::head(head)], Ablation::Zero)
+            .unwrap()
             .loss_elsewhere
             .unwrap()
     };
@@ -56,6 +59,7 @@ fn the_previous_token_head_is_read_by_keys_alone() {
     let (model, induction) = (hand_built(), induction());
     let through = |writer: &str, input| {
         path_test(&model, &induction, &[head(writer)], 1, input)
+            .unwrap()
             .unwrap()
             .accuracy
     };
@@ -73,14 +77,26 @@ fn the_previous_token_head_is_read_by_keys_alone() {
             "what writes nothing is missed by nobody"
         );
     }
-    let together = path_tests(&model, &induction, &[head("L0H0")], 1).unwrap();
-    let alone = |input| path_test(&model, &induction, &[head("L0H0")], 1, input).unwrap();
+    let together = path_tests(&model, &induction, &[head("L0H0")], 1)
+        .unwrap()
+        .unwrap();
+    let alone = |input| {
+        path_test(&model, &induction, &[head("L0H0")], 1, input)
+            .unwrap()
+            .unwrap()
+    };
     assert_eq!(together, Input::ALL.map(alone));
     assert!(
-        path_test(&model, &induction, &[head("L1H0")], 1, Input::Key).is_none(),
+        path_test(&model, &induction, &[head("L1H0")], 1, Input::Key)
+            .unwrap()
+            .is_none(),
         "no layer reads itself"
     );
-    assert!(path_test(&model, &induction, &[], 1, Input::Key).is_none());
+    assert!(
+        path_test(&model, &induction, &[], 1, Input::Key)
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[test]
@@ -89,7 +105,9 @@ fn the_previous_token_head_is_missed_only_because_later_heads_look_elsewhere() {
     for ablation in ALL {
         let accuracy = |heads: &[&str], frozen: &[&str]| {
             let names = |heads: &[&str]| heads.iter().map(|name| head(name)).collect::<Vec<_>>();
-            ablate_frozen(&model, &induction, &names(heads), ablation, &names(frozen)).accuracy
+            ablate_frozen(&model, &induction, &names(heads), ablation, &names(frozen))
+                .unwrap()
+                .accuracy
         };
         // Where the later heads go on looking where they looked, nothing is lost without it: its
         // work is all QK.
@@ -98,9 +116,9 @@ fn the_previous_token_head_is_missed_only_because_later_heads_look_elsewhere() {
         assert!(accuracy(&["L0H0"], &["L1H1"]) < 0.4, "the other does not");
         // What the induction head does is done by what it moves.
         assert!(accuracy(&["L1H0"], &["L1H0", "L1H1"]) < 0.4);
-        let plain = ablate(&model, &induction, &[head("L0H0")], ablation);
+        let plain = ablate(&model, &induction, &[head("L0H0")], ablation).unwrap();
         assert_eq!(
-            ablate_frozen(&model, &induction, &[head("L0H0")], ablation, &[]),
+            ablate_frozen(&model, &induction, &[head("L0H0")], ablation, &[]).unwrap(),
             plain
         );
     }
@@ -118,12 +136,14 @@ fn the_previous_token_head_is_missed_only_because_later_heads_look_elsewhere() {
 #[test]
 fn a_greedy_search_ends_with_the_circuit() {
     let (model, induction) = (hand_built(), induction());
-    let taken = minimal_set(&model, &induction, Ablation::Zero, 0.1);
+    let taken = minimal_set(&model, &induction, Ablation::Zero, 0.1).unwrap();
     assert_eq!(taken.len(), 1);
     assert!([head("L0H0"), head("L1H0")].contains(&taken[0].0));
     // It never ends by itself where nothing can be broken: all heads are gone, and it stops.
     assert_eq!(
-        minimal_set(&model, &induction, Ablation::Zero, -1.0).len(),
+        minimal_set(&model, &induction, Ablation::Zero, -1.0)
+            .unwrap()
+            .len(),
         4
     );
 }
@@ -151,7 +171,7 @@ fn matched_sets_are_other_heads_as_many_and_different() {
 #[test]
 fn the_lens_sees_the_answer_only_after_the_head_that_gives_it() {
     let (model, induction) = (hand_built(), induction());
-    let depths = logit_lens(&model, &induction);
+    let depths = logit_lens(&model, &induction).unwrap();
     let places: Vec<&str> = depths.iter().map(|depth| depth.site.as_str()).collect();
     let expected = [
         "blocks.0.hook_resid_pre",
@@ -169,14 +189,16 @@ fn the_lens_sees_the_answer_only_after_the_head_that_gives_it() {
     );
     assert_eq!(
         depths[2].performance,
-        ablate(&model, &induction, &[], Ablation::Zero)
+        ablate(&model, &induction, &[], Ablation::Zero).unwrap()
     );
 }
 
 #[test]
 fn contributions_add_up_to_the_logit_and_name_the_head() {
     let (model, induction) = (hand_built(), induction());
-    let parts = direct_logit_attribution(&model, &induction).unwrap();
+    let parts = direct_logit_attribution(&model, &induction)
+        .unwrap()
+        .unwrap();
     let of = |name: &str| parts.iter().find(|part| part.name == name).unwrap().logit;
     assert!(
         of("L0H1").abs() < 1e-6 && of("L1H1").abs() < 1e-6,

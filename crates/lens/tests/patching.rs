@@ -4,7 +4,7 @@ mod common;
 
 use burn::{module::Param, tensor::s};
 use common::{VOCABULARY, hand_built, sequences};
-use headlight_lens::{Ablation, Patching, Place, SameAnswer, Swap, all_heads, swap_follow};
+use headlight_lens::{Ablation, Patching, PatchingError, Place, Swap, all_heads, swap_follow};
 use headlight_residual::Decoder;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -90,7 +90,7 @@ fn what_comes_after_the_position_that_is_read_changes_nothing() {
 #[test]
 fn prompts_with_one_answer_are_refused() {
     let same = Patching::new(&hand_built(), &CLEAN, &CLEAN, 6).unwrap_err();
-    assert_eq!(same, SameAnswer { token: 3 });
+    assert_eq!(same, PatchingError::SameAnswer { token: 3 });
     assert_eq!(
         same.to_string(),
         "the model answers both prompts with token 3"
@@ -100,7 +100,9 @@ fn prompts_with_one_answer_are_refused() {
 #[test]
 fn predictions_follow_the_successor_and_no_other_token() {
     let (model, sequences) = (hand_built(), sequences());
-    let found = swap_follow(&model, &sequences, &[], Ablation::Mean, 0).unwrap();
+    let found = swap_follow(&model, &sequences, &[], Ablation::Mean, 0)
+        .unwrap()
+        .unwrap();
     assert_eq!(found.queries, 12, "the second copy of each sequence");
     assert_eq!(
         (found.copies.mean, found.follows.mean, found.follows.low),
@@ -118,6 +120,7 @@ fn predictions_follow_the_successor_and_no_other_token() {
             Ablation::Zero,
             0,
         )
+        .unwrap()
         .unwrap();
         assert!(
             without.follows.mean < 0.4 && without.copies.mean < 0.4,
@@ -126,11 +129,15 @@ fn predictions_follow_the_successor_and_no_other_token() {
     }
     let idle = [("L0H1").parse().unwrap(), "L1H1".parse().unwrap()];
     assert_eq!(
-        swap_follow(&model, &sequences, &idle, Ablation::Mean, 0).unwrap(),
+        swap_follow(&model, &sequences, &idle, Ablation::Mean, 0)
+            .unwrap()
+            .unwrap(),
         found
     );
     assert!(
-        swap_follow(&model, &[vec![1, 2, 3]], &[], Ablation::Mean, 0).is_none(),
+        swap_follow(&model, &[vec![1, 2, 3]], &[], Ablation::Mean, 0)
+            .unwrap()
+            .is_none(),
         "nothing comes back"
     );
 }

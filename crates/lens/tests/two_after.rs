@@ -24,10 +24,17 @@ use two_after::two_after;
 fn it_solves_the_task_and_no_head_looks_like_induction() {
     let (model, sequences) = (two_after(), sequences());
     assert_eq!(
-        ablate(&model, &induction(), &[], Ablation::Mean).accuracy,
+        ablate(&model, &induction(), &[], Ablation::Mean)
+            .unwrap()
+            .accuracy,
         1.0
     );
-    assert!(ablate(&model, &induction(), &[head("L1H0")], Ablation::Mean).accuracy < 0.4);
+    assert!(
+        ablate(&model, &induction(), &[head("L1H0")], Ablation::Mean)
+            .unwrap()
+            .accuracy
+            < 0.4
+    );
     for weights in &patterns(&model, &sequences) {
         for scores in score_layer(layer_pattern(weights, &sequences), &sequences) {
             assert_ne!(Role::of(&scores), Role::Of(Measure::Induction));
@@ -71,7 +78,9 @@ fn the_offset_profile_says_where_it_looks() {
 fn one_writer_is_read_by_values_the_other_by_keys() {
     let (model, induction) = (two_after(), induction());
     let needed_by = |writer: &str| {
-        let through = path_tests(&model, &induction, &[head(writer)], 1).unwrap();
+        let through = path_tests(&model, &induction, &[head(writer)], 1)
+            .unwrap()
+            .unwrap();
         let needed = |input: &Input| through[*input as usize].accuracy < 0.4;
         let needed: Vec<Input> = Input::ALL.into_iter().filter(needed).collect();
         assert!(
@@ -95,6 +104,7 @@ fn one_writer_is_read_by_values_the_other_by_keys() {
             Ablation::Mean,
             &heads_after(&model, &heads),
         )
+        .unwrap()
         .accuracy
     };
     assert!(frozen("L0H0") < 0.4);

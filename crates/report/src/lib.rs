@@ -10,7 +10,6 @@ mod head_scores_svg;
 mod label;
 mod learn_page;
 mod live_page;
-mod may_attend;
 mod page;
 mod pattern_svg;
 mod plot;
@@ -39,7 +38,6 @@ pub use learn_page::{
     ValueSize, learn_page,
 };
 pub use live_page::LiveFacts;
-pub use may_attend::MayAttend;
 pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};

@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, MayAttend};
 
 use crate::{
-    Heatmap, MayAttend,
+    Heatmap,
     colour::{colour, hex},
     label::token_label,
     svg::Svg,
@@ -27,7 +27,8 @@ const LEGEND: f64 = 490.0;
 /// Draws one head with its tokens on both axes.
 ///
 /// ```
-/// use headlight_report::{Heatmap, MayAttend, pattern_svg};
+/// use headlight_heads::MayAttend;
+/// use headlight_report::{Heatmap, pattern_svg};
 ///
 /// let tokens = ["<b>".to_owned(), "b".to_owned()];
 /// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, may_attend: MayAttend::Causal };

@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use anstyle::{RgbColor, Style};
 
-use crate::{MayAttend, colour::colour, label::token_label};
+use headlight_heads::MayAttend;
+
+use crate::{colour::colour, label::token_label};
 
 /// One head's pattern on one sequence.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +35,8 @@ impl Heatmap<'_> {
     /// Draws it: a row per query, two columns per key.
     ///
     /// ```
-    /// use headlight_report::{Heatmap, Ink, MayAttend};
+    /// use headlight_heads::MayAttend;
+    /// use headlight_report::{Heatmap, Ink};
     ///
     /// let tokens = ["a".to_owned(), "b".to_owned()];
     /// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, may_attend: MayAttend::Causal };

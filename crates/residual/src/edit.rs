@@ -15,10 +15,11 @@ pub enum Edit {
     Scale(f64),
     /// The activation plus a tensor; an axis of 1 holds for all (steering).
     Add(KeptTensor),
-    /// Another tensor; an axis of 1 holds for all. An activation that a [`Capture`](crate::Capture)
-    /// kept of another run patches this one. At `hook_pattern` it freezes a pattern. At
-    /// `hook_q_input`, `hook_k_input` or `hook_v_input` it replaces the input of a layer's queries,
-    /// keys or values. A mean over another batch mean-ablates.
+    /// Another tensor; an axis of 1 holds for all. With an activation of another pass
+    /// ([`Activations::kept`](crate::Activations::kept)), this patches; at `hook_pattern`, it
+    /// freezes a pattern; at `hook_q_input`, `hook_k_input` or `hook_v_input`, it gives a layer
+    /// other inputs for its queries, keys or values; with a mean over another batch, it
+    /// mean-ablates.
     Replace(KeptTensor),
     /// The mean over batch and positions of the activation itself (mean ablation); over the batch
     /// alone at `hook_attn_scores` and `hook_pattern`.
@@ -57,22 +58,18 @@ impl Part {
 /// Changes at some sites, in the order in which they were given.
 ///
 /// ```
-/// use burn::tensor::{Device, Int, Tensor};
-/// use headlight_residual::{Capture, DecoderConfig, Edit, Edits};
+/// use burn::tensor::Device;
+/// use headlight_residual::{DecoderConfig, Edit, Edits, token_tensor};
 ///
 /// let device = Device::flex();
 /// let model = DecoderConfig::default().try_init(0, &device)?;
-/// let (clean, other) = (
-///     Tensor::<2, Int>::from_ints([[1, 2, 3, 4]], &device),
-///     Tensor::<2, Int>::from_ints([[5, 2, 3, 4]], &device),
-/// );
-/// // The stream after layer 0 patched from the other run: the logits are those of the other run.
+/// let (clean, other) = (token_tensor(&[[1, 2, 3, 4]], &device), token_tensor(&[[5, 2, 3, 4]], &device));
+/// // The stream after layer 0 patched from the other run: what came out of the other run comes out.
 /// let sites = model.select("blocks.0.hook_resid_post")?;
-/// let mut seen = Capture::new(&sites, 1 << 20);
-/// let expected = model.forward_probed(other, &mut seen);
-/// let patch = Edit::Replace(seen.tensor_at(sites[0]).unwrap().clone());
+/// let seen = model.activations(other, &sites)?;
+/// let patch = Edit::Replace(seen.kept(sites[0]).clone());
 /// let patched = model.forward_probed(clean, &mut Edits::default().at(sites[0], patch));
-/// assert_eq!(patched.into_data(), expected.into_data());
+/// assert_eq!(patched.into_data(), seen.logits.into_data());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]

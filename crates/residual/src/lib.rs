@@ -12,25 +12,23 @@
 //! activation has a name ([`Site`]) and passes a [`Probe`] that may read or change it.
 //!
 //! ```
-//! use burn::tensor::{Device, Int, Tensor};
-//! use headlight_residual::{Capture, DecoderConfig, Site};
+//! use burn::tensor::Device;
+//! use headlight_residual::{DecoderConfig, Site, token_tensor};
 //!
 //! let device = Device::flex();
 //! let model = DecoderConfig { vocabulary: 5, n_ctx: 4, d_model: 8, n_layers: 1, n_heads: 2, ..Default::default() }
 //!     .try_init(0, &device)?;
 //! let pattern: Site = "blocks.0.attn.hook_pattern".parse()?;
-//! let mut capture = Capture::new(&[pattern], 1 << 20);
-//! let tokens = Tensor::<2, Int>::from_ints([[1, 2, 3]], &device);
-//! let logits = model.forward_probed(tokens, &mut capture);
-//! assert_eq!(logits.dims(), [1, 3, 5]);
-//! assert_eq!(capture.get::<4>(pattern).unwrap().dims(), [1, 2, 3, 3]);
+//! let seen = model.activations(token_tensor(&[[1, 2, 3]], &device), &[pattern])?;
+//! assert_eq!(seen.logits.dims(), [1, 3, 5]);
+//! assert_eq!(seen.tensor::<4>(pattern).dims(), [1, 2, 3, 3]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The cargo feature `exchange` adds reading and writing models for `transformers` and
 //! `TransformerLens`. Nothing else depends on it.
 
-mod argmax;
+mod activations;
 mod block;
 mod cost;
 mod decoder;
@@ -52,9 +50,10 @@ mod sampling;
 mod select;
 mod site;
 mod tensor_file;
+mod token_tensor;
 mod weights;
 
-pub use argmax::argmax;
+pub use activations::{Activations, ActivationsError, activation_budget};
 pub use block::{Block, NormPlacement};
 pub use cost::PartCost;
 pub use decoder::Decoder;
@@ -79,6 +78,7 @@ pub use probe::{Capture, Interest, NoProbe, Probe};
 pub use process::ProcessError;
 pub use sampling::{Sampling, SamplingError};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
+pub use token_tensor::token_tensor;
 pub use weights::{
     WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,
 };

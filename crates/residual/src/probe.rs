@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
 
-use crate::{KeptTensor, Site};
+use crate::{Activations, ActivationsError, KeptTensor, Site};
 
 /// The access of a [`Probe`] to a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,21 +61,36 @@ impl Probe for NoProbe {
     }
 }
 
-/// Keeps the activations at some sites.
+/// Keeps the activations at some sites, within a budget of bytes.
 ///
-/// Memory is bounded: a capture does not keep an activation that exceeds the budget, and lists its
-/// site in [`dropped`](Self::dropped).
+/// [`Decoder::activations`](crate::Decoder::activations) is the short way; this is the probe behind
+/// it, for a pass that is called by hand.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use headlight_residual::{Capture, DecoderConfig, token_tensor};
+///
+/// let device = Device::flex();
+/// let model = DecoderConfig::default().try_init(0, &device)?;
+/// let sites = model.select("blocks.0.attn.hook_z")?;
+/// let mut capture = Capture::new(&sites, 1 << 20);
+/// let logits = model.forward_probed(token_tensor(&[[1, 2, 3]], &device), &mut capture);
+/// let seen = capture.into_activations(logits)?;
+/// assert_eq!(seen.tensor::<4>(sites[0]).dims(), [1, 3, 4, 16]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Capture {
     sites: Vec<Site>,
     budget: usize,
     used: usize,
     kept: BTreeMap<Site, KeptTensor>,
-    dropped: Vec<Site>,
+    /// The first activation that did not fit. Nothing is kept after it.
+    refused: Option<ActivationsError>,
 }
 
 impl Capture {
-    /// Keeps `sites` as long as they fit into `budget` bytes together.
+    /// Keeps `sites`, which may take `budget` bytes together.
     #[must_use]
     pub fn new(sites: &[Site], budget: usize) -> Self {
         Self {
@@ -83,43 +98,30 @@ impl Capture {
             budget,
             used: 0,
             kept: BTreeMap::new(),
-            dropped: Vec::new(),
+            refused: None,
         }
     }
 
-    /// The activation at `site` as last seen, or `None` if the site was not requested, not met or
-    /// dropped.
+    pub(crate) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The activations as last seen, after a pass that gave `logits`.
     ///
-    /// # Panics
-    /// If `D` is not the site's number of axes.
-    #[must_use]
-    pub fn get<const D: usize>(&self, site: Site) -> Option<Tensor<D>> {
-        self.tensor_at(site).map(KeptTensor::tensor)
-    }
-
-    /// The activation at `site` with any number of axes, for use in another run.
-    #[must_use]
-    pub fn tensor_at(&self, site: Site) -> Option<&KeptTensor> {
-        self.kept.get(&site)
-    }
-
-    /// As [`tensor_at`](Self::tensor_at), and removes the activation from the capture.
-    pub fn take(&mut self, site: Site) -> Option<KeptTensor> {
-        self.kept
-            .remove(&site)
-            .inspect(|kept| self.used -= kept.bytes())
-    }
-
-    /// The requested sites whose activations did not fit into the budget.
-    #[must_use]
-    pub fn dropped(&self) -> &[Site] {
-        &self.dropped
-    }
-
-    /// The size of the kept activations in bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.used
+    /// # Errors
+    /// If one did not fit into the budget, or the pass did not meet a site; the error names it.
+    pub fn into_activations(self, logits: Tensor<3>) -> Result<Activations, ActivationsError> {
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
+        let missing = |site: &&Site| !self.kept.contains_key(site);
+        match self.sites.iter().find(missing) {
+            Some(&site) => Err(ActivationsError::NotInModel { site }),
+            None => Ok(Activations {
+                logits,
+                kept: self.kept,
+            }),
+        }
     }
 }
 
@@ -133,15 +135,26 @@ impl Probe for Capture {
     }
 
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
-        let bytes = activation.dims().iter().product::<usize>() * activation.dtype().size();
-        drop(self.take(site));
-        if self.used + bytes > self.budget {
-            if !self.dropped.contains(&site) {
-                self.dropped.push(site);
-            }
+        if self.refused.is_some() {
+            return activation;
+        }
+        // A site can be met more than once: the last activation stays.
+        if let Some(before) = self.kept.remove(&site) {
+            self.used -= before.bytes();
+        }
+        let kept = KeptTensor::from(activation.clone());
+        let bytes = kept.bytes();
+        if bytes > self.budget - self.used {
+            self.refused = Some(ActivationsError::DoesNotFit {
+                site,
+                bytes,
+                used: self.used,
+                budget: self.budget,
+            });
+            self.kept.clear();
         } else {
             self.used += bytes;
-            self.kept.insert(site, activation.clone().into());
+            self.kept.insert(site, kept);
         }
         activation
     }

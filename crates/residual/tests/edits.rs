@@ -5,7 +5,7 @@ mod common;
 use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, assert_close, config, llama, model, models, tokens, values};
 use headlight_residual::{
-    AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, Leaves, NormPlacement,
+    Activations, AttentionSite, BlockSite, Decoder, Edit, Edits, KeptTensor, Leaves, NormPlacement,
     Part, Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
@@ -13,30 +13,29 @@ fn other_tokens() -> Tensor<2, Int> {
     Tensor::from_ints([[3, 3, 0, 6, 1, 2], [0, 5, 4, 4, 2, 1]], &Device::flex())
 }
 
-fn seen(model: &Decoder, tokens: Tensor<2, Int>) -> (Capture, Tensor<3>) {
-    let mut capture = Capture::new(&model.sites(), usize::MAX);
-    let logits = model.forward_probed(tokens, &mut capture);
-    (capture, logits)
+fn seen(model: &Decoder, tokens: Tensor<2, Int>) -> Activations {
+    model.activations(tokens, &model.sites()).unwrap()
 }
 
 /// What attention of layer 1 adds while `probe` is at work.
-fn attn_out<P: Probe>(model: &Decoder, probe: P) -> Tensor<3> {
+fn attn_out<P: Probe>(model: &Decoder, mut probe: P) -> Tensor<3> {
     let site = Site::Block(1, BlockSite::AttnOut);
-    let mut capture = Capture::new(&[site], usize::MAX);
-    let _ = model.forward_probed(tokens(), &mut (probe, &mut capture));
-    capture.get(site).unwrap()
+    let seen = model
+        .activations_probed(tokens(), &[site], &mut probe)
+        .unwrap();
+    seen.tensor(site)
 }
 
 #[test]
 fn a_stream_patched_from_another_run_gives_that_runs_logits() {
     for (name, model) in models() {
-        let (other, expected) = seen(&model, other_tokens());
+        let other = seen(&model, other_tokens());
         for layer in 0..LAYERS {
             let site = Site::Block(layer, BlockSite::ResidPre);
-            let patch = Edit::Replace(other.tensor_at(site).unwrap().clone());
+            let patch = Edit::Replace(other.kept(site).clone());
             let patched =
                 model.forward_probed(tokens(), &mut Edits::default().at(site, patch.clone()));
-            assert_eq!(values(patched), values(expected.clone()), "{name}");
+            assert_eq!(values(patched), values(other.logits.clone()), "{name}");
             // At one position of the last block: there, and nowhere else, since later ones look
             // back.
             let part = Part::positions(&[5]);
@@ -61,13 +60,10 @@ fn a_stream_patched_from_another_run_gives_that_runs_logits() {
 fn a_frozen_pattern_moves_the_values_of_this_run_along_the_paths_of_another() {
     for (name, model) in models() {
         let pattern = Site::Attention(1, AttentionSite::Pattern);
-        let ((own, _), (other, _)) = (seen(&model, tokens()), seen(&model, other_tokens()));
+        let (own, other) = (seen(&model, tokens()), seen(&model, other_tokens()));
         let frozen = attn_out(
             &model,
-            Edits::default().at(
-                pattern,
-                Edit::Replace(other.tensor_at(pattern).unwrap().clone()),
-            ),
+            Edits::default().at(pattern, Edit::Replace(other.kept(pattern).clone())),
         );
         let v = own
             .get::<4>(Site::Attention(1, AttentionSite::V))
@@ -88,30 +84,27 @@ fn a_frozen_pattern_moves_the_values_of_this_run_along_the_paths_of_another() {
 #[test]
 fn other_inputs_of_queries_leave_keys_and_values() {
     for (name, model) in models() {
-        let (other, _) = seen(&model, other_tokens());
+        let other = seen(&model, other_tokens());
         let inputs = Site::Block(1, BlockSite::QInput);
-        let given = other
-            .tensor_at(Site::Block(1, BlockSite::ResidPre))
-            .unwrap()
-            .clone();
-        let mut capture = Capture::new(&model.sites(), usize::MAX);
-        let edits = Edits::default().at(inputs, Edit::Replace(given));
-        let _ = model.forward_probed(tokens(), &mut (edits, &mut capture));
-        let (own, _) = seen(&model, tokens());
-        let at =
-            |capture: &Capture, site| values(capture.get::<4>(Site::Attention(1, site)).unwrap());
+        let given = other.kept(Site::Block(1, BlockSite::ResidPre)).clone();
+        let mut edits = Edits::default().at(inputs, Edit::Replace(given));
+        let changed = model
+            .activations_probed(tokens(), &model.sites(), &mut edits)
+            .unwrap();
+        let own = seen(&model, tokens());
+        let at = |seen: &Activations, site| values(seen.tensor::<4>(Site::Attention(1, site)));
         assert_eq!(
-            at(&capture, AttentionSite::Q),
+            at(&changed, AttentionSite::Q),
             at(&other, AttentionSite::Q),
             "{name}"
         );
         assert_eq!(
-            at(&capture, AttentionSite::K),
+            at(&changed, AttentionSite::K),
             at(&own, AttentionSite::K),
             "{name}"
         );
         assert_eq!(
-            at(&capture, AttentionSite::V),
+            at(&changed, AttentionSite::V),
             at(&own, AttentionSite::V),
             "{name}"
         );
@@ -121,7 +114,7 @@ fn other_inputs_of_queries_leave_keys_and_values() {
 #[test]
 fn heads_are_zeroed_scaled_and_mean_ablated_each_on_its_own() {
     for (name, model) in models() {
-        let (own, _) = seen(&model, tokens());
+        let own = seen(&model, tokens());
         let z = Site::Attention(1, AttentionSite::Z);
         let result = own
             .get::<4>(Site::Attention(1, AttentionSite::Result))
@@ -142,7 +135,7 @@ fn heads_are_zeroed_scaled_and_mean_ablated_each_on_its_own() {
             whole.clone() - of_head(2) + mean.clone(),
         );
         // The same with a mean taken beforehand.
-        let reference = own.tensor_at(z).unwrap().mean_over([0, 1]);
+        let reference = own.kept(z).mean_over([0, 1]);
         assert_close(
             name,
             with(Edit::Replace(reference)),
@@ -163,15 +156,15 @@ fn what_is_added_to_the_stream_arrives() {
     let model = model(&llama());
     let site = Site::Block(LAYERS - 1, BlockSite::ResidPost);
     let direction = Tensor::<3>::ones([1, 1, 24], &Device::flex());
-    let mut seen = Capture::new(&[site], usize::MAX);
-    let edits = Edits::default().at(site, Edit::Add(KeptTensor::from(direction.clone())));
-    let _ = model.forward_probed(tokens(), &mut (edits, &mut seen));
-    let mut before = Capture::new(&[site], usize::MAX);
-    let _ = model.forward_probed(tokens(), &mut before);
+    let mut edits = Edits::default().at(site, Edit::Add(KeptTensor::from(direction.clone())));
+    let seen = model
+        .activations_probed(tokens(), &[site], &mut edits)
+        .unwrap();
+    let before = model.activations(tokens(), &[site]).unwrap();
     assert_close(
         "steering",
-        seen.get::<3>(site).unwrap(),
-        before.get::<3>(site).unwrap() + direction,
+        seen.tensor::<3>(site),
+        before.tensor::<3>(site) + direction,
     );
 }
 

@@ -11,8 +11,8 @@ use std::{
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{architectures, assert_close, config, gpt2, llama, model, tokens, values};
 use headlight_residual::{
-    AttentionSite, Capture, Decoder, DecoderConfig, Positions, Site, from_huggingface,
-    to_huggingface, to_transformer_lens, weights_to_bytes,
+    AttentionSite, Decoder, DecoderConfig, Positions, Site, from_huggingface, to_huggingface,
+    to_transformer_lens, weights_to_bytes,
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use tempfile::TempDir;
@@ -96,14 +96,11 @@ fn models_written_by_transformers_give_the_same_logits_and_patterns() {
         let model = from_huggingface(&fixture(name), &Device::flex()).unwrap();
         let expected = read(&fs::read(fixture(name).join("expected.safetensors")).unwrap());
         let tokens: Tensor<2, Int> = tensor::<2>(&expected, "tokens").int();
-        let mut capture = Capture::new(&model.pattern_sites(), usize::MAX);
-        let logits = model.forward_probed(tokens, &mut capture);
-        let difference = largest_difference(logits, tensor(&expected, "logits"));
+        let seen = model.activations(tokens, &model.pattern_sites()).unwrap();
+        let difference = largest_difference(seen.logits.clone(), tensor(&expected, "logits"));
         assert!(difference <= 5e-5, "{name}: logits differ by {difference}");
         for layer in 0..2 {
-            let pattern = capture
-                .get::<4>(Site::Attention(layer, AttentionSite::Pattern))
-                .unwrap();
+            let pattern = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Pattern));
             let difference =
                 largest_difference(pattern, tensor(&expected, &format!("pattern.{layer}")));
             assert!(
@@ -583,8 +580,7 @@ fn transformer_lens_weights_are_those_of_each_head() {
     for (name, config) in architectures() {
         let model = model(&config);
         let weights = read(&to_transformer_lens(&model).unwrap().weights);
-        let mut seen = Capture::new(&model.sites(), usize::MAX);
-        let logits = model.forward_probed(tokens(), &mut seen);
+        let seen = model.activations(tokens(), &model.sites()).unwrap();
         for layer in 0..config.n_layers {
             let at = |what: &str| format!("blocks.{layer}.attn.{what}");
             let d_model = config.d_model;
@@ -622,7 +618,7 @@ fn transformer_lens_weights_are_those_of_each_head() {
         let unembedding = tensor::<2>(&weights, "unembed.W_U");
         assert_close(name, unembedding, model.unembedding());
         assert_eq!(
-            logits.dims()[2],
+            seen.logits.dims()[2],
             tensor::<1>(&weights, "unembed.b_U").dims()[0]
         );
     }

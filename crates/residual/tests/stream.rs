@@ -6,15 +6,13 @@ use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, architectures, assert_close, config, model, models, plain, tokens, values};
 use headlight_attention::{Dropout, DropoutKey};
 use headlight_residual::{
-    Activation, AttentionSite, BlockSite, Capture, Decoder, DecoderConfig, Edit, Edits,
-    Initialization, Interest, NoProbe, NormPlacement, NormSite, Part, Probe, Site,
-    weights_from_bytes, weights_to_bytes,
+    Activation, Activations, ActivationsError, AttentionSite, BlockSite, Capture, Decoder,
+    DecoderConfig, Edit, Edits, Initialization, Interest, NoProbe, NormPlacement, NormSite, Part,
+    Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
-fn capture_all(model: &Decoder) -> (Capture, Tensor<3>) {
-    let mut capture = Capture::new(&model.sites(), usize::MAX);
-    let logits = model.forward_probed(tokens(), &mut capture);
-    (capture, logits)
+fn all_activations(model: &Decoder) -> Activations {
+    model.activations(tokens(), &model.sites()).unwrap()
 }
 
 fn is_post_norm(model: &Decoder) -> bool {
@@ -27,7 +25,7 @@ fn the_final_stream_is_the_sum_of_all_contributions() {
         .into_iter()
         .filter(|(_, model)| !is_post_norm(model))
     {
-        let (seen, _) = capture_all(&model);
+        let seen = all_activations(&model);
         let mut sum = seen.get::<3>(Site::Embed).unwrap();
         if let Some(positions) = seen.get(Site::PosEmbed) {
             sum = sum + positions;
@@ -50,7 +48,7 @@ fn the_final_stream_is_the_sum_of_all_contributions() {
 #[test]
 fn each_step_of_a_block_adds_what_its_site_says() {
     for (name, model) in models() {
-        let (seen, _) = capture_all(&model);
+        let seen = all_activations(&model);
         for layer in 0..LAYERS {
             let at = |site| seen.get::<3>(Site::Block(layer, site));
             let normalized = seen.get::<3>(Site::Ln1(layer, NormSite::Normalized));
@@ -84,7 +82,7 @@ fn each_step_of_a_block_adds_what_its_site_says() {
 #[test]
 fn heads_and_the_bias_add_up_to_what_attention_adds() {
     for (name, model) in models() {
-        let (seen, _) = capture_all(&model);
+        let seen = all_activations(&model);
         for (layer, block) in model.blocks.iter().enumerate() {
             let mut sum = seen
                 .get::<4>(Site::Attention(layer, AttentionSite::Result))
@@ -132,23 +130,26 @@ fn heads_and_the_bias_add_up_to_what_attention_adds() {
 #[test]
 fn the_logit_lens_after_the_last_block_is_the_logits() {
     for (name, model) in models() {
-        let (seen, logits) = capture_all(&model);
+        let seen = all_activations(&model);
         let last = match (is_post_norm(&model), &model.blocks[0].mlp) {
             (false, _) => Site::Block(LAYERS - 1, BlockSite::ResidPost),
             (true, Some(_)) => Site::Ln2(LAYERS - 1, NormSite::Normalized),
             (true, None) => Site::Ln1(LAYERS - 1, NormSite::Normalized),
         };
         let lens = model.unembed(seen.get(last).unwrap(), &mut NoProbe);
-        assert_eq!(values(lens), values(logits), "{name}");
+        assert_eq!(values(lens), values(seen.logits), "{name}");
     }
 }
 
 #[test]
 fn looking_changes_no_bit() {
     for (name, model) in models() {
-        let (seen, looked_at) = capture_all(&model);
-        assert!(seen.dropped().is_empty());
-        assert_eq!(values(model.forward(tokens())), values(looked_at), "{name}");
+        let seen = all_activations(&model);
+        assert_eq!(
+            values(model.forward(tokens())),
+            values(seen.logits),
+            "{name}"
+        );
     }
 }
 
@@ -186,7 +187,7 @@ fn attention_weights_are_dropped_row_by_row_and_differently_in_each_layer() {
     );
 
     // Layer by layer, by the sites 3, 4, ...
-    let (seen, _) = capture_all(&model);
+    let seen = all_activations(&model);
     let mut x = seen.get(Site::Block(0, BlockSite::ResidPre)).unwrap();
     for (layer, block) in model.blocks.iter().enumerate() {
         let of_layer = Dropout::new(
@@ -214,7 +215,7 @@ fn a_pattern_is_not_changed_and_dropped_from_in_one_pass() {
 #[test]
 fn every_site_of_the_model_is_met_and_its_name_reads_back() {
     for (architecture, model) in models() {
-        let (seen, _) = capture_all(&model);
+        let seen = all_activations(&model);
         for site in model.sites() {
             let name = site.to_string();
             assert_eq!(name.parse::<Site>().unwrap(), site, "{name}");
@@ -265,29 +266,24 @@ fn putting_back_what_was_there_changes_nothing() {
 #[test]
 fn switching_a_head_off_takes_its_result_out_of_the_stream() {
     for (name, model) in models() {
-        let (seen, _) = capture_all(&model);
+        let seen = all_activations(&model);
         let last = LAYERS - 1;
-        let mut off = Capture::new(&[Site::Block(last, BlockSite::AttnOut)], usize::MAX);
-        let switch = Edits::default().part(
+        let added = Site::Block(last, BlockSite::AttnOut);
+        let mut switch = Edits::default().part(
             Site::Attention(last, AttentionSite::Z),
             Part::heads(&[1]),
             Edit::Zero,
         );
-        let _ = model.forward_probed(tokens(), &mut (switch, &mut off));
+        let off = model
+            .activations_probed(tokens(), &[added], &mut switch)
+            .unwrap();
         let head = seen
             .get::<4>(Site::Attention(last, AttentionSite::Result))
             .unwrap()
             .narrow(2, 1, 1)
             .squeeze_dim(2);
-        let expected = seen
-            .get::<3>(Site::Block(last, BlockSite::AttnOut))
-            .unwrap()
-            - head;
-        assert_close(
-            name,
-            off.get(Site::Block(last, BlockSite::AttnOut)).unwrap(),
-            expected,
-        );
+        let expected = seen.tensor::<3>(added) - head;
+        assert_close(name, off.tensor(added), expected);
     }
 }
 
@@ -315,45 +311,55 @@ fn a_token_changes_no_bit_before_it_and_with_a_window_none_far_after_it() {
 }
 
 #[test]
-fn a_capture_keeps_to_its_budget_and_names_what_it_dropped() {
+fn the_first_activation_that_exceeds_the_budget_is_named_with_its_bytes() {
     let model = model(&config(None));
     let (embed, pattern) = (Site::Embed, Site::Attention(0, AttentionSite::Pattern));
-    let bytes = 2 * 6 * 24 * 4;
-    let mut capture = Capture::new(&[embed, pattern], bytes);
-    let _ = model.forward_probed(tokens(), &mut capture);
-    assert_eq!(capture.bytes(), bytes);
-    assert!(capture.get::<3>(embed).is_some() && capture.get::<4>(pattern).is_none());
-    assert_eq!(capture.dropped(), [pattern]);
+    // 2 sequences of 6 tokens: the stream is 24 wide, a pattern has 4 heads of 6·6.
+    let (stream_bytes, pattern_bytes) = (2 * 6 * 24 * 4, 2 * 4 * 6 * 6 * 4);
+    let both = stream_bytes + pattern_bytes;
+    let within = |budget| model.activations_within(tokens(), &[embed, pattern], budget);
+    assert_eq!(within(both).unwrap().bytes(), both);
+    let error = within(both - 1).unwrap_err();
+    let expected = ActivationsError::DoesNotFit {
+        site: pattern,
+        bytes: pattern_bytes,
+        used: stream_bytes,
+        budget: both - 1,
+    };
+    assert_eq!(error, expected);
+    let message =
+        "blocks.0.attn.hook_pattern takes 1152 bytes, and 1152 of 2303 are taken".to_owned();
+    assert_eq!(error.to_string(), message);
+    let error = within(0).unwrap_err().to_string();
+    assert_eq!(error, "hook_embed takes 1152 bytes, and 0 of 0 are taken");
 }
 
 #[test]
-fn of_everything_in_four_layers_what_is_kept_and_what_is_dropped_is_everything() {
-    let model = model(&DecoderConfig {
-        n_layers: 4,
-        ..config(Some(plain(Activation::Gelu)))
-    });
-    let sites = model.sites();
-    let mut all = Capture::new(&sites, usize::MAX);
-    let _ = model.forward_probed(tokens(), &mut all);
-    assert!(all.dropped().is_empty());
-    let budget = all.bytes() / 3;
-    let mut some = Capture::new(&sites, budget);
-    let _ = model.forward_probed(tokens(), &mut some);
-    assert!(
-        some.bytes() <= budget && some.bytes() > budget / 2,
-        "{} of {budget}",
-        some.bytes()
-    );
-    for site in sites {
-        let (kept, dropped) = (
-            some.tensor_at(site).is_some(),
-            some.dropped().contains(&site),
-        );
-        assert!(
-            kept != dropped,
-            "{site}: kept {kept}, named as dropped {dropped}"
-        );
-    }
+fn a_site_that_the_model_lacks_is_an_error_and_not_an_empty_place() {
+    let model = model(&config(None));
+    let mlp_out = Site::Block(1, BlockSite::MlpOut);
+    let expected = "blocks.1.hook_mlp_out is not in this model";
+    let sites = [Site::Embed, mlp_out];
+    let error = model.activations(tokens(), &sites).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+    // The probe by itself, in a pass that meets no such site.
+    let mut capture = Capture::new(&sites, 1 << 20);
+    let logits = model.forward_probed(tokens(), &mut capture);
+    let error = capture.into_activations(logits).unwrap_err();
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_site_met_three_times_is_counted_once() {
+    // Queries with inputs of their own: the norm is met for queries, keys and values.
+    let model = model(&config(None));
+    let normalized = Site::Ln1(1, NormSite::Normalized);
+    let bytes = 2 * 6 * 24 * 4;
+    let mut capture = Capture::new(&[normalized], bytes);
+    let mut edits = Edits::default().at(Site::Block(1, BlockSite::QInput), Edit::Scale(2.0));
+    let logits = model.forward_probed(tokens(), &mut (&mut edits, &mut capture));
+    let seen = capture.into_activations(logits).unwrap();
+    assert_eq!(seen.bytes(), bytes);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use burn::{module::Module, tensor::Device};
 use course::Course;
-use headlight_heads::{HeadName, Role, SequenceKind};
-use headlight_report::{MayAttend, State, say};
+use headlight_heads::{HeadName, MayAttend, Role, SequenceKind};
+use headlight_report::State;
 use headlight_residual::Decoder;
 use headlight_run::{
     Config, Error, HeadSummary, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
@@ -247,7 +247,7 @@ impl Training {
         (self.config.train.batch_size * self.config.model.n_ctx) as f64
     }
 
-    fn measure(&self, model: &Decoder, cores: &Cores) -> Measured {
+    fn measure(&self, model: &Decoder, cores: &Cores) -> Result<Measured, InputError> {
         let model = model.valid();
         let evaluation = evaluate(
             &model,
@@ -258,17 +258,20 @@ impl Training {
         );
         let begun = Instant::now();
         let observe = |watched: &Watched| watched.observe(&model, &self.device);
-        let observations = cores.map(self.watched.iter().collect(), observe);
+        let observations = cores
+            .map(self.watched.iter().collect(), observe)
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()?;
         let watching = begun.elapsed();
         let accuracy_on =
             |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device, cores).accuracy;
         let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
-        Measured {
+        Ok(Measured {
             evaluation,
             training_accuracy,
             observations,
             watching,
-        }
+        })
     }
 
     /// What heads are used as; everything at the end, before that what is cheap.
@@ -279,7 +282,7 @@ impl Training {
         step: usize,
         at_the_end: bool,
         cores: &Cores,
-    ) -> UsesRow {
+    ) -> Result<UsesRow, InputError> {
         let (model, roles) = (model.valid(), measured.observations[0].roles());
         if at_the_end {
             let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);

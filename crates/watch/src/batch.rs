@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use headlight_residual::token_tensor;
 use headlight_tasks::Sequence;
 
 /// Inputs, targets and weights of some sequences.
@@ -25,15 +26,11 @@ impl Batch {
             .first()
             .map_or(0, |sequence| sequence.scored.len());
         let ids = |from: usize| {
-            let ids: Vec<i32> = sequences
+            let rows: Vec<&[u32]> = sequences
                 .iter()
-                .flat_map(|sequence| {
-                    sequence.tokens[from..from + positions]
-                        .iter()
-                        .map(|&token| token as i32)
-                })
+                .map(|sequence| &sequence.tokens[from..from + positions])
                 .collect();
-            Tensor::from_data(TensorData::new(ids, [rows, positions]), device)
+            token_tensor(&rows, device)
         };
         let scored: Vec<f32> = sequences
             .iter()

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use burn::tensor::{Device, Tensor};
 use headlight_heads::HeadName;
-use headlight_lens::{Ablation, Quarters, without};
+use headlight_lens::{Quarters, mean_ablated};
 use headlight_residual::Decoder;
 use headlight_run::Breakdown;
 use headlight_tasks::{Marks, Question, Sequence, Task};
@@ -78,8 +78,7 @@ pub fn evaluate_without(
     );
     let part = |rows: Range<usize>| {
         let batch = Batch::new(&sequences[rows.clone()], device);
-        let mut edits = without(model, batch.inputs.clone(), heads, Ablation::Mean);
-        let logits = model.forward_probed(batch.inputs.clone(), &mut edits);
+        let logits = model.forward_probed(batch.inputs.clone(), &mut mean_ablated(heads));
         let loss_of =
             |batch: &Batch| f64::from(summed_loss(logits.clone(), batch).into_scalar::<f32>());
         let mean_of = |positions: &Range<usize>| {

@@ -7,12 +7,20 @@ pub mod device;
 mod evaluate;
 pub mod model;
 mod observation;
+mod patterns;
 pub mod uses;
 
 pub use batch::{Batch, Right, count_right, count_scored, summed_loss};
 pub use cores::{Cores, cores_of_machine};
 pub use evaluate::{Evaluation, evaluate, evaluate_without, questions};
-pub use observation::{
-    CarriedPattern, Observation, WATCHED_SEQUENCES, Watched, carried_patterns, ids, patterns,
-    value_norms,
-};
+pub use observation::{Observation, WATCHED_SEQUENCES, Watched};
+pub use patterns::{CarriedPatterns, Patterns, value_norms};
+
+use headlight_residual::ActivationsError;
+use headlight_run::InputError;
+
+/// Activations that memory does not hold, as one line.
+#[must_use]
+pub fn no_room(error: ActivationsError) -> InputError {
+    InputError::new("activations", error)
+}

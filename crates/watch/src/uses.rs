@@ -5,10 +5,10 @@ use burn::tensor::Device;
 use headlight_heads::{HeadName, Reader, Role, heads_by_role};
 use headlight_lens::{Ablation, Behaviour, Performance, ablate, all_heads, readers};
 use headlight_residual::Decoder;
-use headlight_run::{Config, HeadsUse, Left, UsesRow};
+use headlight_run::{Config, HeadsUse, InputError, Left, UsesRow};
 use headlight_tasks::Sequence;
 
-use crate::{batch::Batch, cores::Cores};
+use crate::{batch::Batch, cores::Cores, no_room};
 
 /// Sequences that interventions are measured on after training.
 pub const SEQUENCES: usize = 128;
@@ -53,27 +53,31 @@ pub fn sequences_while_training(config: &Config) -> usize {
 
 /// Each head ablated alone, the heads of each role together, and each layer hidden from its
 /// readers: cheap enough to be watched over training.
-#[must_use]
+///
+/// # Errors
+/// If the activations of a layer do not fit into memory.
 pub fn watch_uses(
     model: &Decoder,
     behaviour: &Behaviour,
     roles: &[Role],
     step: usize,
     cores: &Cores,
-) -> UsesRow {
+) -> Result<UsesRow, InputError> {
     row(model, behaviour, step, groups(model, roles, false), cores)
 }
 
 /// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader
 /// besides.
-#[must_use]
+///
+/// # Errors
+/// As [`watch_uses`].
 pub fn all_uses(
     model: &Decoder,
     behaviour: &Behaviour,
     roles: &[Role],
     step: usize,
     cores: &Cores,
-) -> UsesRow {
+) -> Result<UsesRow, InputError> {
     row(model, behaviour, step, groups(model, roles, true), cores)
 }
 
@@ -114,7 +118,7 @@ fn row(
     step: usize,
     groups: Vec<Trial>,
     cores: &Cores,
-) -> UsesRow {
+) -> Result<UsesRow, InputError> {
     let untouched = Trial {
         heads: Vec::new(),
         name: String::new(),
@@ -137,36 +141,37 @@ fn row(
         .chain([untouched])
         .chain(groups)
         .collect();
-    let mut tried = cores.map(
-        trials,
-        |Trial {
-             heads,
-             name,
-             ablated,
-             hidden,
-         }| HeadsUse {
-            ablated: ablated.then(|| left(&ablate(model, behaviour, &heads, Ablation::Mean))),
-            through: if hidden {
-                by_name(&readers(model, behaviour, &heads))
-            } else {
-                [].into()
-            },
-            heads,
-            name,
-        },
-    );
+    let tried = cores.map(trials, |trial| tried(model, behaviour, trial));
+    let mut tried = tried.into_iter().collect::<Result<Vec<_>, _>>()?;
     let of_layers: Vec<HeadsUse> = tried.drain(layers).collect();
     let untouched = tried
         .remove(0)
         .ablated
         .expect("the untouched model is measured");
     tried.extend(of_layers);
-    UsesRow {
+    Ok(UsesRow {
         step,
         sequences: behaviour.sequences(),
         untouched,
         uses: tried,
+    })
+}
+
+fn tried(model: &Decoder, behaviour: &Behaviour, trial: Trial) -> Result<HeadsUse, InputError> {
+    let mut uses = HeadsUse {
+        heads: trial.heads,
+        name: trial.name,
+        ablated: None,
+        through: [].into(),
+    };
+    if trial.ablated {
+        let performance = ablate(model, behaviour, &uses.heads, Ablation::Mean);
+        uses.ablated = Some(left(&performance.map_err(no_room)?));
     }
+    if trial.hidden {
+        uses.through = by_name(&readers(model, behaviour, &uses.heads).map_err(no_room)?);
+    }
+    Ok(uses)
 }
 
 fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<String, Left> {

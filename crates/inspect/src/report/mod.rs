@@ -11,10 +11,11 @@ use headlight_heads::{HeadName, SequenceKind};
 use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
 use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
-use headlight_run::{HeadsUse, InputError, Summary, UsesRow, write_atomically};
+use headlight_run::{InputError, Summary, UsesRow, write_atomically};
 use headlight_tasks as tasks;
 use headlight_watch::{
     model::describe,
+    no_room,
     uses::{self, left},
 };
 
@@ -125,10 +126,10 @@ impl Inspection {
                 .into_iter()
                 .map(|(_, scores)| scores)
                 .collect(),
-            controls: used_as
-                .last()
-                .map(|row| self.controls(&model, &behaviour, row))
-                .unwrap_or_default(),
+            controls: match used_as.last() {
+                Some(row) => self.controls(&model, &behaviour, row)?,
+                None => Vec::new(),
+            },
             uses: used_as,
             seeds: if is_one_of_several {
                 self.run.seeds()?
@@ -137,7 +138,7 @@ impl Inspection {
             },
             circuits: weights::pairs(&model, &vocabulary, &mut left_out),
             stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
-            walk: self.walk(&model, &vocabulary, &mut left_out),
+            walk: self.walk(&model, &vocabulary, &mut left_out)?,
             heads,
             steps: over.steps,
             scores: over.series,
@@ -171,7 +172,12 @@ impl Inspection {
     }
 
     /// For the heads of each role that were switched off together, as many others drawn at random.
-    fn controls(&self, model: &Decoder, behaviour: &Behaviour, row: &UsesRow) -> Vec<Control> {
+    fn controls(
+        &self,
+        model: &Decoder,
+        behaviour: &Behaviour,
+        row: &UsesRow,
+    ) -> Result<Vec<Control>, InputError> {
         let roles = row.uses.iter().filter(|uses| {
             MEASURES
                 .iter()
@@ -183,16 +189,18 @@ impl Inspection {
                 .iter()
                 .all(|other| other.name != uses.name || other.heads.len() <= uses.heads.len())
         });
-        let of_set = |uses: &HeadsUse| {
-            let drawn = matched_sets(model, &uses.heads, CONTROLS, self.config.seed);
-            let role = uses.name.clone();
-            drawn.into_iter().map(move |heads| Control {
-                role: role.clone(),
-                left: left(&ablate(model, behaviour, &heads, Ablation::Mean)),
-                heads,
-            })
-        };
-        sets.flat_map(of_set).collect()
+        let mut controls = Vec::new();
+        for set in sets {
+            for heads in matched_sets(model, &set.heads, CONTROLS, self.config.seed) {
+                let performance = ablate(model, behaviour, &heads, Ablation::Mean);
+                controls.push(Control {
+                    role: set.name.clone(),
+                    left: left(&performance.map_err(no_room)?),
+                    heads,
+                });
+            }
+        }
+        Ok(controls)
     }
 
     fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, InputError> {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use headlight_heads::{HeadName, Score, SequenceKind};
 use headlight_report::{Bytes, Floats, MeasureText, PatternSet, ScoreSeries};
-use headlight_residual::{AttentionSite, Capture, Decoder, Site};
+use headlight_residual::{AttentionSite, Decoder, Site, token_tensor};
 use headlight_run::{HeadRow, InputError, PatternFile, Summary};
-use headlight_watch::{ids, value_norms};
+use headlight_watch::{no_room, value_norms};
 
 use super::{Inspection, MEASURES, file_name};
 
@@ -232,8 +232,11 @@ impl Inspection {
                         .iter()
                         .map(|file| lower_triangles(file, sequence, row.len()))
                         .collect(),
-                    value_norms: (last == self.config.train.steps)
-                        .then(|| Floats(self.norms(model, row))),
+                    value_norms: if last == self.config.train.steps {
+                        Some(Floats(self.norms(model, row)?))
+                    } else {
+                        None
+                    },
                 });
             }
         }
@@ -274,16 +277,14 @@ impl Inspection {
     }
 
     /// `[head][key]`: the norms of the values that each head reads.
-    fn norms(&self, model: &Decoder, row: &[u32]) -> Vec<f32> {
+    fn norms(&self, model: &Decoder, row: &[u32]) -> Result<Vec<f32>, InputError> {
         let sites: Vec<Site> = (0..model.blocks.len())
             .map(|layer| Site::Attention(layer, AttentionSite::V))
             .collect();
-        let mut seen = Capture::new(&sites, usize::MAX);
-        let _ = model.forward_probed(ids(&[row.to_vec()], &self.device), &mut seen);
-        let values = sites.into_iter().filter_map(|site| seen.get::<4>(site));
-        values
-            .flat_map(|values| value_norms(values, model.n_heads()))
-            .collect()
+        let tokens = token_tensor(&[row], &self.device);
+        let seen = model.activations(tokens, &sites).map_err(no_room)?;
+        let norms = |site| value_norms(seen.tensor(site), model.n_heads());
+        Ok(sites.into_iter().flat_map(norms).collect())
     }
 }
 

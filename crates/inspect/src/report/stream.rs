@@ -3,10 +3,10 @@
 use burn::tensor::{Tensor, activation::softmax};
 use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
-use headlight_residual::{BlockSite, Capture, Decoder, NoProbe, Site, argmax};
+use headlight_residual::{BlockSite, Decoder, NoProbe, Site, token_tensor};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
-use headlight_watch::{ids, uses::left};
+use headlight_watch::{no_room, uses::left};
 
 use super::{Inspection, numbers};
 
@@ -22,21 +22,20 @@ impl Inspection {
         vocabulary: &[String],
     ) -> Result<StreamData, InputError> {
         let parts = written_sites(model);
-        let mut seen = Capture::new(
-            &parts.iter().map(|(_, site)| *site).collect::<Vec<_>>(),
-            usize::MAX,
-        );
-        let _ = model.forward_probed(behaviour.inputs(), &mut seen);
+        let sites: Vec<Site> = parts.iter().map(|(_, site)| *site).collect();
+        let seen = model
+            .activations(behaviour.inputs(), &sites)
+            .map_err(no_room)?;
         let norm =
             |x: Tensor<3>| f64::from(x.square().sum_dim(2).sqrt().mean().into_scalar::<f32>());
         let norms = parts
             .into_iter()
-            .filter_map(|(name, site)| Some((name, norm(seen.get::<3>(site)?))))
+            .map(|(name, site)| (name, norm(seen.tensor(site))))
             .collect();
-        let depths = logit_lens(model, behaviour);
+        let depths = logit_lens(model, behaviour).map_err(no_room)?;
         let lens = self.lens_by_position(model, vocabulary, &depths)?;
         let depth = |depth: &Depth| (depth.site.clone(), left(&depth.performance), depth.norm);
-        let logits = direct_logit_attribution(model, behaviour);
+        let logits = direct_logit_attribution(model, behaviour).map_err(no_room)?;
         Ok(StreamData {
             norms,
             logits: logits.map(|parts| {
@@ -70,21 +69,23 @@ impl Inspection {
             .iter()
             .filter_map(|depth| Some((depth.site.clone(), depth.site.parse().ok()?)))
             .collect();
-        let mut seen = Capture::new(
-            &sites.iter().map(|(_, site)| *site).collect::<Vec<_>>(),
-            usize::MAX,
-        );
-        let _ = model.forward_probed(ids(&[inputs.to_vec()], &self.device), &mut seen);
+        let kept: Vec<Site> = sites.iter().map(|(_, site)| *site).collect();
+        let seen = model
+            .activations(token_tensor(&[inputs], &self.device), &kept)
+            .map_err(no_room)?;
         let name = |&token: &u32| vocabulary.get(token as usize).cloned().unwrap_or_default();
         let (mut right, mut confidence, mut likeliest) = (Vec::new(), Vec::new(), Vec::new());
         for (_, site) in &sites {
-            let Some(x) = seen.get::<3>(*site) else {
-                continue;
-            };
-            let probabilities = numbers(softmax(model.unembed(x, &mut NoProbe), 2));
-            let rows = probabilities
-                .chunks(model.vocabulary())
-                .map(|row| (row, argmax(row).unwrap_or(0) as u32));
+            let logits = model.unembed(seen.tensor(*site), &mut NoProbe);
+            let probabilities = numbers(softmax(logits, 2));
+            let rows = probabilities.chunks(model.vocabulary()).map(|row| {
+                let best = row
+                    .iter()
+                    .enumerate()
+                    .max_by(|a, b| a.1.total_cmp(b.1))
+                    .map_or(0, |(token, _)| token);
+                (row, best as u32)
+            });
             let rows: Vec<(&[f32], u32)> = rows.collect();
             right.extend(
                 rows.iter()

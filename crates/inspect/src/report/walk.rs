@@ -6,9 +6,11 @@ use burn::tensor::Tensor;
 use headlight_attention::Heads;
 use headlight_report::{Floats, WalkData, WalkHead, WalkLayer, WalkNorm};
 use headlight_residual::{
-    AttentionSite, BlockSite, Capture, Decoder, Norm, NormPlacement, NormSite, Positions, Site,
+    Activations, AttentionSite, BlockSite, Decoder, Norm, NormPlacement, NormSite, Positions, Site,
+    token_tensor,
 };
-use headlight_watch::{Watched, ids};
+use headlight_run::InputError;
+use headlight_watch::{Watched, no_room};
 
 use super::{Inspection, numbers, stream::written_sites};
 
@@ -25,9 +27,11 @@ impl Inspection {
         model: &Decoder,
         vocabulary: &[String],
         left_out: &mut Vec<String>,
-    ) -> Option<WalkData> {
+    ) -> Result<Option<WalkData>, InputError> {
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
-        let sequence = probe.tokens.first()?;
+        let Some(sequence) = probe.tokens.first() else {
+            return Ok(None);
+        };
         let sizes = |tokens: usize| Sizes::of(model, tokens.min(sequence.len()));
         let all = model.blocks.len() * model.n_heads();
         let sizes = LENGTHS
@@ -38,7 +42,7 @@ impl Inspection {
         let heads = sizes.heads_that_fit().min(all);
         if heads == 0 {
             left_out.push("the walk: its matrices are too large for a page".to_owned());
-            return None;
+            return Ok(None);
         }
         if sizes.tokens < sequence.len() {
             left_out.push(format!(
@@ -50,9 +54,10 @@ impl Inspection {
         if heads < all {
             left_out.push(format!("the walk through {} of {all} heads", all - heads));
         }
-        let tokens = sequence[..sizes.tokens].to_vec();
-        let mut seen = Capture::new(&model.sites(), usize::MAX);
-        let _ = model.forward_probed(ids(std::slice::from_ref(&tokens), &self.device), &mut seen);
+        let tokens = &sequence[..sizes.tokens];
+        let seen = model
+            .activations(token_tensor(&[tokens], &self.device), &model.sites())
+            .map_err(no_room)?;
         let names = tokens
             .iter()
             .map(|&token| vocabulary[token as usize].clone())
@@ -62,7 +67,7 @@ impl Inspection {
                 .saturating_sub(layer * model.n_heads())
                 .min(model.n_heads())
         };
-        Some(walk_of(model, names, seen, in_layer))
+        Ok(Some(walk_of(model, names, &seen, in_layer)))
     }
 }
 
@@ -71,7 +76,7 @@ impl Inspection {
 pub(crate) fn walk_of(
     model: &Decoder,
     tokens: Vec<String>,
-    seen: Capture,
+    seen: &Activations,
     heads: impl Fn(usize) -> Range<usize>,
 ) -> WalkData {
     let walked = Walked { model, seen };
@@ -91,7 +96,7 @@ pub(crate) fn walk_of(
         },
         replaces_stream: config.norm_placement == NormPlacement::Post,
         layers: layers
-            .filter_map(|layer| walked.layer(layer, heads(layer)))
+            .map(|layer| walked.layer(layer, heads(layer)))
             .collect(),
         written: written.collect(),
     }
@@ -130,23 +135,17 @@ impl Sizes {
 /// A model and what was seen of it.
 struct Walked<'a> {
     model: &'a Decoder,
-    seen: Capture,
+    seen: &'a Activations,
 }
 
 impl Walked<'_> {
-    fn layer(&self, layer: usize, heads: Range<usize>) -> Option<WalkLayer> {
+    fn layer(&self, layer: usize, heads: Range<usize>) -> WalkLayer {
         let block = &self.model.blocks[layer];
-        let heads_of = |site| {
-            Some(
-                self.seen
-                    .get::<4>(Site::Attention(layer, site))?
-                    .swap_dims(1, 2),
-            )
-        };
+        let at = |site| self.seen.tensor::<4>(Site::Attention(layer, site));
         let seen = Heads {
-            q: heads_of(AttentionSite::Q)?,
-            k: heads_of(AttentionSite::K)?,
-            v: heads_of(AttentionSite::V)?,
+            q: at(AttentionSite::Q).swap_dims(1, 2),
+            k: at(AttentionSite::K).swap_dims(1, 2),
+            v: at(AttentionSite::V).swap_dims(1, 2),
         };
         let rotates = matches!(self.model.config().positions, Positions::Rotary { .. });
         let turned = rotates.then(|| {
@@ -158,17 +157,13 @@ impl Walked<'_> {
         let group = self.model.n_heads() / self.model.config().n_kv_heads();
         let of_head =
             |tensor: &Tensor<4>, head: usize| Floats(numbers(tensor.clone().narrow(1, head, 1)));
-        let at = |site, head| {
-            let tensor = self.seen.get::<4>(Site::Attention(layer, site))?;
-            Some(Floats(numbers(tensor.narrow(
-                if tensor_is_square(site) { 1 } else { 2 },
-                head,
-                1,
-            ))))
+        let at_head = |site: AttentionSite, head: usize| {
+            let axis = if tensor_is_square(site) { 1 } else { 2 };
+            Floats(numbers(at(site).narrow(axis, head, 1)))
         };
         let head = |head: usize| {
             let kv = head / group;
-            Some(WalkHead {
+            WalkHead {
                 head,
                 w_qkv: [
                     columns(&block.attn.w_q.weight.val(), head, self.width()),
@@ -201,13 +196,13 @@ impl Walked<'_> {
                 rotated: turned
                     .as_ref()
                     .map(|turned| [of_head(&turned.q, head), of_head(&turned.k, kv)]),
-                scores: at(AttentionSite::Scores, head)?,
-                pattern: at(AttentionSite::Pattern, head)?,
-                z: at(AttentionSite::Z, head)?,
-                result: at(AttentionSite::Result, head)?,
-            })
+                scores: at_head(AttentionSite::Scores, head),
+                pattern: at_head(AttentionSite::Pattern, head),
+                z: at_head(AttentionSite::Z, head),
+                result: at_head(AttentionSite::Result, head),
+            }
         };
-        Some(WalkLayer {
+        WalkLayer {
             layer,
             stream: self.three(Site::Block(layer, BlockSite::ResidPre)),
             norm: self.norm(layer),
@@ -218,8 +213,8 @@ impl Walked<'_> {
                 .bias
                 .as_ref()
                 .map(|bias| Floats(numbers(bias.val()))),
-            heads: heads.map(head).collect::<Option<_>>()?,
-        })
+            heads: heads.map(head).collect(),
+        }
     }
 
     /// The norm that attention reads through; a post-norm block reads the stream as it is.

@@ -208,7 +208,7 @@ fn painted(style: Style, ink: Ink, index: Option<usize>) -> Style {
 mod tests {
     use std::time::Duration;
 
-    use crate::MayAttend;
+    use headlight_heads::MayAttend;
     use ratatui::{Terminal, backend::TestBackend, buffer::Buffer};
 
     use super::{

@@ -1,10 +1,10 @@
 //! The pattern of one head in as many cells as there are.
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, MayAttend};
 use headlight_run::PatternFile;
 use ratatui::{buffer::Buffer, layout::Rect, style::Color};
 
-use crate::{Ink, MayAttend, colour};
+use crate::{Ink, colour};
 
 /// From weight 0 to weight 1.
 const CHARACTERS: [char; 10] = ['.', ':', '-', '=', '+', 'o', '*', 'x', '%', '@'];

@@ -2,10 +2,8 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use headlight_heads::{HeadName, Measure, Role, Scores};
+use headlight_heads::{HeadName, MayAttend, Measure, Role, Scores};
 use headlight_run::PatternFile;
-
-use crate::MayAttend;
 
 /// Something new about a run.
 #[derive(Debug, Clone)]

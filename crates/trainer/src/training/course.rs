@@ -183,10 +183,10 @@ impl<'a> Course<'a> {
         self.write_checkpoint(Weights::Last, &model)?;
         self.writer.finish()?;
         self.progress.finish();
-        let measured = self
-            .measured
-            .take()
-            .unwrap_or_else(|| self.training.measure(&model, self.updater.cores()));
+        let measured = match self.measured.take() {
+            Some(measured) => measured,
+            None => self.training.measure(&model, self.updater.cores())?,
+        };
         let seconds = self.state.seconds;
         let tokens_per_second = self.training.tokens_per_step() * self.state.step as f64 / seconds;
         let mut summary = self.training.summary(&measured, seconds, tokens_per_second);
@@ -248,7 +248,7 @@ impl<'a> Course<'a> {
     /// Measures the model and writes what it is like now.
     fn measure(&mut self, model: &Decoder, update: Option<(Update, f64)>) -> Result<(), Error> {
         let step = self.state.step;
-        let measured = self.training.measure(model, self.updater.cores());
+        let measured = self.training.measure(model, self.updater.cores())?;
         self.watching += measured.watching;
         write_measured(self.run, step, &measured, update)?;
         self.compare_with_best(model, measured.evaluation.loss);
@@ -337,13 +337,10 @@ impl<'a> Course<'a> {
                 .try_for_each(|(name, patterns)| run.write_patterns(step, name, patterns))
         })?;
         let cores = self.updater.cores();
-        self.run.append_uses(&self.training.uses(
-            model,
-            measured,
-            step,
-            self.state.ended,
-            cores,
-        ))?;
+        let uses = self
+            .training
+            .uses(model, measured, step, self.state.ended, cores)?;
+        self.run.append_uses(&uses)?;
         self.watching += begun.elapsed();
         Ok(())
     }

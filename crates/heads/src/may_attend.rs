@@ -1,11 +1,11 @@
-//! Which keys of a pattern are masked, and are drawn as such: not the same as a weight of 0.
+//! Which keys of a pattern are masked: not the same as a weight of 0.
 
 use std::ops::Range;
 
 /// Which keys a query may attend to.
 ///
 /// ```
-/// use headlight_report::MayAttend;
+/// use headlight_heads::MayAttend;
 ///
 /// let keys = |may_attend: MayAttend| [0, 1, 2, 3].map(|query| may_attend.keys(query, 4));
 /// assert_eq!(keys(MayAttend::All), [0..4, 0..4, 0..4, 0..4]);

@@ -1,0 +1,130 @@
+//! Every head's pattern on some sequences.
+
+use burn::tensor::{Device, Tensor};
+use headlight_lens::{LayerPattern, value_weighted};
+use headlight_residual::{AttentionSite, Decoder, Site, token_tensor};
+use headlight_run::InputError;
+
+use crate::no_room;
+
+/// Every head's pattern on some sequences of one length.
+#[derive(Debug, Clone)]
+pub struct Patterns {
+    sequences: usize,
+    n_heads: usize,
+    length: usize,
+    /// How many keys a query sees at most.
+    window: Option<usize>,
+    /// Of each layer the weights `[sequences, n_heads, length, length]`, row by row.
+    layers: Vec<Vec<f32>>,
+}
+
+/// Every head's pattern beside what it moves.
+#[derive(Debug, Clone)]
+pub struct CarriedPatterns {
+    /// The patterns.
+    pub plain: Patterns,
+    /// The same, scaled by the norms of the values that each query head reads.
+    pub weighted: Patterns,
+}
+
+impl Patterns {
+    /// Runs `model` over `tokens`, `[sequences][length]`.
+    ///
+    /// # Errors
+    /// If the patterns do not fit into memory.
+    pub fn of(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Result<Self, InputError> {
+        let sites = model.pattern_sites();
+        let mut seen = model
+            .activations(token_tensor(tokens, device), &sites)
+            .map_err(no_room)?;
+        let weights = |site| numbers(seen.take(site).into_tensor::<4>());
+        let layers = sites.into_iter().map(weights).collect();
+        Ok(Self::new(model, tokens, layers))
+    }
+
+    fn new(model: &Decoder, tokens: &[Vec<u32>], layers: Vec<Vec<f32>>) -> Self {
+        Self {
+            sequences: tokens.len(),
+            n_heads: model.n_heads(),
+            length: tokens.first().map_or(0, Vec::len),
+            window: model.config().window,
+            layers,
+        }
+    }
+
+    /// The number of sequences, of heads in a layer, and of tokens.
+    #[must_use]
+    pub fn dims(&self) -> [usize; 3] {
+        [self.sequences, self.n_heads, self.length]
+    }
+
+    /// Every layer's weights, first layer first.
+    #[must_use]
+    pub fn weights(&self) -> &[Vec<f32>] {
+        &self.layers
+    }
+
+    /// Every layer's patterns with the keys that their queries see, to be scored.
+    pub fn layers(&self) -> impl Iterator<Item = LayerPattern<'_>> {
+        let pattern = |weights| LayerPattern::new(self.dims(), weights).with_window(self.window);
+        self.layers
+            .iter()
+            .map(move |weights: &Vec<f32>| pattern(weights))
+    }
+}
+
+impl CarriedPatterns {
+    /// Runs `model` over `tokens`, `[sequences][length]`.
+    ///
+    /// # Errors
+    /// If patterns and values do not fit into memory.
+    pub fn of(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Result<Self, InputError> {
+        let sites = |layer| {
+            [AttentionSite::Pattern, AttentionSite::V].map(|site| Site::Attention(layer, site))
+        };
+        let layers = 0..model.blocks.len();
+        let mut seen = model
+            .activations(
+                token_tensor(tokens, device),
+                &layers.clone().flat_map(sites).collect::<Vec<_>>(),
+            )
+            .map_err(no_room)?;
+        let length = tokens.first().map_or(0, Vec::len);
+        let (mut plain, mut weighted) = (Vec::new(), Vec::new());
+        for layer in layers {
+            let [pattern, values] = sites(layer).map(|site| seen.take(site).into_tensor::<4>());
+            let weights = numbers(pattern);
+            let norms = value_norms(values, model.n_heads());
+            weighted.push(value_weighted(&weights, &norms, length));
+            plain.push(weights);
+        }
+        Ok(Self {
+            plain: Patterns::new(model, tokens, plain),
+            weighted: Patterns::new(model, tokens, weighted),
+        })
+    }
+}
+
+/// A tensor's numbers, without a copy where nobody else holds it.
+fn numbers(tensor: Tensor<4>) -> Vec<f32> {
+    let data = tensor.into_data().convert::<f32>();
+    data.try_into_vec::<f32>().expect("readable numbers")
+}
+
+/// `[batch, heads, keys]`: the norm of the value each query head reads at each key.
+#[must_use]
+pub fn value_norms(values: Tensor<4>, n_heads: usize) -> Vec<f32> {
+    let [batch, keys, kv_heads, _] = values.dims();
+    let norms = values
+        .square()
+        .sum_dim(3)
+        .sqrt()
+        .swap_dims(1, 2)
+        .reshape([batch, kv_heads, 1, keys]);
+    norms
+        .expand([batch, kv_heads, n_heads / kv_heads, keys])
+        .into_data()
+        .iter::<f32>()
+        .collect()
+}
