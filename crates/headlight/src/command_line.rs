@@ -8,8 +8,9 @@ use std::{
 
 use anstream::{AutoStream, ColorChoice};
 use clap::Parser;
+use headlight_report::say;
 use headlight_run::{Error, ErrorKind};
-use headlight_trainer::{Stopped, interrupt, say};
+use headlight_trainer::{Stopped, interrupt};
 use tracing_subscriber::EnvFilter;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.

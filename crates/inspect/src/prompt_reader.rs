@@ -6,7 +6,7 @@ use headlight_heads::HeadName;
 use headlight_lens::zeroed;
 use headlight_report::{ActivationPatch, Question};
 use headlight_residual::{Activations, Decoder, Edit, Edits, Part, Site, token_tensor};
-use headlight_run::{InputError, TaskConfig};
+use headlight_run::{ErrorKind, InputError, TaskConfig};
 use headlight_tasks as tasks;
 use headlight_watch::no_room;
 

@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use headlight_heads::HeadName;
 use headlight_residual::{
     Activations, ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, Part, Probe,
-    Site, token_tensor,
+    Site, argmax, token_tensor,
 };
 use serde::Serialize;
 

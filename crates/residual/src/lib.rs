@@ -29,6 +29,7 @@
 //! `TransformerLens`. Nothing else depends on it.
 
 mod activations;
+mod argmax;
 mod block;
 mod cost;
 mod decoder;
@@ -54,6 +55,7 @@ mod token_tensor;
 mod weights;
 
 pub use activations::{Activations, ActivationsError, activation_budget};
+pub use argmax::argmax;
 pub use block::{Block, NormPlacement};
 pub use cost::PartCost;
 pub use decoder::Decoder;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use headlight_report::say;
 use headlight_run::{Error, ErrorKind};
 
 /// The exit code of a run that was asked to stop: what shells give for `SIGINT`.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use burn::{module::Module, tensor::Device};
 use course::Course;
 use headlight_heads::{HeadName, MayAttend, Role, SequenceKind};
-use headlight_report::State;
+use headlight_report::{State, say};
 use headlight_residual::Decoder;
 use headlight_run::{
     Config, Error, HeadSummary, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
@@ -247,7 +247,7 @@ impl Training {
         (self.config.train.batch_size * self.config.model.n_ctx) as f64
     }
 
-    fn measure(&self, model: &Decoder, cores: &Cores) -> Result<Measured, InputError> {
+    fn measure(&self, model: &Decoder, cores: &Cores) -> Result<Measured, Error> {
         let model = model.valid();
         let evaluation = evaluate(
             &model,
@@ -282,7 +282,7 @@ impl Training {
         step: usize,
         at_the_end: bool,
         cores: &Cores,
-    ) -> Result<UsesRow, InputError> {
+    ) -> Result<UsesRow, Error> {
         let (model, roles) = (model.valid(), measured.observations[0].roles());
         if at_the_end {
             let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);

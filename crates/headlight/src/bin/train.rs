@@ -7,7 +7,7 @@ use std::{
 
 use clap::Parser;
 use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
-use headlight_report::{LiveAddress, LiveRun};
+use headlight_report::{LiveAddress, LiveRun, say};
 use headlight_run::{Config, Error, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training, View, interrupt,

@@ -232,8 +232,8 @@ fn sum_line(name: &str, bytes: &[u8]) -> String {
     line + "  " + name + "\n"
 }
 
-/// A number as text: JSON readers may round the last bit, and resuming must not. serde_json's
-/// feature `float_roundtrip` would read it back exactly. But serde_json is below Burn, which would
+/// A number as text: JSON readers may round the last bit, and resuming must not. `serde_json`'s
+/// feature `float_roundtrip` would read it back exactly. But `serde_json` is below Burn, which would
 /// be built with that feature too.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
