@@ -1,4 +1,6 @@
-//! The programs `train` and `inspect`.
+//! The programs: `train` and `inspect`, and `headlight`, which is both under one name.
 
 pub mod command_line;
+pub mod inspect;
 pub mod seeds;
+pub mod train;

@@ -1,0 +1,37 @@
+//! Both programs under one name, for people's PATH: `headlight train`, `headlight inspect`.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use headlight::{
+    command_line::{self, Failure},
+    inspect, train,
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Train mini-transformers in seconds, and see and test what their attention heads learned.
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    #[command(subcommand)]
+    program: Program,
+}
+
+#[derive(Subcommand)]
+enum Program {
+    Train(Box<train::Arguments>),
+    Inspect(Box<inspect::Arguments>),
+}
+
+fn main() -> ExitCode {
+    command_line::run(run)
+}
+
+fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.program {
+        Program::Train(arguments) => train::run(arguments),
+        Program::Inspect(arguments) => Ok(inspect::run(arguments)?),
+    }
+}

@@ -1,0 +1,188 @@
+//! Trains the model of a configuration and writes the run.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
+use headlight_report::{LiveAddress, LiveRun, say};
+use headlight_run::{Config, Error, RunDirectory, Seeds, reference, schema};
+use headlight_trainer::{
+    Training, View, interrupt,
+    ranks::{self, Ranks},
+};
+
+use crate::{
+    command_line::{Failure, print},
+    seeds::{run_path, seeds_text, train_seeds},
+};
+
+/// Train a mini-transformer and watch its attention heads form.
+///
+/// Ctrl-C, SIGTERM and SIGHUP write a checkpoint and stop after the step, a second signal (but not
+/// under mpirun) at once. Exit codes: 0 done, 1 failed while running, 2 the input was wrong, 130
+/// stopped by a signal.
+#[derive(Parser)]
+#[command(version)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+pub struct Arguments {
+    /// The configuration, for example configs/induction.toml
+    #[arg(required_unless_present_any = ["schema", "reference"])]
+    config: Option<PathBuf>,
+    /// Change a key of the configuration: --set train.steps=500
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Where the run is written [default: runs/NAME OF THE CONFIGURATION]
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
+    #[arg(long, default_value = "flex")]
+    device: String,
+    /// One run for each seed, side by side (under mpirun spread over the ranks), each in a folder
+    /// of its own: --seeds 0..4
+    #[arg(long, value_name = "FROM..TO")]
+    seeds: Option<Seeds>,
+    /// Show the run on the whole terminal while it trains: the loss, the heads, their patterns
+    #[arg(long, conflicts_with = "seeds")]
+    screen: bool,
+    /// Show the run on a page of this machine while it trains; its address is printed
+    #[arg(long, conflicts_with = "seeds")]
+    live: bool,
+    /// Where that page is on 127.0.0.1; 0 takes a free port
+    #[arg(long, default_value_t = 8351, requires = "live")]
+    port: u16,
+    /// Replace a run that is already there
+    #[arg(long)]
+    overwrite: bool,
+    /// Go on with a run that was stopped, from its newest checkpoint; without a run, begin one
+    #[arg(long, conflicts_with = "overwrite")]
+    resume: bool,
+    /// Print the JSON schema of configurations
+    #[arg(long)]
+    schema: bool,
+    /// Print the reference of configurations, docs/configuration.md
+    #[arg(long, conflicts_with = "schema")]
+    reference: bool,
+}
+
+/// Runs the program.
+///
+/// # Errors
+/// If the input is wrong, or the program fails while it runs.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Some(path) = &arguments.config else {
+        return Ok(describe_configurations(arguments)?);
+    };
+    let config = Config::load(path, &arguments.set)?;
+    let out = match (&arguments.out, path.file_stem()) {
+        (Some(out), _) => out.clone(),
+        (None, Some(name)) => PathBuf::from("runs").join(name),
+        (None, None) => {
+            return Err(Error::new(path.display(), "has no name; give --out").into());
+        }
+    };
+    if let Some(seeds) = &arguments.seeds {
+        return run_seeds(&config, seeds, &out, arguments);
+    }
+    let started = ranks::started();
+    ranks::check_parts(&config, started)?;
+    // Everything is checked and built before anything is written.
+    let mut training = Training::prepare(config.clone(), &arguments.device)?;
+    let ranks = ranks::meet()?;
+    if ranks.rank() > 0 {
+        listen(&*ranks)?;
+        return Ok(training.follow(ranks)?);
+    }
+    let address = arguments
+        .live
+        .then(|| LiveAddress::take(arguments.port))
+        .transpose()?;
+    let directory = open_run(&out, &config, arguments)?;
+    for line in training.decisions() {
+        say(&line);
+    }
+    if started > 1 {
+        say(&format!(
+            "ranks       {started}, each on {} rows of a batch",
+            config.train.batch_size / started
+        ));
+    }
+    let live = address.map(|address| address.show(&training.live_facts(&out), &out));
+    let live = live.transpose()?;
+    if let Some(live) = &live {
+        say(&format!("live        http://{}", live.address()));
+    }
+    if arguments.screen {
+        training = training.shown(View::Screen(live.as_ref().map(LiveRun::address)));
+    }
+    listen(&*ranks)?;
+    let summary = training.lead(&directory, ranks)?;
+    report_after_training(&out, &arguments.device);
+    if let Some(live) = &live {
+        live.wait_for_last_look();
+    }
+    let inspection = Inspection::open(&out, &arguments.device)?;
+    print(&format!(
+        "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
+         Written to {}; report.html there shows it all. A head's pattern: inspect {} pattern --head L0H0",
+        summary.accuracy,
+        summary.chance,
+        loss_text(summary.loss, summary.floor),
+        summary.steps,
+        summary.seconds,
+        summary.tokens_per_second,
+        breakdown_text(&summary.breakdown),
+        inspection.heads_text()?,
+        out.display(),
+        out.display(),
+    ))?;
+    Ok(())
+}
+
+/// One run for each seed.
+fn run_seeds(
+    config: &Config,
+    seeds: &Seeds,
+    out: &Path,
+    arguments: &Arguments,
+) -> Result<(), Failure> {
+    if !arguments.resume {
+        let free = |seed| RunDirectory::check_free(&run_path(out, seed), arguments.overwrite);
+        seeds.iter().try_for_each(free)?;
+    }
+    // Ranks meet after all have looked, and write after they have met.
+    let ranks = ranks::meet()?;
+    listen(&*ranks)?;
+    let open = |path: &Path, config: &Config| open_run(path, config, arguments);
+    let summary = train_seeds(config, seeds, out, &arguments.device, ranks, open)?;
+    if let Some(summary) = summary {
+        let table = seeds_text(&summary);
+        print(&format!("{table}\n\nWritten to {}.", out.display()))?;
+    }
+    Ok(())
+}
+
+/// Listens to signals, of which the first rank speaks for all.
+fn listen(ranks: &dyn Ranks) -> Result<(), Error> {
+    if ranks.size() == 1 {
+        interrupt::listen()
+    } else {
+        interrupt::listen_as_rank((ranks.rank() == 0).then_some(ranks::ASKED_TO_STOP))
+    }
+}
+
+/// The run at `path`, made or gone on with.
+fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDirectory, Error> {
+    if arguments.resume && path.exists() {
+        return RunDirectory::resume(path, config);
+    }
+    RunDirectory::create(path, config, arguments.overwrite)
+}
+
+/// What a configuration can say.
+fn describe_configurations(arguments: &Arguments) -> Result<(), Error> {
+    if arguments.schema {
+        print(&format!("{:#}", schema()))
+    } else {
+        print(reference().trim_end())
+    }
+}
