@@ -14,7 +14,7 @@ use headlight_trainer::Training;
 use tempfile::TempDir;
 
 fn wgpu() -> Device {
-    headlight_trainer::device::open("wgpu").unwrap()
+    headlight_watch::device::open("wgpu").unwrap()
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {

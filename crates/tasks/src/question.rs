@@ -24,7 +24,7 @@ impl Question {
     /// Whether these logits answer rightly; a tie is wrong.
     ///
     /// ```
-    /// use crate::Question;
+    /// use headlight_tasks::Question;
     ///
     /// let question = Question { input: 0, right: 1, wrong: vec![0], kinds: vec!["agreement"] };
     /// assert!(question.is_answered_by(&[0.2, 0.3, 9.0])); // token 2 is not asked about
