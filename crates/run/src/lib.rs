@@ -19,12 +19,12 @@ pub use seeds::{NoSeeds, Seeds, SeedsSummary};
 // The parts of these.
 pub use atomic::write_atomically;
 pub use config::{
-    CheckpointConfig, DecayGroup, DyckConfig, FeedForwardKind, GrammarConfig, IclMarkovConfig,
-    InitializationKind, LaggedMarkovConfig, LogConfig, ModelConfig, ModularAdditionConfig,
-    NoTarget, NoTextTokens, NormKind, NormPlacement, OptimizerKind, PositionKind, Quantity,
-    RearrangeConfig, RecallConfig, RepeatConfig, ScheduleKind, StopWhen, TaskConfig, TextConfig,
-    TextTokens, TrainConfig,
+    CheckpointConfig, DecayGroup, FeedForwardKind, InitializationKind, LogConfig, ModelConfig,
+    NoTarget, NormKind, NormPlacement, OptimizerKind, PositionKind, Quantity, ScheduleKind,
+    StopWhen, TrainConfig,
 };
+// Every task's configuration, whichever there are.
+pub use config::task::*;
 pub use directory::{Best, CheckpointState, LogLengths, NewRows};
 pub use rows::{
     Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Summary,

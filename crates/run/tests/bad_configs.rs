@@ -1,7 +1,7 @@
 //! Configurations that cannot be right: each is refused with one line that says what is wrong, and
 //! with what.
 
-use headlight_run::Config;
+use headlight_run::{Config, TaskConfig};
 
 /// A good configuration, a key a line.
 const GOOD: &str = "\
@@ -112,22 +112,20 @@ fn the_whole_and_its_small_tables() {
 
 #[test]
 fn names_of_tasks_and_repeat() {
+    let names = TaskConfig::NAMES.join(", ");
     refused(&[
         (
             "task = 'repeat'",
             r#"task = "repeat": must be a table with the key name"#,
         ),
-        (
-            "task = {}",
-            "task.name: must be one of repeat, lagged_markov, icl_markov, recall, modular_addition, sort, reverse, dyck, grammar, text",
-        ),
+        ("task = {}", &format!("task.name: must be one of {names}")),
         (
             "task.name = 'repaet'",
             r#"task.name = "repaet": unknown task, did you mean repeat?"#,
         ),
         (
             "task.name = 'chess'",
-            r#"task.name = "chess": unknown task, there are: repeat, lagged_markov, icl_markov, recall, modular_addition, sort, reverse, dyck, grammar, text"#,
+            &format!(r#"task.name = "chess": unknown task, there are: {names}"#),
         ),
         (
             "task.blok = [1, 2]",

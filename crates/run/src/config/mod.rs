@@ -8,7 +8,7 @@ mod reference;
 mod requirements;
 mod schema;
 mod stop_when;
-mod task;
+pub mod task;
 mod token_budget;
 mod train;
 
@@ -21,10 +21,7 @@ pub use model::{
 pub use reference::reference;
 pub use schema::schema;
 pub use stop_when::{NoTarget, Quantity, StopWhen};
-pub use task::{
-    DyckConfig, GrammarConfig, IclMarkovConfig, LaggedMarkovConfig, ModularAdditionConfig,
-    NoTextTokens, RearrangeConfig, RecallConfig, RepeatConfig, TaskConfig, TextConfig, TextTokens,
-};
+pub use task::TaskConfig;
 pub use train::{DecayGroup, OptimizerKind, ScheduleKind, TrainConfig};
 
 use crate::Error;
