@@ -1,4 +1,6 @@
-//! What `inspect` shows of a finished run.
+//! The verbs of the program `inspect`: their numbers and their text.
+//!
+#![doc = include_str!("../README.md")]
 
 mod causal;
 mod circuits;

@@ -1,4 +1,6 @@
-//! Pictures of a run. This crate sees plain rows and numbers, never a model.
+//! Pictures of a run, from plain rows and numbers.
+//!
+#![doc = include_str!("../README.md")]
 
 mod base64_numbers;
 mod colour;

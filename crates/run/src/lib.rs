@@ -1,6 +1,6 @@
-//! A training run on disk: what it was told to do, what it measured, what it learned.
+//! A training run on disk: its configuration, its measurements, its weights.
 //!
-//! This crate knows files and rows, and nothing of tensors or models.
+#![doc = include_str!("../README.md")]
 
 mod atomic;
 pub mod config;

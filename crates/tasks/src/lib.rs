@@ -1,4 +1,6 @@
-//! What is learned: tasks whose optimum is known.
+//! Next-token tasks whose best predictor is known, text and tokenizers.
+//!
+#![doc = include_str!("../README.md")]
 
 mod batch;
 mod dyck;

@@ -1,4 +1,6 @@
-//! Trains mini-transformers on tasks whose optimum is known, and watches their heads form.
+//! Training of mini-transformers: the step, the optimizer, the run.
+//!
+#![doc = include_str!("../README.md")]
 
 mod adamw;
 mod dropout;

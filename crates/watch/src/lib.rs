@@ -1,5 +1,6 @@
-//! What training and inspection share: a model from a configuration, devices, cores, batches,
-//! evaluation, and the observation of heads.
+//! The parts that training and inspection share: models, devices, cores, evaluation, observation.
+//!
+#![doc = include_str!("../README.md")]
 
 mod batch;
 mod cores;
