@@ -3,22 +3,11 @@
 use burn::{
     module::Module,
     nn::{Linear, LinearConfig},
-    tensor::{Device, Tensor, activation},
+    tensor::{Device, Tensor},
 };
-use headlight_ops::{apply, gelu, gelu_tanh, swiglu};
+use headlight_ops::{apply, swiglu};
 
-use crate::{MlpSite, Probe, Site, probe::visit};
-
-/// The activation function of a plain feed-forward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activation {
-    /// `max(0, x)`
-    Relu,
-    /// `x·Φ(x)` (Hendrycks & Gimpel 2016)
-    Gelu,
-    /// GELU's approximation `x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`, as in GPT-2
-    GeluTanh,
-}
+use crate::{Activation, MlpSite, Probe, Site, probe::visit};
 
 /// The kind of a [`FeedForward`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,11 +88,7 @@ impl FeedForward {
         let post = match self {
             Self::Plain(mlp) => {
                 let pre = visit(probe, site(MlpSite::Pre), apply(&mlp.w_in, x));
-                match mlp.activation {
-                    Activation::Relu => activation::relu(pre),
-                    Activation::Gelu => gelu(pre),
-                    Activation::GeluTanh => gelu_tanh(pre),
-                }
+                mlp.activation.apply(pre)
             }
             Self::Gated(mlp) => {
                 let gate = visit(probe, site(MlpSite::Pre), apply(&mlp.w_gate, x.clone()));

@@ -28,6 +28,7 @@
 //! The cargo feature `exchange` adds reading and writing models for `transformers` and
 //! `TransformerLens`. Nothing else depends on it.
 
+mod activation;
 mod activations;
 mod argmax;
 mod block;
@@ -54,6 +55,7 @@ mod tensor_file;
 mod token_tensor;
 mod weights;
 
+pub use activation::Activation;
 pub use activations::{Activations, ActivationsError, activation_budget};
 pub use argmax::argmax;
 pub use block::{Block, NormPlacement};
@@ -66,9 +68,7 @@ pub use exchange::{
     ExchangeError, ExportedFiles, expected_of, from_huggingface, to_huggingface,
     to_transformer_lens,
 };
-pub use feed_forward::{
-    Activation, FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward,
-};
+pub use feed_forward::{FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward};
 pub use generate::{Ending, GenerateError, Generated, Generation};
 pub use initialize::Initialization;
 pub use kept_tensor::KeptTensor;

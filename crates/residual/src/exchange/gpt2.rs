@@ -12,13 +12,6 @@ use crate::{
     Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions,
 };
 
-const ACTIVATIONS: [(&str, Activation); 4] = [
-    ("gelu_new", Activation::GeluTanh),
-    ("gelu_pytorch_tanh", Activation::GeluTanh),
-    ("gelu", Activation::Gelu),
-    ("relu", Activation::Relu),
-];
-
 /// `config.json`, or an error that names the part of the model that a GPT-2 lacks.
 pub fn config_of(model: &Decoder) -> Result<Value, String> {
     let config = model.config();
@@ -63,10 +56,9 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
     if let Some((_, obstacle)) = obstacles.iter().find(|(is_there, _)| *is_there) {
         return Err((*obstacle).to_owned());
     }
-    let name = ACTIVATIONS
-        .iter()
-        .find(|(_, known)| *known == activation)
-        .map(|(name, _)| name);
+    let Some(name) = activation.huggingface_names().first() else {
+        return Err(format!("transformers has no activation {activation:?}"));
+    };
     Ok(json!({
         "architectures": ["GPT2LMHeadModel"],
         "model_type": "gpt2",
@@ -91,15 +83,12 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
 
 pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> {
     let name = keys.text("activation_function")?.unwrap_or("gelu_new");
-    let activation = ACTIVATIONS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|&(_, activation)| activation);
-    let activation = activation.ok_or_else(|| {
+    let names = Activation::ALL.map(Activation::huggingface_names).concat();
+    let activation = Activation::from_huggingface(name).ok_or_else(|| {
         keys.refused(
             "activation_function",
             &json!(name),
-            "must be gelu_new, gelu_pytorch_tanh, gelu or relu",
+            &format!("must be one of {}", names.join(", ")),
         )
     })?;
     let d_model = keys.required_size("n_embd")?;

@@ -7,8 +7,7 @@ use super::{
     correspondence::{Correspondence, Layout, export},
 };
 use crate::{
-    Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions,
-    sinusoids,
+    Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions, sinusoids,
 };
 
 /// Exports the weights under the names of `TransformerLens`, and the sizes under the names of
@@ -51,9 +50,7 @@ fn config_of(config: &DecoderConfig) -> Value {
         "d_mlp": config.feed_forward.map(|(d_ff, _)| d_ff),
         "attn_only": config.feed_forward.is_none(),
         "act_fn": config.feed_forward.map(|(_, kind)| match kind {
-            FeedForwardKind::Plain(Activation::Relu) => "relu",
-            FeedForwardKind::Plain(Activation::Gelu) => "gelu",
-            FeedForwardKind::Plain(Activation::GeluTanh) => "gelu_new",
+            FeedForwardKind::Plain(activation) => activation.transformer_lens_name(),
             FeedForwardKind::SwiGlu => "silu",
         }),
         "gated_mlp": matches!(config.feed_forward, Some((_, FeedForwardKind::SwiGlu))),
