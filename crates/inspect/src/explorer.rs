@@ -67,7 +67,6 @@ impl Explorer for RunExplorer {
             heads: all_heads(model)
                 .into_iter()
                 .zip(self.inspection.roles(model))
-                .map(|(head, role)| (head, role.name().to_owned()))
                 .collect(),
             most_tokens: *most_tokens,
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),

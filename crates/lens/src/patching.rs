@@ -4,7 +4,7 @@
 use std::fmt;
 
 use burn::tensor::{Int, Tensor, TensorData};
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, first_largest};
 use headlight_residual::{
     AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, Part, Probe, Site,
 };
@@ -168,10 +168,7 @@ impl<'a> Patching<'a> {
     /// The likeliest next tokens of base and source.
     #[must_use]
     pub fn answers(&self) -> [u32; 2] {
-        let likeliest = |run: &Run| {
-            (0..run.logits.len()).max_by(|&a, &b| run.logits[a].total_cmp(&run.logits[b]))
-        };
-        [&self.base, &self.source].map(|run| likeliest(run).unwrap_or(0) as u32)
+        [&self.base, &self.source].map(|run| likeliest(&run.logits))
     }
 
     /// `m_base` and `m_source`: the logit of the source's answer over that of the base's answer in
@@ -257,6 +254,11 @@ fn repeated(model: &Decoder, tokens: &[u32], rows: usize) -> Tensor<2, Int> {
     let ids: Vec<i32> = tokens.iter().map(|&token| token as i32).collect();
     Tensor::from_data(TensorData::new(ids, [1, tokens.len()]), &model.w_e.device())
         .repeat_dim(0, rows)
+}
+
+/// The token with the largest logit; of equally likely ones the first, as everywhere.
+fn likeliest(logits: &[f32]) -> u32 {
+    first_largest(0..logits.len(), |&token| f64::from(logits[token])).unwrap_or(0) as u32
 }
 
 /// Of every row the logits at one position, one row after the other.

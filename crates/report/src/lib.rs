@@ -11,12 +11,14 @@ mod label;
 mod learn_page;
 mod live_page;
 mod may_attend;
+mod numbers;
 mod page;
 mod pattern_svg;
 mod plot;
 mod png;
 mod report_data;
 mod report_page;
+mod role_look;
 mod screen;
 mod serve;
 mod svg;
@@ -25,10 +27,12 @@ mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
 mod terminal_table;
+#[cfg(test)]
+mod vocabulary;
 mod walk_data;
 
 pub use base64_numbers::{Bytes, Floats};
-pub use colour::{LINE_COLOURS, colour};
+pub use colour::{colour, line_colour};
 pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::{finding, headline};
@@ -39,6 +43,7 @@ pub use learn_page::{
 };
 pub use live_page::LiveFacts;
 pub use may_attend::MayAttend;
+pub use numbers::{number_or_dash, or_dash, plus_minus, with_interval};
 pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
@@ -48,6 +53,7 @@ pub use report_data::{
     StreamData,
 };
 pub use report_page::report_page;
+pub use role_look::{role_colour, scores_as_told};
 pub use screen::{News, Screen, State};
 pub use serve::{
     ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve,

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use headlight_heads::SequenceKind;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
@@ -211,19 +212,19 @@ impl RunDirectory {
             .map_err(|_| InputError::new(path.display(), "is not UTF-8"))
     }
 
-    /// Writes the patterns seen after `step` updates.
+    /// Writes the patterns seen after `step` updates on these sequences.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write_patterns(
         &self,
         step: usize,
-        name: &str,
+        kind: SequenceKind,
         patterns: &PatternFile,
     ) -> Result<(), InputError> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
         write_atomically(
-            &directory.join(format!("{name}.safetensors")),
+            &directory.join(format!("{kind}.safetensors")),
             &patterns.to_bytes()?,
         )
     }
@@ -261,14 +262,14 @@ impl RunDirectory {
         Ok(steps)
     }
 
-    /// Reads the patterns seen after `step` updates.
+    /// Reads the patterns seen after `step` updates on these sequences.
     ///
     /// # Errors
     /// If the file cannot be read or is no pattern file.
-    pub fn patterns(&self, step: usize, name: &str) -> Result<PatternFile, InputError> {
+    pub fn patterns(&self, step: usize, kind: SequenceKind) -> Result<PatternFile, InputError> {
         let path = self
             .path
-            .join(format!("patterns/step-{step}/{name}.safetensors"));
+            .join(format!("patterns/step-{step}/{kind}.safetensors"));
         PatternFile::from_bytes(&read_capped(&path, MOST_PATTERN_BYTES)?)
             .map_err(|error| error.at(path.display()))
     }

@@ -1,10 +1,8 @@
 //! Watching heads: their patterns and scores on the probe and on the task.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_heads::{HeadName, Relation, RelationScores, Role, Scores, SequenceKind};
-use headlight_lens::{
-    LayerPattern, MEAN_DISTANCE, mean_distance, score_layer, score_relations, value_weighted,
-};
+use headlight_heads::{HeadName, Relation, RelationScores, Role, ScoreName, Scores, SequenceKind};
+use headlight_lens::{LayerPattern, mean_distance, score_layer, score_relations, value_weighted};
 use headlight_residual::{AttentionSite, Capture, Decoder, Site};
 use headlight_run::{HeadRow, PatternFile};
 use headlight_tasks::{Repeat, Sequence, Task, Use, batch};
@@ -92,7 +90,7 @@ impl Watched {
                 .with_window(model.config().window);
             let mut scores = score_layer(pattern, &self.tokens);
             for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
-                scores.insert(MEAN_DISTANCE.to_owned(), distance);
+                scores.insert(ScoreName::MeanDistance, distance);
             }
             relations.extend(score_relations(pattern, &self.relations));
             heads.extend(
@@ -130,8 +128,7 @@ impl Observation {
     /// As rows of `heads.jsonl`; roles only on the probe.
     #[must_use]
     pub fn rows(&self, step: usize) -> Vec<HeadRow> {
-        let role =
-            |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores).name().to_owned());
+        let role = |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores));
         self.heads
             .iter()
             .zip(&self.relations)

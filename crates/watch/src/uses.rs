@@ -1,8 +1,10 @@
 //! What heads are used as, measured while training and at its end, on fixed sequences of the run's
 //! own task.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Device;
-use headlight_heads::{HeadName, Reader, Role, heads_by_role};
+use headlight_heads::{HeadName, HeadSet, Reader, Role, heads_by_role};
 use headlight_lens::{Ablation, Behaviour, Performance, ablate, all_heads, readers};
 use headlight_residual::Decoder;
 use headlight_run::{Config, HeadsUse, Left, UsesRow};
@@ -80,32 +82,71 @@ pub fn all_uses(
 /// What is tried of some heads.
 struct Trial {
     heads: Vec<HeadName>,
-    name: String,
+    name: HeadSet,
     /// The mean stands in their place.
     ablated: bool,
     /// What they wrote is hidden from each kind of reader.
     hidden: bool,
 }
 
+impl Trial {
+    fn measure(self, model: &Decoder, behaviour: &Behaviour) -> HeadsUse {
+        let Self {
+            heads,
+            name,
+            ablated,
+            hidden,
+        } = self;
+        let mut uses = HeadsUse {
+            heads,
+            name,
+            ablated: None,
+            through: BTreeMap::new(),
+        };
+        if ablated {
+            let performance = ablate(model, behaviour, &uses.heads, Ablation::Mean);
+            uses.ablated = Some(left(&performance));
+        }
+        if hidden {
+            for (reader, performance) in readers(model, behaviour, &uses.heads) {
+                uses.through.insert(reader, left(&performance));
+            }
+        }
+        uses
+    }
+}
+
 /// Each head with its role, and the heads of each role that several have.
 fn groups(model: &Decoder, roles: &[Role], hidden: bool) -> Vec<Trial> {
     let heads = all_heads(model);
-    let trial = |heads, role: Role| Trial {
+    let trial = |heads, role| Trial {
         heads,
-        name: role.name().to_owned(),
+        name: HeadSet::LooksLike(role),
         ablated: true,
         hidden,
     };
-    let alone = heads
-        .iter()
-        .zip(roles)
-        .map(|(&head, &role)| trial(vec![head], role));
-    let several = heads_by_role(&heads, roles)
-        .into_iter()
-        .filter(|(_, heads)| heads.len() > 1);
-    alone
-        .chain(several.map(|(role, heads)| trial(heads, role)))
-        .collect()
+    let mut groups = Vec::new();
+    for (&head, &role) in heads.iter().zip(roles) {
+        groups.push(trial(vec![head], role));
+    }
+    for (role, heads) in heads_by_role(&heads, roles) {
+        if heads.len() > 1 {
+            groups.push(trial(heads, role));
+        }
+    }
+    groups
+}
+
+/// What one core does.
+enum Work {
+    Untouched,
+    Try(Trial),
+}
+
+/// What came of it.
+enum Done {
+    Untouched(Left),
+    Tried(HeadsUse),
 }
 
 fn row(
@@ -115,81 +156,47 @@ fn row(
     groups: Vec<Trial>,
     cores: &Cores,
 ) -> UsesRow {
-    let untouched = Trial {
-        heads: Vec::new(),
-        name: String::new(),
-        ablated: true,
-        hidden: false,
-    };
+    let layers = model.blocks.len();
     let layer = |layer| Trial {
         heads: (0..model.n_heads())
             .map(|head| HeadName { layer, head })
             .collect(),
-        name: "layer".to_owned(),
+        name: HeadSet::Layer,
         ablated: false,
         hidden: true,
     };
-    let layers = 0..model.blocks.len();
     // The layers first: they take longest.
-    let trials = layers
-        .clone()
-        .map(layer)
-        .chain([untouched])
-        .chain(groups)
-        .collect();
-    let mut tried = cores.map(
-        trials,
-        |Trial {
-             heads,
-             name,
-             ablated,
-             hidden,
-         }| HeadsUse {
-            ablated: ablated.then(|| left(&ablate(model, behaviour, &heads, Ablation::Mean))),
-            through: if hidden {
-                by_name(&readers(model, behaviour, &heads))
-            } else {
-                [].into()
-            },
-            heads,
-            name,
-        },
-    );
-    let of_layers: Vec<HeadsUse> = tried.drain(layers).collect();
-    let untouched = tried
-        .remove(0)
-        .ablated
-        .expect("the untouched model is measured");
-    tried.extend(of_layers);
+    let mut work: Vec<Work> = (0..layers).map(layer).map(Work::Try).collect();
+    work.push(Work::Untouched);
+    work.extend(groups.into_iter().map(Work::Try));
+    let done = cores.map(work, |work| match work {
+        Work::Untouched => Done::Untouched(left(&ablate(model, behaviour, &[], Ablation::Mean))),
+        Work::Try(trial) => Done::Tried(trial.measure(model, behaviour)),
+    });
+    let mut untouched = None;
+    let mut uses = Vec::new();
+    for done in done {
+        match done {
+            Done::Untouched(left) => untouched = Some(left),
+            Done::Tried(tried) => uses.push(tried),
+        }
+    }
+    // The layers last: a row begins with the heads.
+    uses.rotate_left(layers);
     UsesRow {
         step,
         sequences: behaviour.sequences(),
-        untouched,
-        uses: tried,
+        untouched: untouched.expect("the untouched model is measured"),
+        uses,
     }
-}
-
-fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<String, Left> {
-    through
-        .iter()
-        .map(|(reader, performance)| (reader.name().to_owned(), left(performance)))
-        .collect()
 }
 
 /// As it stands in a row.
 #[must_use]
 pub fn left(performance: &Performance) -> Left {
-    let Performance {
-        accuracy,
-        low,
-        high,
-        loss,
-        ..
-    } = *performance;
     Left {
-        accuracy,
-        low,
-        high,
-        loss,
+        accuracy: performance.accuracy,
+        interval: performance.interval,
+        loss: performance.loss,
     }
 }

@@ -4,6 +4,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use headlight_attention::{
     AttentionOptions, Mask, attention_weights, worked_example::WorkedExample,
 };
+use headlight_heads::first_largest;
 use headlight_report::{Sharpening, ValueSize};
 
 use super::scaling::numbers;
@@ -59,9 +60,7 @@ pub(super) fn value_sizes(example: &WorkedExample, device: &Device) -> Vec<Value
         &Mask::none(),
         &AttentionOptions::default(),
     ));
-    let most = (0..weights.len())
-        .max_by(|&a, &b| weights[a].total_cmp(&weights[b]))
-        .unwrap_or(0);
+    let most = first_largest(0..weights.len(), |&key| f64::from(weights[key])).unwrap_or(0);
     let norm = |value: &[f32]| value.iter().map(|x| x * x).sum::<f32>().sqrt();
     let size = |factor| {
         let size_of = |key| if key == most { factor } else { 1.0 };
