@@ -7,10 +7,10 @@ use std::{
     sync::Mutex,
 };
 
-use headlight_heads::Spread;
+use headlight_heads::{Role, RoleEvent, Spread};
 use headlight_inspect::{curves_of, report_after_training};
 use headlight_lens::{half_way, spread};
-use headlight_report::{plain_table, say};
+use headlight_report::{number_or_dash, plain_table, say};
 use headlight_run::{
     Config, Error, ErrorKind, EventRow, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
@@ -184,105 +184,116 @@ fn write_summary(seeds: &Seeds, out: &Path) -> Result<SeedsSummary, Error> {
 }
 
 fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {
-    let over = |value: &dyn Fn(&Ended) -> Option<f64>| spread(ended.iter().map(value).collect());
-    let named = |names: BTreeSet<String>,
-                 value: &dyn Fn(&Ended, &str) -> Option<f64>|
-     -> BTreeMap<String, Spread> {
-        names
-            .into_iter()
-            .filter_map(|name| Some((name.clone(), over(&|run| value(run, &name))?)))
-            .collect()
-    };
-    let measured = |run: &Ended, name: &str| match name {
-        "loss" => Some(run.summary.loss),
-        "above the floor" => Some(run.summary.loss - run.summary.floor?),
-        "accuracy" => Some(run.summary.accuracy),
-        "in-context score" => run.metrics.last()?.in_context,
-        _ => run
-            .summary
-            .breakdown
-            .get(name)
-            .map(|answers| answers.accuracy),
-    };
     let own = ["loss", "above the floor", "accuracy", "in-context score"].map(str::to_owned);
     let asked = ended
         .iter()
         .flat_map(|run| run.summary.breakdown.keys().cloned());
-    let roles: BTreeSet<String> = ended
-        .iter()
-        .flat_map(|run| run.summary.heads.iter().map(|head| head.role.clone()))
-        .collect();
-    let emerged = |run: &Ended, role: &str| {
-        let first = |event: &&EventRow| event.event == "role_emerged" && event.role == role;
-        run.events.iter().find(first).map(|event| event.step as f64)
-    };
-    let halves = |run: &Ended, name: &str| {
-        let (_, points) = curves_of(&run.metrics)
-            .into_iter()
-            .find(|(measure, _)| *measure == name)?;
-        half_way(&points).map(|step| step as f64)
-    };
-    let count = |run: &Ended, role: &str| {
-        Some(
-            run.summary
-                .heads
-                .iter()
-                .filter(|head| head.role == role)
-                .count() as f64,
-        )
-    };
-    let events = ended
-        .iter()
-        .flat_map(|run| run.events.iter().map(|event| event.role.clone()))
-        .collect();
+    let heads = ended.iter().flat_map(|run| &run.summary.heads);
+    let events = ended.iter().flat_map(|run| &run.events);
+    let curves = curves_of(&[]).map(|(measure, _)| measure.to_owned());
     SeedsSummary {
         task: ended
             .first()
             .map_or_else(String::new, |run| run.summary.task.clone()),
         seeds: seeds.iter().collect(),
-        measures: named(own.into_iter().chain(asked).collect(), &measured),
-        heads: named(roles, &count),
-        emergence: named(events, &emerged),
-        half_way: named(
-            curves_of(&[]).map(|(measure, _)| measure.to_owned()).into(),
-            &halves,
-        ),
+        measures: spreads(ended, own.into_iter().chain(asked), |run, name| {
+            run.at_the_end(name)
+        }),
+        heads: spreads(ended, heads.map(|head| head.role), |run, role| {
+            Some(run.heads_of(*role) as f64)
+        }),
+        emergence: spreads(ended, events.map(|event| event.role), |run, role| {
+            run.emerged(*role).map(|step| step as f64)
+        }),
+        half_way: spreads(ended, curves, |run, name| {
+            run.half_way(name).map(|step| step as f64)
+        }),
+    }
+}
+
+/// The spread of a value over the runs, for each of `names`; names without any value are left out.
+fn spreads<N: Ord>(
+    ended: &[Ended],
+    names: impl IntoIterator<Item = N>,
+    value: impl Fn(&Ended, &N) -> Option<f64>,
+) -> BTreeMap<N, Spread> {
+    let mut spreads = BTreeMap::new();
+    for name in names.into_iter().collect::<BTreeSet<N>>() {
+        if let Some(spread) = spread(ended.iter().map(|run| value(run, &name)).collect()) {
+            spreads.insert(name, spread);
+        }
+    }
+    spreads
+}
+
+impl Ended {
+    fn at_the_end(&self, name: &str) -> Option<f64> {
+        match name {
+            "loss" => Some(self.summary.loss),
+            "above the floor" => Some(self.summary.loss - self.summary.floor?),
+            "accuracy" => Some(self.summary.accuracy),
+            "in-context score" => self.metrics.last()?.in_context,
+            _ => Some(self.summary.breakdown.get(name)?.accuracy),
+        }
+    }
+
+    /// How many heads have the role at the end.
+    fn heads_of(&self, role: Role) -> usize {
+        let heads = self.summary.heads.iter();
+        heads.filter(|head| head.role == role).count()
+    }
+
+    /// The first step at which a head took the role on.
+    fn emerged(&self, role: Role) -> Option<usize> {
+        let mut events = self.events.iter();
+        let first = events.find(|event| event.event == RoleEvent::Emerged && event.role == role)?;
+        Some(first.step)
+    }
+
+    /// The step at which a curve was half of its way.
+    fn half_way(&self, name: &str) -> Option<usize> {
+        let curves = curves_of(&self.metrics);
+        let (_, points) = curves.iter().find(|(measure, _)| *measure == name)?;
+        half_way(points)
     }
 }
 
 /// As text: a line for each measure, a column for each seed.
 #[must_use]
 pub fn seeds_text(summary: &SeedsSummary) -> String {
-    let table = |title: &str, spreads: &BTreeMap<String, Spread>, digits: usize| {
-        let number = |value: Option<f64>| {
-            value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
-        };
-        let seeds: Vec<String> = summary
-            .seeds
-            .iter()
-            .map(|seed| format!("seed {seed}"))
-            .collect();
-        let header: Vec<&str> = [title, "mean", "95 % from", "to"]
-            .into_iter()
-            .chain(seeds.iter().map(String::as_str))
-            .collect();
-        let row = |(name, spread): (&String, &Spread)| {
-            let whole = [Some(spread.mean), spread.low, spread.high];
-            let numbers = whole
-                .into_iter()
-                .chain(spread.values.iter().copied())
-                .map(number);
-            std::iter::once(name.clone()).chain(numbers).collect()
-        };
-        plain_table(&header, spreads.iter().map(row))
-    };
     format!(
         "{}\n\n{}\n\n{}\n\n{}\n\n\
          The interval is that of the mean over seeds, by Student's t. A role emerges at the first logged step at which a\n\
          head takes it on; half of the way: from the first to the last value.",
-        table("at the end", &summary.measures, 4),
-        table("heads that look like", &summary.heads, 1),
-        table("role emerges at step", &summary.emergence, 0),
-        table("half of the way at step", &summary.half_way, 0),
+        spreads_table(summary, "at the end", &summary.measures, 4),
+        spreads_table(summary, "heads that look like", &summary.heads, 1),
+        spreads_table(summary, "role emerges at step", &summary.emergence, 0),
+        spreads_table(summary, "half of the way at step", &summary.half_way, 0),
     )
+}
+
+/// A line for each name, a column for each seed.
+fn spreads_table<N: ToString>(
+    summary: &SeedsSummary,
+    title: &str,
+    spreads: &BTreeMap<N, Spread>,
+    decimals: usize,
+) -> String {
+    let seeds = summary.seeds.iter().map(|seed| format!("seed {seed}"));
+    let header: Vec<String> = [title, "mean", "95 % from", "to"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(seeds)
+        .collect();
+    let row = |(name, spread): (&N, &Spread)| {
+        let mut row = vec![name.to_string()];
+        for value in [Some(spread.mean), spread.low, spread.high] {
+            row.push(number_or_dash(value, decimals));
+        }
+        for &value in &spread.values {
+            row.push(number_or_dash(value, decimals));
+        }
+        row
+    };
+    plain_table(&header, spreads.iter().map(row))
 }

@@ -5,6 +5,7 @@ mod common;
 use std::{fs, path::Path, process::Stdio};
 
 use common::{SMALL, Workshop, assert_ok, assert_one_line, json};
+use headlight_heads::Measure;
 use serde_json::Value;
 
 #[test]
@@ -374,10 +375,10 @@ fn pictures_are_files_with_their_numbers_beside_them() {
         .parse()
         .unwrap();
     assert!((weight - pattern["pattern"][2][1].as_f64().unwrap()).abs() < 1e-7);
-    // Steps 0, 10, 20 and 25: accuracy, and five scores of four heads.
+    // Steps 0, 10, 20 and 25: accuracy, and the score of every measure of four heads.
     assert_eq!(
         [&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1),
-        [4, 4 * 5 * 4]
+        [4, 4 * Measure::ALL.len() * 4]
     );
     assert_one_line(
         &workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]),

@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use headlight_heads::{Measure, Role};
 use headlight_inspect::Inspection;
 use headlight_run::{Config, RunDirectory, Summary};
 use headlight_trainer::Training;
 use tempfile::TempDir;
+
+const INDUCTION: Role = Role::Of(Measure::Induction);
 
 fn config(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -25,11 +28,11 @@ fn train(name: &str, assignments: &[&str]) -> (TempDir, Summary) {
     (directory, summary)
 }
 
-fn roles(summary: &Summary) -> Vec<(String, &str)> {
+fn roles(summary: &Summary) -> Vec<(String, Role)> {
     summary
         .heads
         .iter()
-        .map(|head| (head.head.to_string(), head.role.as_str()))
+        .map(|head| (head.head.to_string(), head.role))
         .collect()
 }
 
@@ -53,7 +56,7 @@ fn induction_is_learned_by_step_750_with_an_induction_head_in_layer_1() {
     assert!(
         roles(&summary)
             .iter()
-            .any(|(head, role)| head.starts_with("L1") && *role == "induction")
+            .any(|(head, role)| head.starts_with("L1") && *role == INDUCTION)
     );
 }
 
@@ -61,7 +64,7 @@ fn induction_is_learned_by_step_750_with_an_induction_head_in_layer_1() {
 fn one_layer_does_not_learn_induction() {
     let (_run, summary) = train("control_one_layer.toml", &["train.steps=750"]);
     assert!(summary.accuracy <= 0.25, "{}", summary.accuracy);
-    assert!(roles(&summary).iter().all(|(_, role)| *role == "mixed"));
+    assert!(roles(&summary).iter().all(|(_, role)| *role == Role::Mixed));
 }
 
 #[test]
@@ -69,7 +72,7 @@ fn a_fixed_period_is_learned_by_position_and_fools_no_role() {
     let (directory, summary) = train("control_fixed_period.toml", &["train.steps=750"]);
     assert!(summary.accuracy >= 0.98, "{}", summary.accuracy);
     assert!(
-        roles(&summary).iter().all(|(_, role)| *role == "mixed"),
+        roles(&summary).iter().all(|(_, role)| *role == Role::Mixed),
         "{:?}",
         roles(&summary)
     );
@@ -82,7 +85,7 @@ fn a_fixed_period_is_learned_by_position_and_fools_no_role() {
         on_its_own
             .heads
             .iter()
-            .any(|head| head.scores["induction"].value >= 0.8),
+            .any(|head| head.scores[&Measure::Induction.into()].value >= 0.8),
         "the detector is fooled here"
     );
     let jittered = inspection
@@ -100,7 +103,8 @@ fn the_hello_reaches_the_conditional_entropy_with_a_previous_token_head() {
         "{} against {floor}",
         summary.loss
     );
-    assert_eq!(roles(&summary), [("L0H0".to_owned(), "previous token")]);
+    let previous_token = Role::Of(Measure::PreviousToken);
+    assert_eq!(roles(&summary), [("L0H0".to_owned(), previous_token)]);
 }
 
 #[test]

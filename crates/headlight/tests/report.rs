@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use headlight_heads::SequenceKind;
+use headlight_heads::{Measure, SequenceKind};
 use headlight_inspect::Inspection;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
 use headlight_run::{Config, RunDirectory};
@@ -248,10 +248,9 @@ fn patterns_scores_and_walk_are_of_the_same_model() {
         .zip(&expected)
         .all(|(a, b)| a.abs_diff(*b) <= 1);
     assert!(close && set.weights[2].0.len() == expected.len());
-    let induction = report
-        .scores
-        .iter()
-        .find(|series| series.on == SequenceKind::Probe && series.name == "induction");
+    let induction = report.scores.iter().find(|series| {
+        series.on == SequenceKind::Probe && series.name == Measure::Induction.name()
+    });
     assert_eq!(induction.unwrap().values.0.len(), 4 * 8 * 3);
     let names: Vec<&str> = report
         .measures

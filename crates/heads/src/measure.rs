@@ -1,50 +1,95 @@
 //! Which keys a head would attend to if it did one thing and nothing else.
 
-use std::fmt;
+use crate::named::named;
 
-/// A kind of attention, defined by its target keys: for query `q` over tokens `x`, the keys whose
-/// weights count.
-///
-/// The score of a head is the mean, over the queries that have a target, of the weight on the
-/// targets. Its ceiling is 1. On the same queries uniform causal attention scores the mean of
-/// `targets / (q + 1)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Measure {
-    /// `A[q, q−1]`, for q ≥ 1.
-    PreviousToken,
-    /// `A[q, q]`, for q ≥ 1.
-    CurrentToken,
-    /// `A[q, 0]`, for q ≥ 1.
-    FirstToken,
-    /// `Σ A[q, j]` over earlier `j` with `x_j = x_q`: where was this token before?
-    DuplicateToken,
-    /// `Σ A[q, j]` over `j` with `x_{j−1} = x_q`, `j − 1 < q`: what followed it last time? (Olsson
-    /// et al. 2022)
-    Induction,
+/// Makes the enum, [`Measure::ALL`] and what is said of each measure from one table, so that no
+/// list can lack one.
+macro_rules! measures {
+    ($(
+        $(#[$more:meta])*
+        $measure:ident {
+            name: $name:literal,
+            formula: $formula:literal,
+            does: $does:literal,
+        }
+    )+) => {
+        /// A kind of attention, defined by its target keys: for query `q` over tokens `x`, the keys
+        /// whose weights count.
+        ///
+        /// The score of a head is the mean, over the queries that have a target, of the weight on
+        /// the targets. Its ceiling is the share of these queries that see a target: 1 without a
+        /// window. On the same queries uniform causal attention scores the mean of
+        /// `targets / (q + 1)`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Measure {
+            $(
+                #[doc = concat!("The head ", $does, ": `", $formula, "`.")]
+                $(#[$more])*
+                $measure,
+            )+
+        }
+
+        impl Measure {
+            /// All measures, in the order of tables.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$measure),+];
+
+            /// The name in files and tables; the score and the role bear the same name.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$measure => $name,)+
+                }
+            }
+
+            /// How the score is computed.
+            #[must_use]
+            pub const fn formula(self) -> &'static str {
+                match self {
+                    $(Self::$measure => $formula,)+
+                }
+            }
+
+            /// What a head with a high score does, as the predicate of a sentence about it.
+            #[must_use]
+            pub const fn does(self) -> &'static str {
+                match self {
+                    $(Self::$measure => $does,)+
+                }
+            }
+        }
+    };
+}
+
+measures! {
+    PreviousToken {
+        name: "previous token",
+        formula: "mean over q ≥ 1 of A[q, q−1]",
+        does: "looks one token back",
+    }
+    CurrentToken {
+        name: "current token",
+        formula: "mean over q ≥ 1 of A[q, q]",
+        does: "looks at the current token itself",
+    }
+    FirstToken {
+        name: "first token",
+        formula: "mean over q ≥ 1 of A[q, 0]",
+        does: "looks at the first token",
+    }
+    DuplicateToken {
+        name: "duplicate token",
+        formula: "mean over queries q whose token stood before: Σ A[q, j] over j < q with x[j] = x[q]",
+        does: "looks at the places where the current token stood before",
+    }
+    /// (Olsson et al. 2022)
+    Induction {
+        name: "induction",
+        formula: "mean over queries q whose token stood before: Σ A[q, j] over 0 < j ≤ q with x[j−1] = x[q], j−1 < q",
+        does: "looks at the token that followed the current token last time",
+    }
 }
 
 impl Measure {
-    /// All measures, in the order of tables.
-    pub const ALL: [Self; 5] = [
-        Self::PreviousToken,
-        Self::CurrentToken,
-        Self::FirstToken,
-        Self::DuplicateToken,
-        Self::Induction,
-    ];
-
-    /// The name in files and tables; a head's role bears the same name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PreviousToken => "previous token",
-            Self::CurrentToken => "current token",
-            Self::FirstToken => "first token",
-            Self::DuplicateToken => "duplicate token",
-            Self::Induction => "induction",
-        }
-    }
-
     /// The target keys of query `q`; none if the measure says nothing about this query.
     ///
     /// ```
@@ -63,22 +108,33 @@ impl Measure {
 
     /// [`targets`](Self::targets), one by one.
     pub fn each_target(self, tokens: &[u32], q: usize) -> impl Iterator<Item = usize> + '_ {
-        let (places, only_equal, shift) = match self {
-            _ if q == 0 => (0..0, false, 0),
-            Self::PreviousToken => (q - 1..q, false, 0),
-            Self::CurrentToken => (q..q + 1, false, 0),
-            Self::FirstToken => (0..1, false, 0),
-            Self::DuplicateToken => (0..q, true, 0),
-            Self::Induction => (0..q, true, 1),
+        let asks_tokens = self.asks_tokens();
+        // Targets stand so far after the keys that are looked through.
+        let (keys, after) = match self {
+            _ if q == 0 => (0..0, 0),
+            Self::PreviousToken => (q - 1..q, 0),
+            Self::CurrentToken => (q..q + 1, 0),
+            Self::FirstToken => (0..1, 0),
+            Self::DuplicateToken => (0..q, 0),
+            Self::Induction => (0..q, 1),
         };
-        places
-            .filter(move |&j| !only_equal || tokens[j] == tokens[q])
-            .map(move |j| j + shift)
+        keys.filter(move |&key| !asks_tokens || tokens[key] == tokens[q])
+            .map(move |key| key + after)
+    }
+
+    /// Whether targets are found by a token equal to the query's, and not by position alone. Only
+    /// then does a shuffled context say anything: a head that goes by position does not care.
+    #[must_use]
+    pub const fn asks_tokens(self) -> bool {
+        match self {
+            Self::PreviousToken | Self::CurrentToken | Self::FirstToken => false,
+            Self::DuplicateToken | Self::Induction => true,
+        }
+    }
+
+    fn all() -> [Self; Self::ALL.len()] {
+        Self::ALL
     }
 }
 
-impl fmt::Display for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+named!(Measure, "measure");

@@ -1,10 +1,9 @@
 //! Who reads what heads wrote.
 
-use serde::Serialize;
+use crate::named::named;
 
 /// Who reads what heads wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reader {
     /// The queries of all later layers.
     Queries,
@@ -17,12 +16,12 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// All of them.
+    /// All of them, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Queries, Self::Keys, Self::Values, Self::Logits];
 
-    /// As in tables.
+    /// The name in files and tables.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Queries => "queries",
             Self::Keys => "keys",
@@ -30,4 +29,10 @@ impl Reader {
             Self::Logits => "logits",
         }
     }
+
+    fn all() -> [Self; Self::ALL.len()] {
+        Self::ALL
+    }
 }
+
+named!(Reader, "reader");

@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{Interval, ScoreName};
+
 /// A head score: never a number alone.
+///
+/// Files have the ends of the interval as `low` and `high` beside the other numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenScore")]
 pub struct Score {
     /// The mean over all rows the score speaks of.
     pub value: f64,
@@ -13,14 +18,58 @@ pub struct Score {
     pub null: f64,
     /// The largest value there is.
     pub ceiling: f64,
-    /// The lower end of the 95 % interval, by bootstrap over sequences.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
+    /// By bootstrap over sequences.
+    #[serde(flatten)]
+    pub interval: Interval,
 }
 
-/// Scores by name.
-pub type Scores = BTreeMap<String, Score>;
+/// A score as it is read. With `flatten` serde would keep every number of the object until it knows
+/// which ones are an interval's, and a hostile file has many.
+#[derive(Deserialize)]
+struct WrittenScore {
+    value: f64,
+    null: f64,
+    ceiling: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<WrittenScore> for Score {
+    fn from(written: WrittenScore) -> Self {
+        let WrittenScore {
+            value,
+            null,
+            ceiling,
+            low,
+            high,
+        } = written;
+        Self {
+            value,
+            null,
+            ceiling,
+            interval: Interval { low, high },
+        }
+    }
+}
+
+impl Score {
+    /// How far the value is on the way from the null to the ceiling: 0 is the null, 1 the ceiling.
+    /// Not finite where the ceiling is the null.
+    ///
+    /// ```
+    /// use headlight_heads::{Interval, Score};
+    ///
+    /// let score = Score { value: 0.55, null: 0.1, ceiling: 1.0, interval: Interval::point(0.55) };
+    /// assert_eq!(score.share(), 0.5);
+    /// ```
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        (self.value - self.null) / (self.ceiling - self.null)
+    }
+}
+
+/// Scores by name, in the order of the names.
+pub type Scores = BTreeMap<ScoreName, Score>;
 
 /// A score against a gold relation, beside both of its nulls.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -34,5 +83,48 @@ pub struct RelationScore {
     pub rows: usize,
 }
 
-/// Relation scores by name.
+/// Relation scores by the name of the relation. A task names its relations, so they are text.
 pub type RelationScores = BTreeMap<String, RelationScore>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Measure;
+
+    const WRITTEN: &str = r#"{"value":0.75,"null":0.25,"ceiling":1.0,"low":0.5,"high":0.875}"#;
+
+    #[test]
+    fn a_score_is_five_numbers_in_files() {
+        let score: Score = serde_json::from_str(WRITTEN).unwrap();
+        let interval = Interval {
+            low: 0.5,
+            high: 0.875,
+        };
+        assert_eq!((score.value, score.interval), (0.75, interval));
+        assert_eq!(serde_json::to_string(&score).unwrap(), WRITTEN);
+    }
+
+    #[test]
+    fn scores_stand_in_the_order_of_their_names() {
+        let score: Score = serde_json::from_str(WRITTEN).unwrap();
+        let scores: Scores = ScoreName::all().map(|name| (name, score)).collect();
+        let json = serde_json::to_string(&scores).unwrap();
+        let names = json
+            .split('"')
+            .filter(|text| text.parse::<ScoreName>().is_ok());
+        assert_eq!(
+            names.collect::<Vec<_>>(),
+            [
+                "current token",
+                "duplicate token",
+                "entropy",
+                "first token",
+                "induction",
+                "mean distance",
+                "previous token"
+            ]
+        );
+        let read: Scores = serde_json::from_str(&json).unwrap();
+        assert_eq!(read[&Measure::Induction.into()], score);
+    }
+}

@@ -5,7 +5,7 @@ use headlight_lens::{
     Ablation, Behaviour, Estimate, Input, Performance, ablate, ablate_frozen, all_heads,
     heads_after, matched_sets, minimal_set, path_tests,
 };
-use headlight_report::plain_table;
+use headlight_report::{number_or_dash, plain_table, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::InputError;
 use headlight_tasks as tasks;
@@ -115,11 +115,11 @@ impl Inspection {
         let looks_like = self.roles(&model)?;
         let mut alone = Vec::new();
         for (&head, role) in heads.iter().zip(&looks_like) {
-            alone.push(without(role.name().to_owned(), vec![head], 0)?);
+            alone.push(without(role.to_string(), vec![head], 0)?);
         }
         let mut sets = Vec::new();
         for (role, heads) in heads_by_role(&heads, &looks_like) {
-            sets.push(without(format!("all {}", role.name()), heads, CONTROLS)?);
+            sets.push(without(format!("all {role}"), heads, CONTROLS)?);
         }
         if !chosen.is_empty() {
             sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS)?);
@@ -295,14 +295,15 @@ impl Paths {
             .chain(accuracies)
             .collect()
         });
+        let header: Vec<&str> = ["hidden from", "reader"]
+            .into_iter()
+            .chain(Input::ALL.map(|input| input.reader().name()))
+            .collect();
         format!(
             "Accuracy is {} with every path open. What a writer wrote is replaced by its mean in one input of a later\n\
              layer only; everything else sees it.\n\n{}",
             accuracy(&self.untouched),
-            plain_table(
-                &["hidden from", "reader", "queries", "keys", "values"],
-                rows
-            )
+            plain_table(&header, rows)
         )
     }
 }
@@ -315,28 +316,20 @@ pub(super) fn names(heads: &[HeadName]) -> String {
         .join(" ")
 }
 
-/// A share and half of its interval; never −0.
-pub(super) fn with_interval(share: &Estimate) -> String {
-    let mean = (share.mean * 1000.0).round() / 1000.0 + 0.0;
-    format!("{mean:.3}±{:.3}", (share.high - share.low) / 2.0)
+/// A share and half of its interval.
+pub(super) fn share(share: &Estimate) -> String {
+    with_interval(share.mean, share.interval, 3)
 }
 
 fn accuracy(performance: &Performance) -> String {
-    format!(
-        "{:.3}±{:.3}",
-        performance.accuracy,
-        (performance.high - performance.low) / 2.0
-    )
+    with_interval(performance.accuracy, performance.interval, 3)
 }
 
 /// Accuracy, loss, loss elsewhere.
 pub(super) fn cells(performance: &Performance) -> Vec<String> {
-    let elsewhere = performance
-        .loss_elsewhere
-        .map_or_else(|| "–".to_owned(), |loss| format!("{loss:.3}"));
     vec![
         accuracy(performance),
         format!("{:.3}", performance.loss),
-        elsewhere,
+        number_or_dash(performance.loss_elsewhere, 3),
     ]
 }

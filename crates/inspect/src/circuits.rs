@@ -5,7 +5,7 @@ use headlight_lens::{
     AgainstRandom, Circuits, Composition, Direction, End, FactoredMatrix, FavouriteDistance, Input,
     Random, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
 };
-use headlight_report::plain_table;
+use headlight_report::{or_dash, plain_table, plus_minus};
 use headlight_residual::Positions;
 use headlight_run::{ErrorKind, InputError};
 use serde::Serialize;
@@ -268,7 +268,7 @@ impl CircuitTables {
             ]
         };
         let Random { mean, deviation } = self.random_copying;
-        let copying = format!("{}±{}", two(mean), two(deviation));
+        let copying = plus_minus(mean, deviation, 2);
         let random = ["random", &copying, "", &two(self.own_token_null), "", ""]
             .map(str::to_owned)
             .to_vec();
@@ -294,18 +294,13 @@ impl CircuitTables {
                 input,
                 score,
             } = composition;
-            let input = match input {
-                Input::Query => "queries",
-                Input::Key => "keys",
-                Input::Value => "values",
-            };
-            let random = format!("{:.3}±{:.3}", score.random.mean, score.random.deviation);
+            let random = plus_minus(score.random.mean, score.random.deviation, 3);
             let (value, z) = (format!("{:.3}", score.value), one(score.z));
             let own_token = own_token.map_or_else(String::new, two);
             vec![
                 writer.to_string(),
                 reader.to_string(),
-                input.to_owned(),
+                input.reader().to_string(),
                 value,
                 random,
                 z,
@@ -351,5 +346,5 @@ fn three(value: f64) -> String {
 }
 
 fn none() -> (String, String) {
-    ("–".to_owned(), String::new())
+    (or_dash(None), String::new())
 }

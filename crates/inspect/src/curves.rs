@@ -1,8 +1,9 @@
 //! `inspect RUN curves` and `inspect RUN scores`: what changed over training.
 
-use headlight_heads::{HeadName, Measure, SequenceKind};
+use headlight_heads::{HeadName, Measure, Role, Score, ScoreName, SequenceKind};
 use headlight_report::{
-    Curve, CurvePoint, HeadCurves, Ink, csv, curves_svg, curves_text, head_scores_svg,
+    Curve, CurvePoint, HeadCurves, Ink, csv, curves_svg, curves_text, head_scores_svg, line_colour,
+    role_colour,
 };
 use headlight_run::{HeadRow, InputError, MetricsRow};
 
@@ -28,6 +29,7 @@ impl Inspection {
             };
             Curve {
                 name: name.to_owned(),
+                colour: [0; 3],
                 points: rows.iter().filter_map(point).collect(),
                 null,
             }
@@ -37,6 +39,9 @@ impl Inspection {
             curve("accuracy on the validation set", &|row| Some(row.accuracy)),
         ];
         curves.retain(|curve| !curve.points.is_empty());
+        for (index, curve) in curves.iter_mut().enumerate() {
+            curve.colour = line_colour(index);
+        }
         Ok(curves)
     }
 
@@ -51,31 +56,27 @@ impl Inspection {
         heads.sort_unstable();
         heads.dedup();
         let of = |head: HeadName| rows.iter().filter(move |row| row.head == head);
-        let curve = |head: HeadName, measure: &str| {
-            let score = |row: &HeadRow| row.scores.get(measure).map(|score| (row.step, *score));
+        let curve = |head: HeadName, measure: Measure| {
+            let name = ScoreName::from(measure);
+            let score = |row: &HeadRow| Some((row.step, *row.scores.get(&name)?));
             let scores: Vec<_> = of(head).filter_map(score).collect();
-            let point = |&(step, score): &(usize, headlight_heads::Score)| CurvePoint {
+            let point = |&(step, score): &(usize, Score)| CurvePoint {
                 step,
                 value: score.value,
-                interval: Some([score.low, score.high]),
+                interval: Some(score.interval),
             };
             let null = scores.last().map(|(_, score)| score.null);
             Curve {
-                name: measure.to_owned(),
+                name: name.to_string(),
+                colour: role_colour(measure),
                 points: scores.iter().map(point).collect(),
                 null,
             }
         };
         let curves = |head: HeadName| HeadCurves {
             head,
-            role: of(head)
-                .next_back()
-                .and_then(|row| row.role.clone())
-                .unwrap_or_default(),
-            curves: Measure::ALL
-                .iter()
-                .map(|measure| curve(head, measure.name()))
-                .collect(),
+            role: of(head).next_back().and_then(|row| row.role),
+            curves: Measure::ALL.map(|measure| curve(head, measure)).into(),
         };
         Ok(heads.into_iter().map(curves).collect())
     }
@@ -112,9 +113,10 @@ const HEADER: [&str; 7] = ["head", "curve", "step", "value", "low", "high", "nul
 fn rows(curve: &Curve) -> impl Iterator<Item = Vec<String>> {
     let null = curve.null.map_or_else(String::new, |null| null.to_string());
     curve.points.iter().map(move |point| {
-        let [low, high] = point.interval.map_or_else(Default::default, |interval| {
-            interval.map(|end| end.to_string())
-        });
+        let [low, high] = match point.interval {
+            Some(interval) => [interval.low, interval.high].map(|end| end.to_string()),
+            None => Default::default(),
+        };
         vec![
             curve.name.clone(),
             point.step.to_string(),
@@ -130,12 +132,8 @@ fn rows(curve: &Curve) -> impl Iterator<Item = Vec<String>> {
 #[must_use]
 pub fn head_curves_text(heads: &[HeadCurves], ink: Ink) -> String {
     let plot = |head: &HeadCurves| {
-        format!(
-            "{} {}\n\n{}",
-            head.head,
-            head.role,
-            curves_text(&head.curves, ink)
-        )
+        let role = head.role.map_or("", Role::name);
+        format!("{} {role}\n\n{}", head.head, curves_text(&head.curves, ink))
     };
     heads.iter().map(plot).collect::<Vec<_>>().join("\n\n")
 }

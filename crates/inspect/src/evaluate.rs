@@ -81,7 +81,7 @@ impl Inspection {
                 .zip(&roles.heads)
                 .map(|((head, scores), (_, on_probe))| HeadSummary {
                     head,
-                    role: Role::of(on_probe).name().to_owned(),
+                    role: Role::of(on_probe),
                     scores,
                 });
         Ok(Elsewhere {
@@ -104,7 +104,7 @@ impl Elsewhere {
     pub fn text(&self) -> String {
         let line = |head: &HeadSummary| HeadLine {
             head: head.head,
-            role: Some(head.role.clone()),
+            role: Some(head.role),
             used_as: None,
             scores: head.scores.clone(),
         };

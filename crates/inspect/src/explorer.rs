@@ -70,8 +70,7 @@ impl Explorer for RunExplorer {
             task: config.task.name().to_owned(),
             heads: all_heads(model)
                 .into_iter()
-                .zip(&self.roles)
-                .map(|(head, role)| (head, role.name().to_owned()))
+                .zip(self.roles.iter().copied())
                 .collect(),
             most_tokens: *most_tokens,
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),

@@ -1,9 +1,9 @@
 //! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and
 //! what they are used as.
 
-use headlight_heads::{HeadName, Measure, RelationScores, Scores, SequenceKind};
-use headlight_lens::{MEAN_DISTANCE, ShuffledContext};
-use headlight_report::{HeadLine, heads_table, relations_table};
+use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
+use headlight_lens::ShuffledContext;
+use headlight_report::{HeadLine, heads_table, or_dash, relations_table};
 use headlight_run::{HeadRow, HeadSummary, InputError};
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
@@ -17,7 +17,7 @@ pub struct InspectedHead {
     /// What the summary says.
     #[serde(flatten)]
     pub summary: HeadSummary,
-    /// Duplicate token and induction at the same places of the probe when its tokens are shuffled.
+    /// Scores that ask tokens, at the same places of the probe when its tokens are shuffled.
     #[serde(skip_serializing_if = "Scores::is_empty")]
     pub shuffled: Scores,
     /// The gold relations of the task at the same places when its tokens are shuffled.
@@ -66,11 +66,11 @@ impl Inspection {
             let of = |row: &&HeadRow| row.step == step && row.on == kind;
             let line = |row: &HeadRow| HeadLine {
                 head: row.head,
-                role: row.role.clone(),
+                role: row.role,
                 used_as: uses
                     .as_ref()
                     .filter(|uses| row.role.is_some() && uses.step == step)
-                    .map(|uses| uses.used_as(row.head)),
+                    .map(|uses| or_dash(uses.used_as(row.head))),
                 scores: row.scores.clone(),
             };
             rows.iter().filter(of).map(line).collect::<Vec<_>>()
@@ -167,7 +167,7 @@ fn distances_text(lines: &[HeadLine]) -> String {
     let distances = |layer| -> Vec<f64> {
         let of_layer = lines.iter().filter(|line| line.head.layer == layer);
         of_layer
-            .filter_map(|line| line.scores.get(MEAN_DISTANCE))
+            .filter_map(|line| line.scores.get(&ScoreName::MeanDistance))
             .map(|score| score.value)
             .collect()
     };
@@ -184,7 +184,7 @@ fn distances_text(lines: &[HeadLine]) -> String {
         .collect();
     let uniform = lines
         .iter()
-        .find_map(|line| line.scores.get(MEAN_DISTANCE))
+        .find_map(|line| line.scores.get(&ScoreName::MeanDistance))
         .map_or(f64::NAN, |score| score.null);
     format!("{} (uniform {uniform:.1})", means.join(" "))
 }
@@ -206,6 +206,6 @@ fn relations_text(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]) ->
 }
 
 /// The scores of tables, in their order.
-pub(super) fn score_names() -> [&'static str; 5] {
-    Measure::ALL.map(Measure::name)
+pub(super) fn score_names() -> [ScoreName; Measure::ALL.len()] {
+    Measure::ALL.map(ScoreName::from)
 }

@@ -1,9 +1,9 @@
 //! `inspect RUN offsets`: where the heads look around a match and how far back, and what weighting
 //! by values changes.
 
-use headlight_heads::{HeadName, Measure, Score, Scores};
+use headlight_heads::{HeadName, Measure, Score, ScoreName, Scores};
 use headlight_lens::{Offset, offset_profile, score_layer, value_disagreement};
-use headlight_report::plain_table;
+use headlight_report::{number_or_dash, plain_table};
 use headlight_run::InputError;
 use headlight_watch::{CarriedPatterns, Watched};
 use serde::Serialize;
@@ -64,9 +64,7 @@ impl Inspection {
 /// As two tables.
 #[must_use]
 pub fn offsets_text(heads: &[HeadOffsets]) -> String {
-    let cell = |score: Option<&Score>| {
-        score.map_or_else(|| "–".to_owned(), |score| format!("{:.2}", score.value))
-    };
+    let cell = |score: Option<&Score>| number_or_dash(score.map(|score| score.value), 2);
     let places: Vec<String> = Offset::all().map(|offset| offset.to_string()).collect();
     let value = |head: &HeadOffsets, place: &String| {
         cell(
@@ -85,23 +83,23 @@ pub fn offsets_text(heads: &[HeadOffsets]) -> String {
         let scores = heads
             .first()
             .and_then(|head| head.profile.iter().find(|(name, _)| name == place));
-        scores.map_or_else(|| "–".to_owned(), |(_, score)| format!("{:.2}", score.null))
+        number_or_dash(scores.map(|(_, score)| score.null), 2)
     };
     let uniform = std::iter::once("uniform".to_owned())
         .chain(places.iter().map(null))
         .collect();
-    let measures = Measure::ALL.map(Measure::name);
     let weighted = heads.iter().map(|head| {
-        let pair = |name: &&str| {
+        let pair = |measure: Measure| {
+            let name = ScoreName::from(measure);
             format!(
                 "{} {}",
-                cell(head.scores.get(*name)),
-                cell(head.value_weighted.get(*name))
+                cell(head.scores.get(&name)),
+                cell(head.value_weighted.get(&name))
             )
         };
         let moved = format!("{:.2}", head.moved_elsewhere);
         std::iter::once(head.head.to_string())
-            .chain(measures.iter().map(pair))
+            .chain(Measure::ALL.map(pair))
             .chain([moved])
             .collect()
     });
@@ -113,7 +111,7 @@ pub fn offsets_text(heads: &[HeadOffsets]) -> String {
     };
     let (places, measures): (Vec<String>, Vec<String>) = (
         header(&places.iter().map(String::as_str).collect::<Vec<_>>()),
-        header(&measures),
+        header(&Measure::ALL.map(Measure::name)),
     );
     let names = |header: &[String]| {
         header

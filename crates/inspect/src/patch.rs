@@ -11,7 +11,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, causal::with_interval, prompt_reader::check_position};
+use super::{Inspection, ModelParts, causal::share, prompt_reader::check_position};
 
 /// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
 const FEWEST_PAIRS: usize = 10;
@@ -246,8 +246,8 @@ impl Patch {
         let heads = self.heads.iter().map(|head| {
             vec![
                 head.head.to_string(),
-                with_interval(&head.returns),
-                with_interval(&head.lost),
+                share(&head.returns),
+                share(&head.lost),
             ]
         });
         let heads = if self.heads.is_empty() {

@@ -1,9 +1,9 @@
 //! `inspect RUN phases`: when did what form? Where the loss rested, what changed in between, and
 //! what context is worth.
 
-use headlight_heads::{HeadName, Measure, SequenceKind};
+use headlight_heads::{HeadName, Measure, ScoreName, SequenceKind};
 use headlight_lens::half_way;
-use headlight_report::plain_table;
+use headlight_report::{number_or_dash, or_dash, plain_table};
 use headlight_run::{HeadRow, InputError, MetricsRow};
 use headlight_tasks as tasks;
 use headlight_tasks::{Sequence, Task};
@@ -47,7 +47,7 @@ pub struct Movement {
     /// The head.
     pub head: HeadName,
     /// The score.
-    pub score: String,
+    pub score: ScoreName,
     /// At the step of the level before, or step 0.
     pub from: f64,
     /// At the step of this level.
@@ -154,14 +154,12 @@ fn movements(heads: &[HeadRow], from: usize, to: usize) -> Vec<Movement> {
     let of_head = |(before, after): (&HeadRow, &HeadRow)| -> Vec<Movement> {
         let head = after.head;
         let score = |measure: Measure| {
-            let name = measure.name();
-            let (from, to) = (
-                before.scores.get(name)?.value,
-                after.scores.get(name)?.value,
-            );
-            ((to - from).abs() >= MOVED).then(|| Movement {
+            let score = ScoreName::from(measure);
+            let from = before.scores.get(&score)?.value;
+            let to = after.scores.get(&score)?.value;
+            ((to - from).abs() >= MOVED).then_some(Movement {
                 head,
-                score: name.to_owned(),
+                score,
                 from,
                 to,
             })
@@ -247,8 +245,7 @@ impl Phases {
     /// As text.
     #[must_use]
     pub fn text(&self) -> String {
-        let step =
-            |step: Option<usize>| step.map_or_else(|| "–".to_owned(), |step| step.to_string());
+        let step = |step: Option<usize>| or_dash(step.map(|step| step.to_string()));
         let levels = self.levels.iter().map(|level| {
             vec![
                 level.name.clone(),
@@ -266,7 +263,7 @@ impl Phases {
                 vec![
                     level.name.clone(),
                     head.to_string(),
-                    score.clone(),
+                    score.to_string(),
                     format!("{from:.2}"),
                     format!("{to:.2}"),
                 ]
@@ -290,10 +287,11 @@ impl Phases {
         // Every position of a long sequence is in the JSON.
         let every = self.by_position.len().div_ceil(16).max(1);
         let positions = self.by_position.iter().step_by(every).map(|at| {
-            let floor = at
-                .floor
-                .map_or_else(|| "–".to_owned(), |floor| format!("{floor:.3}"));
-            vec![at.position.to_string(), format!("{:.3}", at.loss), floor]
+            vec![
+                at.position.to_string(),
+                format!("{:.3}", at.loss),
+                number_or_dash(at.floor, 3),
+            ]
         });
         format!(
             "Levels of the loss, nats, and the first logged step within {NEAR} of each:\n\n{}\n\n\
@@ -311,7 +309,7 @@ impl Phases {
 
 #[cfg(test)]
 mod tests {
-    use headlight_heads::{Score, Scores};
+    use headlight_heads::{Interval, Score, Scores};
 
     use super::*;
 
@@ -320,15 +318,14 @@ mod tests {
             value: induction,
             null: 0.1,
             ceiling: 1.0,
-            low: induction,
-            high: induction,
+            interval: Interval::point(induction),
         };
         HeadRow {
             step,
             on: SequenceKind::Task,
             head: HeadName { layer: 1, head: 0 },
             role: None,
-            scores: Scores::from([(Measure::Induction.name().to_owned(), score)]),
+            scores: Scores::from([(Measure::Induction.into(), score)]),
             relations: headlight_heads::RelationScores::new(),
         }
     }

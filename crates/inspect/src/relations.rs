@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headlight_heads::{HeadName, RelationScore, RelationScores};
 use headlight_lens::{ShuffledContext, all_heads, best_head, score_relations};
-use headlight_report::plain_table;
+use headlight_report::{number_or_dash, plain_table, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::{Breakdown, InputError};
 use headlight_tasks as tasks;
@@ -151,8 +151,8 @@ impl RelationHeads {
                 distance_null,
                 rows,
             } = best.score;
-            let shuffled = best.shuffled.map_or_else(|| "–".to_owned(), number);
-            let interval = format!("{:.2}±{:.2}", score.value, (score.high - score.low) / 2.0);
+            let shuffled = number_or_dash(best.shuffled, 2);
+            let interval = with_interval(score.value, score.interval, 2);
             let nulls = [
                 number(score.null),
                 number(distance_null),
@@ -175,10 +175,8 @@ impl RelationHeads {
         let heads: Vec<&HeadName> = self.without.keys().collect();
         let answers = self.untouched.iter().map(|(kind, untouched)| {
             let without = heads.iter().map(|head| {
-                self.without[head].get(kind).map_or_else(
-                    || "–".to_owned(),
-                    |answers| format!("{:.3}", answers.accuracy),
-                )
+                let answers = self.without[head].get(kind);
+                number_or_dash(answers.map(|answers| answers.accuracy), 3)
             });
             [
                 kind.clone(),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     Inspection, ModelParts,
-    causal::{names, with_interval},
+    causal::{names, share},
 };
 
 /// Swap-follow with some heads ablated.
@@ -42,7 +42,7 @@ impl Inspection {
         let mut sets = vec![("untouched".to_owned(), Vec::new())];
         for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)?) {
             let others = matched_sets(&model, &heads, 1, self.config.seed);
-            sets.push((format!("all {}", role.name()), heads));
+            sets.push((format!("all {role}"), heads));
             sets.extend(
                 others
                     .into_iter()
@@ -88,7 +88,7 @@ pub fn swaps_text(swaps: &[Swapped]) -> String {
             control_keeps,
             ..
         } = &swap.swap_follow;
-        let shares = [copies, follows, control_follows, control_keeps].map(with_interval);
+        let shares = [copies, follows, control_follows, control_keeps].map(share);
         [vec![swap.name.clone(), names(&swap.heads)], shares.to_vec()].concat()
     };
     let header = [

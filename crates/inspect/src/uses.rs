@@ -1,31 +1,32 @@
 //! What the heads are used as, as text.
 
 use headlight_heads::Reader;
-use headlight_report::plain_table;
+use headlight_report::{or_dash, plain_table, with_interval};
 use headlight_run::{HeadsUse, Left, UsesRow};
 
 /// What is left of the task without each head, the heads of each role and each layer, and with them
 /// hidden from one kind of reader.
 pub(super) fn uses_text(row: &UsesRow) -> String {
     let cell = |left: Option<&Left>| {
-        left.map_or_else(
-            || "–".to_owned(),
-            |left| format!("{:.3}±{:.3}", left.accuracy, (left.high - left.low) / 2.0),
-        )
+        or_dash(left.map(|left| with_interval(left.accuracy, left.interval, 3)))
     };
     let lines = row.uses.iter().map(|uses: &HeadsUse| {
         let heads: Vec<String> = uses.heads.iter().map(ToString::to_string).collect();
-        let readers = Reader::ALL.map(|reader| cell(uses.through.get(reader.name())));
+        let readers = Reader::ALL.map(|reader| cell(uses.through.get(&reader)));
         [
             vec![
                 heads.join(" "),
-                uses.name.clone(),
+                uses.name.to_string(),
                 cell(uses.ablated.as_ref()),
             ],
             readers.to_vec(),
         ]
         .concat()
     });
+    let header: Vec<&str> = ["heads", "", "for all"]
+        .into_iter()
+        .chain(Reader::ALL.map(Reader::name))
+        .collect();
     format!(
         "Accuracy on {} sequences of the task is {} untouched. What is left when the mean over sequences and positions\n\
          stands in place of what these heads write, for all that read it or for one kind of reader only:\n\n{}\n\n\
@@ -34,11 +35,6 @@ pub(super) fn uses_text(row: &UsesRow) -> String {
          all: it falls, but through no single reader.",
         row.sequences,
         cell(Some(&row.untouched)),
-        plain_table(
-            &[
-                "heads", "", "for all", "queries", "keys", "values", "logits"
-            ],
-            lines
-        )
+        plain_table(&header, lines)
     )
 }

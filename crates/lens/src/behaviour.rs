@@ -1,6 +1,7 @@
 //! How well a model does what it is asked: the measure behind every causal test.
 
 use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
+use headlight_heads::Interval;
 use headlight_residual::{Decoder, Probe, token_tensor};
 use serde::Serialize;
 
@@ -19,10 +20,9 @@ pub struct Behaviour {
 pub struct Performance {
     /// The share of scored targets that are the likeliest token.
     pub accuracy: f64,
-    /// The lower end of its 95 % interval, by bootstrap over sequences.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
+    /// Of the accuracy, by bootstrap over sequences.
+    #[serde(flatten)]
+    pub interval: Interval,
     /// Mean over the scored targets, nats.
     pub loss: f64,
     /// Mean over all other targets, nats: what an intervention breaks besides. None if every target
@@ -125,11 +125,9 @@ impl Behaviour {
             sum: a.sum + b.sum,
             rows: a.rows + b.rows,
         });
-        let (low, high) = interval_of_ratio(&right);
         Performance {
             accuracy: mean(total).unwrap_or(f64::NAN),
-            low,
-            high,
+            interval: interval_of_ratio(&right),
             loss: mean(losses).unwrap_or(f64::NAN),
             loss_elsewhere: mean(elsewhere),
         }

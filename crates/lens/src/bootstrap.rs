@@ -6,6 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use headlight_heads::Interval;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -24,20 +25,20 @@ pub(crate) struct Share {
 pub struct Estimate {
     /// The mean over all rows.
     pub mean: f64,
-    /// The lower end of its 95 % interval, by bootstrap over sequences.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
+    /// By bootstrap over sequences.
+    #[serde(flatten)]
+    pub interval: Interval,
 }
 
 impl Estimate {
     /// The mean of one value for each sequence.
     ///
     /// ```
+    /// use headlight_heads::Interval;
     /// use headlight_lens::Estimate;
     ///
     /// let certain = Estimate::of_values(&[0.5; 20]);
-    /// assert_eq!((certain.mean, certain.low, certain.high), (0.5, 0.5, 0.5));
+    /// assert_eq!((certain.mean, certain.interval), (0.5, Interval::point(0.5)));
     /// ```
     #[must_use]
     pub fn of_values(values: &[f64]) -> Self {
@@ -51,11 +52,9 @@ impl Estimate {
 
     /// `Σ sum / Σ rows`; NaN without any row.
     pub(crate) fn of(shares: &[Share]) -> Self {
-        let (low, high) = interval_of_ratio(shares);
         Self {
             mean: mean(shares).unwrap_or(f64::NAN),
-            low,
-            high,
+            interval: interval_of_ratio(shares),
         }
     }
 }
@@ -67,7 +66,7 @@ pub(crate) fn mean(shares: &[Share]) -> Option<f64> {
 }
 
 /// The 95 % percentile interval of `Σ sum / Σ rows` over sequences.
-pub(crate) fn interval_of_ratio(shares: &[Share]) -> (f64, f64) {
+pub(crate) fn interval_of_ratio(shares: &[Share]) -> Interval {
     // All resamples side by side: one sum after the other would wait for each addition.
     let (mut sums, mut rows) = ([0.0; RESAMPLES], [0.0; RESAMPLES]);
     for (share, counts) in shares.iter().zip(resamples_of(shares.len()).iter()) {
@@ -83,7 +82,10 @@ pub(crate) fn interval_of_ratio(shares: &[Share]) -> (f64, f64) {
         let index = (quantile * (means.len().max(1) - 1) as f64).round() as usize;
         means.get(index).copied().unwrap_or(f64::NAN)
     };
-    (at(0.025), at(0.975))
+    Interval {
+        low: at(0.025),
+        high: at(0.975),
+    }
 }
 
 /// How often each of `count` sequences is drawn in each resample: the same for every head and every
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn equal_sequences_leave_no_doubt() {
         let shares = vec![Share { sum: 1.5, rows: 3 }; 20];
-        assert_eq!(interval_of_ratio(&shares), (0.5, 0.5));
+        assert_eq!(interval_of_ratio(&shares), Interval::point(0.5));
     }
 
     #[test]
@@ -125,7 +127,7 @@ mod tests {
                 rows: 1,
             })
             .collect();
-        let (low, high) = interval_of_ratio(&shares);
+        let Interval { low, high } = interval_of_ratio(&shares);
         assert!(
             (low - 0.451).abs() < 0.01 && (high - 0.549).abs() < 0.01,
             "{low} {high}"

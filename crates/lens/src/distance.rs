@@ -12,10 +12,8 @@ use crate::{
     bootstrap::{Share, interval_of_ratio, mean},
 };
 
-/// The score's name in files and tables.
-pub const MEAN_DISTANCE: &str = "mean distance";
-
-/// Every head's mean attention distance `Σ_k A[q, k] (q − k)`, in tokens, over the queries q ≥ 1.
+/// [`ScoreName::MeanDistance`](headlight_heads::ScoreName::MeanDistance), every head's mean
+/// attention distance `Σ_k A[q, k] (q − k)`, in tokens, over the queries q ≥ 1.
 ///
 /// The ceiling is the mean of the furthest that a query sees (without a window q, all weight on the
 /// first token), the null, uniform attention, half of it. The interval is a 95 % bootstrap over
@@ -55,13 +53,11 @@ pub fn mean_distance(pattern: LayerPattern) -> Vec<Score> {
             rows: queries.len(),
         };
         let shares: Vec<Share> = (0..pattern.sequences()).map(of_sequence).collect();
-        let (low, high) = interval_of_ratio(&shares);
         Score {
             value: mean(&shares).unwrap_or(f64::NAN),
             null: ceiling / 2.0,
             ceiling,
-            low,
-            high,
+            interval: interval_of_ratio(&shares),
         }
     };
     (0..pattern.n_heads()).map(of_head).collect()

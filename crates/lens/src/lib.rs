@@ -44,7 +44,7 @@ pub use circuit::{
     favourite_distance, random_copying,
 };
 pub use detect_head::{DetectHead, detect_head};
-pub use distance::{MEAN_DISTANCE, mean_distance};
+pub use distance::mean_distance;
 pub use frozen::{ablate_frozen, heads_after};
 pub use in_context::{Quarters, half_way};
 pub use logit_lens::{Contribution, Depth, direct_logit_attribution, logit_lens};
@@ -53,7 +53,7 @@ pub use patching::{Patched, Patching, PatchingError, Place};
 pub use path::{Input, path_test, path_tests};
 pub use reader::readers;
 pub use relation::{best_head, score_relations};
-pub use score::{ENTROPY, LayerPattern, score_layer};
+pub use score::{LayerPattern, score_layer};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, Reader};
 use headlight_residual::{
     ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, KeptTensor, NormPlacement,
     Site,
@@ -28,6 +28,22 @@ pub enum Input {
 impl Input {
     /// All three.
     pub const ALL: [Self; 3] = [Self::Query, Self::Key, Self::Value];
+
+    /// Whoever reads what heads wrote at this input of all later layers.
+    #[must_use]
+    pub fn reader(self) -> Reader {
+        match self {
+            Self::Query => Reader::Queries,
+            Self::Key => Reader::Keys,
+            Self::Value => Reader::Values,
+        }
+    }
+
+    /// The input where `reader` reads; none for the logits.
+    #[must_use]
+    pub fn of(reader: Reader) -> Option<Self> {
+        Self::ALL.into_iter().find(|input| input.reader() == reader)
+    }
 
     pub(crate) fn site(self, layer: usize) -> Site {
         let site = match self {

@@ -25,17 +25,12 @@ pub fn readers(
     // Each place with the block before which it stands: what later heads wrote is not in the stream
     // yet.
     let layers = model.blocks.len();
-    let later = |input: Input| {
-        (0..layers)
-            .map(|layer| (layer, input.site(layer)))
-            .collect()
-    };
     let places = |reader| -> Vec<(usize, Site)> {
-        match reader {
-            Reader::Queries => later(Input::Query),
-            Reader::Keys => later(Input::Key),
-            Reader::Values => later(Input::Value),
-            Reader::Logits => vec![(layers, Site::Block(layers - 1, BlockSite::ResidPost))],
+        match Input::of(reader) {
+            Some(input) => (0..layers)
+                .map(|layer| (layer, input.site(layer)))
+                .collect(),
+            None => vec![(layers, Site::Block(layers - 1, BlockSite::ResidPost))],
         }
     };
     let hidden = |reader| {

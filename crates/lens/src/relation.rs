@@ -1,6 +1,6 @@
 //! Does a head attend from a word to the word it depends on? Scores against gold relations.
 
-use headlight_heads::{HeadName, Relation, RelationScore, RelationScores, Score};
+use headlight_heads::{HeadName, Relation, RelationScore, RelationScores, Score, first_largest};
 
 use crate::{
     LayerPattern,
@@ -77,13 +77,16 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
 /// The head that follows a relation best: the largest score above both of its nulls, and the first
 /// of equals. A claim about
 /// the best of many heads is to be read on other sequences than those it was chosen on.
+/// The head that follows a relation best: the largest score above both of its nulls, and of equal
+/// ones the first. A claim about the best of many heads is to be read on other sequences than those
+/// it was chosen on.
 ///
 /// ```
 /// use headlight_lens::best_head;
-/// use headlight_heads::{HeadName, RelationScore, RelationScores, Score};
+/// use headlight_heads::{HeadName, Interval, RelationScore, RelationScores, Score};
 ///
 /// let head = |head, value, distance_null| {
-///     let score = Score { value, null: 0.1, ceiling: 1.0, low: value, high: value };
+///     let score = Score { value, null: 0.1, ceiling: 1.0, interval: Interval::point(value) };
 ///     let scores = RelationScores::from([("verb→subject".to_owned(), RelationScore { score, distance_null, rows: 9 })]);
 ///     (HeadName { layer: 0, head }, scores)
 /// };
@@ -105,11 +108,8 @@ pub fn best_head(heads: &[(HeadName, RelationScores)], relation: &str) -> Option
     let known = heads
         .iter()
         .filter_map(|(head, scores)| Some((*head, above(scores)?)));
-    // From the end, since `max_by` takes the last of equals.
-    known
-        .rev()
-        .max_by(|(_, a), (_, b)| a.total_cmp(b))
-        .map(|(head, _)| head)
+    let (head, _) = first_largest(known, |(_, above)| *above)?;
+    Some(head)
 }
 
 /// Query and key, for each sequence.
@@ -131,15 +131,13 @@ fn score_pairs(pattern: LayerPattern, head: usize, pairs: &Pairs) -> RelationSco
     let seen = |query, key| f64::from(u8::from(pattern.seen(query).contains(&key)));
     let of =
         |value: &dyn Fn(usize, usize) -> f64| mean(&shares(&|_, query, key| value(query, key)));
-    let (low, high) = interval_of_ratio(&found);
     RelationScore {
         score: Score {
             value: mean(&found).unwrap_or(f64::NAN),
             null: of(&|query, key| seen(query, key) / pattern.seen(query).len() as f64)
                 .unwrap_or(f64::NAN),
             ceiling: of(&seen).unwrap_or(f64::NAN),
-            low,
-            high,
+            interval: interval_of_ratio(&found),
         },
         distance_null: of(&|query, key| elsewhere[query - key]).unwrap_or(f64::NAN),
         rows: found.iter().map(|share| share.rows).sum(),

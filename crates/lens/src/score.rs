@@ -6,15 +6,10 @@
 
 use std::ops::Range;
 
-use headlight_heads::{MayAttend, Measure, Score, Scores};
+use headlight_heads::{MayAttend, Measure, Score, ScoreName, Scores};
 use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
 
 use crate::bootstrap::{Share, interval_of_ratio, mean};
-
-/// The name of the entropy score, `−Σ A ln A / ln n` over the queries that see n ≥ 2 keys (without
-/// a window n = q + 1): 0 when a head looks at one key, 1 (null and ceiling at once) when it looks
-/// at all equally. It says how sharp a head is, not at what it looks, so it is no role.
-pub const ENTROPY: &str = "entropy";
 
 /// The patterns of the heads of one causal layer, `[batch, heads, queries, keys]` row by row,
 /// queries = keys.
@@ -48,15 +43,18 @@ impl<'a> LayerPattern<'a> {
     /// ceilings are those of what can be seen.
     ///
     /// ```
+    /// use headlight_heads::Measure;
     /// use headlight_lens::{LayerPattern, score_layer};
     ///
     /// // Three tokens, a window of two: the third sees the second and itself, never the first.
     /// let weights = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0, 0.5, 0.5];
     /// let pattern = LayerPattern::new([1, 1, 3], &weights).with_window(Some(2));
     /// let scores = &score_layer(pattern, &[vec![4, 5, 6]])[0];
-    /// assert_eq!((scores["previous token"].null, scores["previous token"].ceiling), (0.5, 1.0));
+    /// let previous = scores[&Measure::PreviousToken.into()];
+    /// assert_eq!((previous.null, previous.ceiling), (0.5, 1.0));
     /// // Of the queries 1 and 2 the second cannot see the first token.
-    /// assert_eq!((scores["first token"].null, scores["first token"].ceiling), (0.25, 0.5));
+    /// let first = scores[&Measure::FirstToken.into()];
+    /// assert_eq!((first.null, first.ceiling), (0.25, 0.5));
     /// ```
     #[must_use]
     pub fn with_window(self, window: Option<usize>) -> Self {
@@ -105,7 +103,8 @@ impl<'a> LayerPattern<'a> {
     }
 }
 
-/// Scores every head of a layer on every measure that the sequences allow, and on [`ENTROPY`].
+/// Scores every head of a layer on every measure that the sequences allow, and on
+/// [entropy](ScoreName::Entropy).
 ///
 /// A measure without a single row (no token occurs twice, say) is left out. The interval is a 95 %
 /// bootstrap over sequences, the same for the same input.
@@ -114,14 +113,15 @@ impl<'a> LayerPattern<'a> {
 /// If `tokens` are not as many and as long as the patterns.
 ///
 /// ```
+/// use headlight_heads::Measure;
 /// use headlight_lens::{LayerPattern, score_layer};
 ///
 /// // One head, one sequence of 2 tokens: the second token attends to the first with weight 0.9.
 /// let scores = score_layer(LayerPattern::new([1, 1, 2], &[1.0, 0.0, 0.9, 0.1]), &[vec![4, 5]]);
-/// let previous = scores[0]["previous token"];
+/// let previous = scores[0][&Measure::PreviousToken.into()];
 /// assert!((previous.value - 0.9).abs() < 1e-6);
 /// assert_eq!(previous.null, 0.5);
-/// assert!(!scores[0].contains_key("induction"));
+/// assert!(!scores[0].contains_key(&Measure::Induction.into()));
 /// ```
 #[must_use]
 pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
@@ -144,7 +144,7 @@ pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
             continue;
         };
         for (scores, score) in scores.iter_mut().zip(measured) {
-            scores.insert(measure.name().to_owned(), score);
+            scores.insert(measure.into(), score);
         }
     }
     scores
@@ -170,17 +170,13 @@ fn entropy(pattern: &LayerPattern, head: usize, sequences: usize) -> Scores {
     let Some(value) = mean(&shares) else {
         return Scores::new();
     };
-    let (low, high) = interval_of_ratio(&shares);
-    Scores::from([(
-        ENTROPY.to_owned(),
-        Score {
-            value,
-            null: 1.0,
-            ceiling: 1.0,
-            low,
-            high,
-        },
-    )])
+    let score = Score {
+        value,
+        null: 1.0,
+        ceiling: 1.0,
+        interval: interval_of_ratio(&shares),
+    };
+    Scores::from([(ScoreName::Entropy, score)])
 }
 
 /// The entropies of a head's rows in one sequence, each over the most it can be.
@@ -261,13 +257,11 @@ pub(crate) fn score_targets<I: IntoIterator<Item = usize>>(
             }
         };
         let shares: Vec<Share> = counted.iter().enumerate().map(of_sequence).collect();
-        let (low, high) = interval_of_ratio(&shares);
         Score {
             value: mean(&shares).unwrap_or(f64::NAN),
             null,
             ceiling,
-            low,
-            high,
+            interval: interval_of_ratio(&shares),
         }
     };
     Some((0..pattern.n_heads).map(of_head).collect())

@@ -14,10 +14,11 @@ const TRIES: usize = 2000;
 /// one where it did before, and other words stand where words have their gold sources. Where tokens
 /// are few, that cannot be reached everywhere: such places are not scored.
 ///
-/// The null of duplicate token, induction and gold relations: patterns on
-/// [`contexts`](Self::contexts), scored at the places that the sequences themselves give.
+/// The null of gold relations and of the measures that [ask tokens](Measure::asks_tokens): patterns
+/// on [`contexts`](Self::contexts), scored at the places that the sequences themselves give.
 ///
 /// ```
+/// use headlight_heads::Measure;
 /// use headlight_lens::{LayerPattern, ShuffledContext};
 ///
 /// let tokens = [vec![7, 8, 9, 7]];
@@ -29,7 +30,8 @@ const TRIES: usize = 2000;
 /// // A head that looks two back whatever the tokens are, 1 after the match of position 3 by accident.
 /// let weights: Vec<f32> = [0, 0, 0, 1].iter().flat_map(|&key| (0..4).map(move |k| f32::from(u8::from(k == key)))).collect();
 /// let scores = shuffled.scores(LayerPattern::new([1, 1, 4], &weights));
-/// assert_eq!(scores[0]["induction"].value, 1.0); // so the shuffled context says: this is no induction
+/// // So the shuffled context says: this is no induction.
+/// assert_eq!(scores[0][&Measure::Induction.into()].value, 1.0);
 /// ```
 #[derive(Debug, Clone)]
 pub struct ShuffledContext<'a> {
@@ -66,7 +68,7 @@ impl<'a> ShuffledContext<'a> {
         &self.contexts
     }
 
-    /// Duplicate token and induction, for each head of a layer, over the queries that have lost all
+    /// The measures that ask tokens, for each head of a layer, over the queries that have lost all
     /// their matches; the null of each is what uniform attention scores on these. Where tokens are
     /// few, they are the early ones.
     ///
@@ -75,7 +77,10 @@ impl<'a> ShuffledContext<'a> {
     #[must_use]
     pub fn scores(&self, pattern: LayerPattern) -> Vec<Scores> {
         let mut scores = vec![Scores::new(); pattern.n_heads()];
-        for measure in [Measure::DuplicateToken, Measure::Induction] {
+        for measure in Measure::ALL
+            .into_iter()
+            .filter(|measure| measure.asks_tokens())
+        {
             let targets = |sequence: usize, query: usize| {
                 let targets = measure.targets(&self.tokens[sequence], query);
                 let still = measure.targets(&self.contexts[sequence], query);
@@ -86,7 +91,7 @@ impl<'a> ShuffledContext<'a> {
                 continue;
             };
             for (scores, score) in scores.iter_mut().zip(measured) {
-                scores.insert(measure.name().to_owned(), score);
+                scores.insert(measure.into(), score);
             }
         }
         scores

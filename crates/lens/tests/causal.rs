@@ -6,6 +6,7 @@ mod common;
 
 use behaviour::{head, induction};
 use common::hand_built;
+use headlight_heads::Interval;
 use headlight_lens::{
     Ablation, Input, ablate, ablate_frozen, all_heads, direct_logit_attribution, heads_after,
     logit_lens, matched_sets, minimal_set, path_test, path_tests,
@@ -18,8 +19,8 @@ fn only_the_heads_of_the_circuit_are_missed() {
     let (model, induction) = (hand_built(), induction());
     let untouched = ablate(&model, &induction, &[], Ablation::Mean).unwrap();
     assert_eq!(
-        (untouched.accuracy, untouched.low, untouched.high),
-        (1.0, 1.0, 1.0)
+        (untouched.accuracy, untouched.interval),
+        (1.0, Interval::point(1.0))
     );
     for ablation in ALL {
         for (name, needed) in [

@@ -34,10 +34,10 @@ fn shuffled(
     let null = context.scores(layer_pattern(&without[layer], sequences));
     let with = patterns(model, sequences);
     let scores = score_layer(layer_pattern(&with[layer], sequences), sequences);
-    let name = measure.name();
+    let name = measure.into();
     null.iter()
         .zip(&scores)
-        .map(|(null, score)| [null[name].value, score[name].value])
+        .map(|(null, score)| [null[&name].value, score[&name].value])
         .collect()
 }
 

@@ -7,8 +7,11 @@ mod patterns;
 
 use burn::tensor::Device;
 use common::{LENGTH, VOCABULARY, hand_built, sequences};
-use headlight_heads::{Measure, Role, Scores};
-use headlight_lens::{ENTROPY, score_layer};
+use headlight_heads::{
+    Measure::{self, CurrentToken, DuplicateToken, FirstToken, Induction, PreviousToken},
+    Role, ScoreName, Scores,
+};
+use headlight_lens::score_layer;
 use headlight_residual::{Decoder, DecoderConfig};
 use patterns::{layer_pattern, patterns};
 
@@ -19,9 +22,9 @@ fn scores_of(model: &Decoder, sequences: &[Vec<u32>]) -> Vec<Vec<Scores>> {
 }
 
 #[track_caller]
-fn assert_scores(scores: &Scores, expected: [f64; 5]) {
-    for (measure, expected) in Measure::ALL.into_iter().zip(expected) {
-        let found = scores[measure.name()].value;
+fn assert_scores(scores: &Scores, expected: impl Fn(Measure) -> f64) {
+    for measure in Measure::ALL {
+        let (found, expected) = (scores[&measure.into()].value, expected(measure));
         assert!(
             (found - expected).abs() < 1e-6,
             "{measure}: {found}, expected {expected}"
@@ -32,33 +35,43 @@ fn assert_scores(scores: &Scores, expected: [f64; 5]) {
 #[test]
 fn every_head_scores_exactly_what_its_weights_say() {
     let layers = scores_of(&hand_built(), &sequences());
-    // In the order of Measure::ALL: previous, current, first, duplicate, induction.
-
     // L0H0: all weight on q−1. Query 1's previous token is also the first: 1 row of 8. Never the
     // duplicate, which is four back, nor its successor, which is three back.
-    assert_scores(&layers[0][0], [1.0, 0.0, 1.0 / 8.0, 0.0, 0.0]);
-    assert_eq!(Role::of(&layers[0][0]), Role::Of(Measure::PreviousToken));
+    assert_scores(&layers[0][0], |measure| match measure {
+        PreviousToken => 1.0,
+        FirstToken => 1.0 / 8.0,
+        CurrentToken | DuplicateToken | Induction => 0.0,
+    });
+    assert_eq!(Role::of(&layers[0][0]), Role::Of(PreviousToken));
 
     // L0H1: uniform attention, so each score is its null: the mean of 1/(q+1) over the rows that
     // count.
     let all: f64 = (1..LENGTH).map(|q| 1.0 / (q + 1) as f64).sum::<f64>() / 8.0;
     let second_copy: f64 = (5..LENGTH).map(|q| 1.0 / (q + 1) as f64).sum::<f64>() / 4.0;
-    assert_scores(&layers[0][1], [all, all, all, second_copy, second_copy]);
+    assert_scores(&layers[0][1], |measure| match measure {
+        PreviousToken | CurrentToken | FirstToken => all,
+        DuplicateToken | Induction => second_copy,
+    });
     assert_eq!(Role::of(&layers[0][1]), Role::Mixed);
 
     // L1H0: on the second copy, all weight on the token after the same token. On the first copy no
     // key matches, so it is uniform there (and at the token that never comes back, whose own key
     // holds itself). The row 5's target is key 2, never q−1, q or 0.
     let first_copy: f64 = (1..5).map(|q| 1.0 / f64::from(q + 1)).sum::<f64>() / 8.0;
-    assert_scores(
-        &layers[1][0],
-        [first_copy, first_copy, first_copy, 0.0, 1.0],
-    );
-    assert_eq!(Role::of(&layers[1][0]), Role::Of(Measure::Induction));
+    assert_scores(&layers[1][0], |measure| match measure {
+        PreviousToken | CurrentToken | FirstToken => first_copy,
+        DuplicateToken => 0.0,
+        Induction => 1.0,
+    });
+    assert_eq!(Role::of(&layers[1][0]), Role::Of(Induction));
 
     // L1H1: on the first copy only itself, on the second half itself and half its double.
-    assert_scores(&layers[1][1], [0.0, 0.75, 0.0, 0.5, 0.0]);
-    assert_eq!(Role::of(&layers[1][1]), Role::Of(Measure::CurrentToken));
+    assert_scores(&layers[1][1], |measure| match measure {
+        CurrentToken => 0.75,
+        DuplicateToken => 0.5,
+        PreviousToken | FirstToken | Induction => 0.0,
+    });
+    assert_eq!(Role::of(&layers[1][1]), Role::Of(CurrentToken));
 }
 
 #[test]
@@ -66,13 +79,14 @@ fn the_nulls_are_those_of_uniform_attention_and_hold_the_closed_form() {
     let layers = scores_of(&hand_built(), &sequences());
     let harmonic: f64 = (1..=LENGTH).map(|n| 1.0 / n as f64).sum();
     for scores in layers.iter().flatten() {
-        let null = scores["previous token"].null;
+        let null = scores[&PreviousToken.into()].null;
         assert!((null - (harmonic - 1.0) / (LENGTH as f64 - 1.0)).abs() < 1e-12);
     }
     for (name, uniform) in &layers[0][1] {
         assert!((uniform.value - uniform.null).abs() < 1e-6, "{name}");
         assert!(
-            uniform.low - 1e-6 <= uniform.value && uniform.value <= uniform.high + 1e-6,
+            uniform.interval.low - 1e-6 <= uniform.value
+                && uniform.value <= uniform.interval.high + 1e-6,
             "{name}"
         );
     }
@@ -81,7 +95,7 @@ fn the_nulls_are_those_of_uniform_attention_and_hold_the_closed_form() {
 #[test]
 fn entropy_is_zero_on_one_key_and_that_of_the_shared_keys_elsewhere() {
     let layers = scores_of(&hand_built(), &sequences());
-    let of = |layer: usize, head: usize| layers[layer][head][ENTROPY].value;
+    let of = |layer: usize, head: usize| layers[layer][head][&ScoreName::Entropy].value;
     assert!(of(0, 0).abs() < 1e-6, "one key");
     assert!((of(0, 1) - 1.0).abs() < 1e-6, "uniform");
     // L1H0 is uniform on the first copy, rows 1 to 4 of 8, and looks at one key on the second.

@@ -4,6 +4,7 @@ mod common;
 
 use burn::{module::Param, tensor::s};
 use common::{VOCABULARY, hand_built, sequences};
+use headlight_heads::Interval;
 use headlight_lens::{Ablation, Patching, PatchingError, Place, Swap, all_heads, swap_follow};
 use headlight_residual::Decoder;
 use rand::SeedableRng;
@@ -105,8 +106,12 @@ fn predictions_follow_the_successor_and_no_other_token() {
         .unwrap();
     assert_eq!(found.queries, 12, "the second copy of each sequence");
     assert_eq!(
-        (found.copies.mean, found.follows.mean, found.follows.low),
-        (1.0, 1.0, 1.0)
+        (
+            found.copies.mean,
+            found.follows.mean,
+            found.follows.interval
+        ),
+        (1.0, 1.0, Interval::point(1.0))
     );
     assert_eq!(
         (found.control_follows.mean, found.control_keeps.mean),

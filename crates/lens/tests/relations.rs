@@ -1,6 +1,6 @@
 //! Relation scores of patterns that are written down.
 
-use headlight_heads::Relation;
+use headlight_heads::{Interval, Relation};
 use headlight_lens::{LayerPattern, mean_distance, score_relations};
 
 const LENGTH: usize = 12;
@@ -51,8 +51,8 @@ fn a_head_that_follows_the_relation_scores_1_and_its_distance_explains_nothing()
     });
     let score = score_relations(layer(&weights), &relations)[0]["verb→subject"];
     assert_eq!(
-        (score.score.value, score.score.low, score.score.high),
-        (1.0, 1.0, 1.0)
+        (score.score.value, score.score.interval),
+        (1.0, Interval::point(1.0))
     );
     assert_eq!((score.distance_null, score.rows), (0.0, 18));
     assert!((score.score.null - (1.0 / 4.0 + 1.0 / 7.0 + 1.0 / 10.0) / 3.0).abs() < 1e-12);

@@ -43,7 +43,8 @@ fn it_solves_the_task_and_no_head_looks_like_induction() {
     // The circuit that copies from one after the match has the same answers and the full score.
     let induction_score = |model: &Decoder| {
         let layer_1 = &patterns(model, &sequences)[1];
-        score_layer(layer_pattern(layer_1, &sequences), &sequences)[0]["induction"].value
+        let scores = &score_layer(layer_pattern(layer_1, &sequences), &sequences)[0];
+        scores[&Measure::Induction.into()].value
     };
     assert!(induction_score(&model) < 1e-6 && induction_score(&hand_built()) > 1.0 - 1e-6);
 }

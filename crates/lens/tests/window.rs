@@ -1,7 +1,7 @@
 //! What can be seen bounds every score: nulls and ceilings under a sliding window.
 
-use headlight_heads::{Measure, Relation};
-use headlight_lens::{ENTROPY, LayerPattern, mean_distance, score_layer, score_relations};
+use headlight_heads::{Measure, Relation, ScoreName};
+use headlight_lens::{LayerPattern, mean_distance, score_layer, score_relations};
 
 const LENGTH: usize = 8;
 
@@ -44,7 +44,7 @@ fn uniform_attention_over_a_window_scores_its_nulls() {
         let pattern = LayerPattern::new([1, 1, LENGTH], &weights).with_window(Some(window));
         let scores = &score_layer(pattern, &tokens())[0];
         for measure in Measure::ALL {
-            let score = scores[measure.name()];
+            let score = scores[&measure.into()];
             assert!(
                 (score.value - score.null).abs() < 1e-6,
                 "{window} {measure} {score:?}"
@@ -62,13 +62,13 @@ fn uniform_attention_over_a_window_scores_its_nulls() {
             );
         }
         assert_eq!(
-            scores.contains_key(ENTROPY),
+            scores.contains_key(&ScoreName::Entropy),
             window > 1,
             "one key is no choice"
         );
         assert!(
             scores
-                .get(ENTROPY)
+                .get(&ScoreName::Entropy)
                 .is_none_or(|entropy| (entropy.value - 1.0).abs() < 1e-6)
         );
     }
@@ -79,7 +79,7 @@ fn the_ceiling_is_the_share_of_queries_that_see_a_target() {
     let ceiling = |window: Option<usize>, measure: Measure| {
         let weights = uniform(window.unwrap_or(LENGTH));
         let pattern = LayerPattern::new([1, 1, LENGTH], &weights).with_window(window);
-        score_layer(pattern, &tokens())[0][measure.name()].ceiling
+        score_layer(pattern, &tokens())[0][&measure.into()].ceiling
     };
     for measure in Measure::ALL {
         assert_eq!(ceiling(None, measure), 1.0);

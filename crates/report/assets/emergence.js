@@ -1,12 +1,13 @@
 // What happened to the heads when.
 import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed } from "./elements.js";
+import { EVENT } from "./vocabulary.js";
 
 /** Every event, a row each. */
 export function emergence(events) {
   if (!events.length) return element("p", {}, "No head took on a role.");
   const row = ({ step, head, event, role, value }) => {
-    const what = `${event === "role_lost" ? "no longer looks" : "looks"} like ${role}`;
+    const what = `${event === EVENT.lost ? "no longer looks" : "looks"} like ${role}`;
     return tableRow(`step ${step}`, [head, what, fixed(value, 3)]);
   };
   return dataTable("Emergence", ["when", "head", "what happened", "score"], events.map(row));
@@ -14,7 +15,7 @@ export function emergence(events) {
 
 /** When the first head took on each role: marks for curves. */
 export function firstOfRole(events) {
-  const emerged = events.filter(({ event }) => event === "role_emerged");
+  const emerged = events.filter(({ event }) => event === EVENT.emerged);
   const first = emerged.filter(({ role }, at) => emerged.findIndex((other) => other.role === role) === at);
   return first.map(({ step, head, role }) => ({ step, name: `${head} first looks like ${role}` }));
 }

@@ -3,6 +3,7 @@ import { curves } from "./curves.js";
 import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed, interval } from "./elements.js";
 import { headName, layerOf } from "./report_data.js";
+import { READER, SET } from "./vocabulary.js";
 
 const isHead =
   (name) =>
@@ -15,9 +16,9 @@ export function usedAs(head) {
   if (!row) return element("p", {}, "What the heads are used as was not measured in this run.");
   const name = headName(head);
   const alone = row.uses.find(isHead(name));
-  const sets = row.uses.filter((uses) => uses.name !== "layer" && uses.heads.length > 1 && uses.heads.includes(name));
+  const sets = row.uses.filter((uses) => uses.name !== SET.layer && uses.heads.length > 1 && uses.heads.includes(name));
   const before = row.uses.find(
-    (uses) => uses.name === "layer" && Number(uses.heads[0].slice(1).split("H")[0]) === layerOf(head) - 1,
+    (uses) => uses.name === SET.layer && Number(uses.heads[0].slice(1).split("H")[0]) === layerOf(head) - 1,
   );
   const without = [
     ["nothing switched off", row.untouched],
@@ -32,7 +33,7 @@ export function usedAs(head) {
       ]),
   ].filter(Boolean);
   const through = (uses, who) =>
-    ["queries", "keys", "values", "logits"]
+    Object.values(READER)
       .filter((reader) => uses?.through?.[reader])
       .map((reader) => [`${who} hidden from ${readerName(reader)}`, uses.through[reader]]);
   const own = through(alone, name);
@@ -56,7 +57,7 @@ export function usedAs(head) {
 }
 
 function readerName(reader) {
-  return reader === "logits" ? "the unembedding" : `the ${reader} of later layers`;
+  return reader === READER.logits ? "the unembedding" : `the ${reader} of later layers`;
 }
 
 /** Accuracy with and without the head over training. */
@@ -74,7 +75,7 @@ function overTraining(name, sets) {
   const same =
     ({ heads }) =>
     ({ uses }) =>
-      uses.find((other) => other.name !== "layer" && other.heads.join() === heads.join())?.ablated;
+      uses.find((other) => other.name !== SET.layer && other.heads.join() === heads.join())?.ablated;
   return curves({
     name: `Accuracy with and without ${name} over training`,
     y: { name: "share right", low: 0, high: 1 },

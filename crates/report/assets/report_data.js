@@ -1,5 +1,6 @@
 // The report's data in the form in which it is drawn.
 import { bytes, floats } from "./elements.js";
+import { KIND } from "./vocabulary.js";
 import { sourceOf } from "./walk_source.js";
 
 export const headName = (at) => pageData.heads[at][0];
@@ -34,7 +35,7 @@ const patternSets = pageData.patterns.map((set) => ({
 export const sequences = patternSets.map(({ on }, at) => {
   const same = patternSets.filter((set) => set.on === on);
   const number = same.length > 1 ? ` ${same.indexOf(patternSets[at]) + 1}` : "";
-  return { value: at, text: on === "probe" ? `probe${number}` : `task ${pageData.run.task}${number}` };
+  return { value: at, text: on === KIND.probe ? `probe${number}` : `task ${pageData.run.task}${number}` };
 });
 
 /** The steps at which patterns were kept. */

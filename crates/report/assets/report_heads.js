@@ -15,6 +15,7 @@ import {
 } from "./report_data.js";
 import { usedAs } from "./report_causal.js";
 import { weightPairs } from "./report_weights.js";
+import { KIND, ROLE } from "./vocabulary.js";
 
 /** The head chosen in `state`, drawn anew when head, step or sequence change. */
 export function headSection(state) {
@@ -89,7 +90,7 @@ export function headSection(state) {
 
 /** What the head scores at the same places when the probe's tokens are shuffled; a head that goes by position does not care. */
 function shuffled(series, head, isLast) {
-  const score = series.on === "probe" && isLast ? pageData.shuffled[head]?.[series.name] : undefined;
+  const score = series.on === KIND.probe && isLast ? pageData.shuffled[head]?.[series.name] : undefined;
   return score ? fixed(score.value, 3) : "–";
 }
 
@@ -109,7 +110,7 @@ function looksLike({ head, step }) {
       shuffled(series, head, isLast),
       fixed(series.ceiling, Number.isInteger(series.ceiling) ? 0 : 3),
     ];
-    const role = measureOf(series.name)?.is_role && series.on === "probe" && isLast && series.name === roleOf(head);
+    const role = measureOf(series.name)?.is_role && series.on === KIND.probe && isLast && series.name === roleOf(head);
     return element(
       "tr",
       { class: role ? "here" : null },
@@ -128,7 +129,7 @@ function looksLike({ head, step }) {
   };
   const role = roleOf(head);
   const meaning =
-    role === "mixed"
+    role === ROLE.mixed
       ? "no score is half of the way from evenly spread attention to its ceiling"
       : `it ${measureOf(role)?.does}`;
   return element(
@@ -142,8 +143,8 @@ function looksLike({ head, step }) {
       element(
         "table",
         { class: "dense" },
-        group("probe", "on the probe"),
-        group("task", `on the task, ${pageData.run.task}`),
+        group(KIND.probe, "on the probe"),
+        group(KIND.task, `on the task, ${pageData.run.task}`),
       ),
     ),
     element(

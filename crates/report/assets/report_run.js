@@ -6,6 +6,7 @@ import { heatmap } from "./heatmap.js";
 import { accuracyPlot, lossPlot } from "./metrics_plots.js";
 import { headName, measureOf, patternOf, patternSteps, roleOf, scoreAt, scoreSeries, seriesOf } from "./report_data.js";
 import { themeButton } from "./theme.js";
+import { EVENT, KIND } from "./vocabulary.js";
 
 /** The sentences that the report begins with, beside the head they speak of. */
 export function findingSection() {
@@ -28,7 +29,7 @@ export function findingSection() {
   );
   const [first, ...more] = finding.map((sentence, i) => element("p", { class: i === 0 ? "finding" : null }, sentence));
   const best = bestHead;
-  const series = seriesOf("probe", roleOf(best));
+  const series = seriesOf(KIND.probe, roleOf(best));
   const role = roleOf(best);
   const words = element("div", {}, more);
   const picture = element("div", { class: "two" }, words);
@@ -48,7 +49,7 @@ export function findingSection() {
       ],
       levels: [{ name: `${role} score of evenly spread attention`, value: series.null }],
       marks: events
-        .filter(({ head, event }) => head === headName(best) && event === "role_emerged")
+        .filter(({ head, event }) => head === headName(best) && event === EVENT.emerged)
         .map(({ step, head }) => ({ step, name: `${head} looks like ${role}` })),
     });
     words.append(plot.node, element("p", { class: "hint" }, `${role} score: ${measureOf(role)?.formula}`));

@@ -17,6 +17,7 @@ import {
 } from "./report_data.js";
 import { scoreNames } from "./report_run.js";
 import { seedsTable } from "./report_seeds.js";
+import { EVENT, KIND, ROLE } from "./vocabulary.js";
 
 const MILLISECONDS_A_STEP = 350;
 /** More lines than this are a tangle. */
@@ -40,7 +41,9 @@ export function trainingSection(state) {
     style: `grid-template-columns: repeat(${headsInLayer}, minmax(4.6rem, 10rem))`,
   });
   const place = element("div", {});
-  const shown = { on: "probe", name: roleOf(state.head) === "mixed" ? "induction" : roleOf(state.head) };
+  const role = roleOf(state.head);
+  const [firstTold] = Object.values(ROLE);
+  const shown = { on: KIND.probe, name: role === ROLE.mixed ? firstTold : role };
   let plot = null;
 
   function paintCurves() {
@@ -53,7 +56,7 @@ export function trainingSection(state) {
     const listed = [...heads.keys()].slice(0, MOST_LINES);
     plot = curves(
       {
-        name: `${series.name} on ${series.on === "probe" ? "the probe" : "the task"}`,
+        name: `${series.name} on ${series.on === KIND.probe ? "the probe" : "the task"}`,
         y: {
           name: series.name,
           low: 0,
@@ -74,7 +77,7 @@ export function trainingSection(state) {
         ],
         bands: [untrained(series)],
         marks: events
-          .filter(({ role, event }) => role === series.name && event === "role_emerged")
+          .filter(({ role, event }) => role === series.name && event === EVENT.emerged)
           .map(({ step, head }) => ({ step, name: `${head} emerged` })),
       },
       state.toStep,
@@ -94,7 +97,7 @@ export function trainingSection(state) {
   function paintSmall() {
     if (!patternSteps.length) return;
     const at = patternIndexFor(state.step);
-    const series = seriesOf("probe", shown.name);
+    const series = seriesOf(KIND.probe, shown.name);
     const index = steps.indexOf(state.step);
     small.replaceChildren(
       ...[...heads.keys()].map((head) => {
@@ -130,7 +133,7 @@ export function trainingSection(state) {
   const names = scoreNames.map((name) => ({ value: name, text: name }));
   const kinds = [...new Set(scoreSeries.map(({ on }) => on))].map((on) => ({
     value: on,
-    text: on === "probe" ? "probe" : `task ${pageData.run.task}`,
+    text: on === KIND.probe ? "probe" : `task ${pageData.run.task}`,
   }));
   const again = () => {
     paintCurves();

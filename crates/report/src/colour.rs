@@ -11,15 +11,27 @@ pub(crate) const COLOURS: [[u8; 3]; 6] = [
     [254, 232, 56],
 ];
 
-/// Lines, told apart with any colour vision (Okabe & Ito 2008).
-pub const LINE_COLOURS: [[u8; 3]; 6] = [
-    [0, 114, 178],
-    [213, 94, 0],
-    [0, 158, 115],
-    [204, 121, 167],
-    [86, 180, 233],
-    [230, 159, 0],
-];
+// Told apart with any colour vision (Okabe & Ito 2008).
+pub(crate) const BLUE: [u8; 3] = [0, 114, 178];
+pub(crate) const VERMILLION: [u8; 3] = [213, 94, 0];
+pub(crate) const BLUISH_GREEN: [u8; 3] = [0, 158, 115];
+pub(crate) const REDDISH_PURPLE: [u8; 3] = [204, 121, 167];
+pub(crate) const SKY_BLUE: [u8; 3] = [86, 180, 233];
+pub(crate) const ORANGE: [u8; 3] = [230, 159, 0];
+
+/// The colour of the line with this number; after six they come again.
+#[must_use]
+pub fn line_colour(index: usize) -> [u8; 3] {
+    let colours = [
+        BLUE,
+        VERMILLION,
+        BLUISH_GREEN,
+        REDDISH_PURPLE,
+        SKY_BLUE,
+        ORANGE,
+    ];
+    colours[index % colours.len()]
+}
 
 /// The colour of a weight between 0 and 1.
 #[must_use]

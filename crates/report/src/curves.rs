@@ -1,7 +1,8 @@
 //! Curves over training as SVG: text that any browser shows, without scripts or fonts of its own.
 
 use crate::{
-    plot::{Curve, Plot, curve_colour, step_range},
+    colour::hex,
+    plot::{Curve, Plot, step_range},
     svg::Svg,
 };
 
@@ -10,11 +11,12 @@ const SIZE: [f64; 2] = [720.0, 360.0];
 /// Draws curves over the logarithm of the step.
 ///
 /// ```
-/// use headlight_report::{Curve, CurvePoint, curves_svg};
+/// use headlight_report::{Curve, CurvePoint, curves_svg, line_colour};
 ///
 /// let point = |step, value| CurvePoint { step, value, interval: None };
 /// let points = vec![point(1, 0.0), point(10, 0.5), point(100, 1.0)];
-/// let svg = curves_svg(&[Curve { name: "test".to_owned(), points, null: Some(0.25) }]);
+/// let curve = Curve { name: "test".to_owned(), colour: line_colour(0), points, null: Some(0.25) };
+/// let svg = curves_svg(&[curve]);
 /// // From the lower left over the middle to the upper right.
 /// assert!(svg.contains(r#"points="48.0,312.0 376.0,164.0 704.0,16.0""#));
 /// ```
@@ -34,8 +36,8 @@ pub fn curves_svg(curves: &[Curve]) -> String {
         "step (logarithmic)",
     );
     for (index, curve) in curves.iter().enumerate() {
-        let colour = curve_colour(index);
-        plot.curve(&mut svg, curve, &colour);
+        let colour = hex(curve.colour);
+        plot.curve(&mut svg, curve);
         let null = curve
             .null
             .map_or_else(String::new, |null| format!(" (dotted: null, {null:.3})"));

@@ -2,73 +2,66 @@
 
 use std::fmt::Write as _;
 
-use headlight_heads::{HeadName, SequenceKind};
+use headlight_heads::{HeadName, HeadSet, Measure, Role, RoleEvent, SequenceKind, first_largest};
 use headlight_run::{EventRow, HeadsUse, UsesRow};
 
-use crate::{Control, ReportData, ScoreSeries};
-
-/// The roles, first the one that takes most to tell.
-const ORDER: [&str; 5] = [
-    "induction",
-    "duplicate token",
-    "previous token",
-    "current token",
-    "first token",
-];
+use crate::{Control, ReportData, ScoreSeries, role_look::measures_as_told};
 
 /// When which head formed, that it is one, and what it is used as. Each sentence holds only what
 /// was measured.
 #[must_use]
 pub fn finding(data: &ReportData) -> Vec<String> {
-    let Some((role, heads)) = subject(data) else {
+    let Some((measure, heads)) = subject(data) else {
         return vec![format!(
             "After {} steps no head looks like one of the roles that are measured here: {}. Accuracy is {:.3} (guessing {:.3}).",
             data.run.steps,
-            ORDER.join(", "),
+            measures_as_told().map(Measure::name).join(", "),
             data.run.accuracy,
             data.run.chance
         )];
     };
     let sentences = [
-        formed(data, role, &heads),
-        looks_like(data, role, &heads),
-        used_as(data, role, &heads),
+        formed(data, measure, &heads),
+        looks_like(data, measure, &heads),
+        used_as(data, measure, &heads),
         path(data, &heads),
     ];
     sentences.into_iter().flatten().collect()
 }
 
-/// The head to show first: of those that the finding speaks of, the one with the largest score.
+/// The head to show first: of those that the finding speaks of, the first with the largest score.
 #[must_use]
 pub fn headline(data: &ReportData) -> Option<HeadName> {
-    let (role, heads) = subject(data)?;
-    best(data, role, &heads)
+    let (measure, heads) = subject(data)?;
+    best(data, measure, &heads)
         .map(|(_, head, ..)| head)
         .or_else(|| heads.first().copied())
 }
 
-/// The role that the finding speaks of, and the heads that have it.
-fn subject(data: &ReportData) -> Option<(&'static str, Vec<HeadName>)> {
-    ORDER.into_iter().find_map(|role| {
-        let heads: Vec<HeadName> = data
+/// The role that the finding speaks of, by its measure, and the heads that have it.
+fn subject(data: &ReportData) -> Option<(Measure, Vec<HeadName>)> {
+    for measure in measures_as_told() {
+        let of_role = data
             .heads
             .iter()
-            .filter(|(_, looks_like)| looks_like == role)
-            .map(|(head, _)| *head)
-            .collect();
-        (!heads.is_empty()).then_some((role, heads))
-    })
+            .filter(|(_, role)| *role == Role::Of(measure));
+        let heads: Vec<HeadName> = of_role.map(|(head, _)| *head).collect();
+        if !heads.is_empty() {
+            return Some((measure, heads));
+        }
+    }
+    None
 }
 
 /// When the heads took on the role they have at the end.
-fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
+fn formed(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<String> {
     let since = |head: &HeadName| {
-        let of_head = |event: &&EventRow| event.head == *head && event.role == role;
-        let event = data
-            .events
-            .iter()
-            .rev()
-            .find(|event| of_head(event) && event.event == "role_emerged")?;
+        let emerged = |event: &&EventRow| {
+            event.event == RoleEvent::Emerged
+                && event.head == *head
+                && event.role == Role::Of(measure)
+        };
+        let event = data.events.iter().rfind(emerged)?;
         Some((event.step, *head))
     };
     let mut since: Vec<(usize, HeadName)> = heads.iter().filter_map(since).collect();
@@ -85,7 +78,7 @@ fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
     let names = |heads: &[(usize, HeadName)]| list(heads.iter().map(|(_, head)| head.to_string()));
     let heads = if early.len() == 1 { "head" } else { "heads" };
     let mut sentence = format!(
-        "Between steps {before} and {first} the {role} {heads} {} formed",
+        "Between steps {before} and {first} the {measure} {heads} {} formed",
         names(&early)
     );
     if let Some(&(last, _)) = late.last() {
@@ -108,17 +101,13 @@ fn formed(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
 }
 
 /// The best head's score against its ceiling and its nulls.
-fn looks_like(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
-    let (series, best, [value, low, high]) = best(data, role, heads)?;
+fn looks_like(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<String> {
+    let (series, best, [value, low, high]) = best(data, measure, heads)?;
     let [before, ..] = score(data, series, 0, &best)?;
-    let does = data
-        .measures
-        .iter()
-        .find(|measure| measure.name == role)
-        .map_or("", |measure| &measure.does);
     Some(format!(
         "It looks like one: {best} {does}, with {value:.2} of its attention (95 % interval {low:.2} to {high:.2}; the most \
          is {ceiling}). Evenly spread attention would give {null:.2}, the untrained head gave {before:.2}.",
+        does = measure.does(),
         // 1, or with decimals where a window hides some targets.
         ceiling = (series.ceiling * 100.0).round() / 100.0,
         null = series.null,
@@ -126,22 +115,21 @@ fn looks_like(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<Strin
 }
 
 /// The head with the largest score of a role at the end, with it; the first of equals.
+/// The first head with the largest score of a measure at the end, with it.
 fn best<'a>(
     data: &'a ReportData,
-    role: &str,
+    measure: Measure,
     heads: &[HeadName],
 ) -> Option<(&'a ScoreSeries, HeadName, [f32; 3])> {
     let series = data
         .scores
         .iter()
-        .find(|series| series.on == SequenceKind::Probe && series.name == role)?;
+        .find(|series| series.on == SequenceKind::Probe && series.name == measure.name())?;
     let last = data.steps.len().checked_sub(1)?;
     let scored = heads
         .iter()
         .filter_map(|head| Some((series, *head, score(data, series, last, head)?)));
-    scored
-        .rev()
-        .max_by(|(.., a), (.., b)| a[0].total_cmp(&b[0]))
+    first_largest(scored, |(.., [value, ..])| f64::from(*value))
 }
 
 /// Value, low and high of a head at the `step`-th step.
@@ -157,15 +145,16 @@ fn score(
 }
 
 /// What is lost without the heads.
-fn used_as(data: &ReportData, role: &str, heads: &[HeadName]) -> Option<String> {
-    let (row, uses) = last_use(data, role, heads)?;
+fn used_as(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<String> {
+    let role = Role::Of(measure);
+    let (row, uses) = last_use(data, HeadSet::LooksLike(role), heads)?;
     let left = uses.ablated.as_ref()?;
     let (pronoun, names) = if heads.len() == 1 {
         ("it", "it")
     } else {
         ("them", "all of them")
     };
-    let verb = if left.high < row.untouched.low {
+    let verb = if left.interval.is_below(row.untouched.interval) {
         "The model uses"
     } else {
         "The model does without"
@@ -199,12 +188,12 @@ fn path(data: &ReportData, heads: &[HeadName]) -> Option<String> {
         .map(|(head, _)| *head)
         .filter(|head| head.layer == before)
         .collect();
-    let (row, uses) = last_use(data, "layer", &of_layer)?;
+    let (row, uses) = last_use(data, HeadSet::Layer, &of_layer)?;
     let (needed, least) = uses
         .through
         .iter()
         .min_by(|a, b| a.1.accuracy.total_cmp(&b.1.accuracy))?;
-    if least.high >= row.untouched.low {
+    if !least.interval.is_below(row.untouched.interval) {
         return None;
     }
     let others = uses.through.iter().filter(|(reader, _)| *reader != needed);
@@ -220,7 +209,7 @@ fn path(data: &ReportData, heads: &[HeadName]) -> Option<String> {
 /// What was measured last of these heads, and with what beside it.
 fn last_use<'a>(
     data: &'a ReportData,
-    name: &str,
+    name: HeadSet,
     heads: &[HeadName],
 ) -> Option<(&'a UsesRow, &'a HeadsUse)> {
     let row = data.uses.last()?;

@@ -1,10 +1,11 @@
 //! How the scores of every head changed over training: small multiples, a row per layer, a column
 //! per head.
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, Role};
 
 use crate::{
-    plot::{Curve, Plot, curve_colour, step_range},
+    colour::hex,
+    plot::{Curve, Plot, step_range},
     svg::Svg,
 };
 
@@ -13,8 +14,8 @@ use crate::{
 pub struct HeadCurves {
     /// The head.
     pub head: HeadName,
-    /// What it looks like at the end.
-    pub role: String,
+    /// What it looks like at the end, where roles are read.
+    pub role: Option<Role>,
     /// One curve per score; every head has the same ones in the same order.
     pub curves: Vec<Curve>,
 }
@@ -30,25 +31,20 @@ pub fn head_scores_svg(heads: &[HeadCurves]) -> String {
     let last =
         |of: fn(&HeadName) -> usize| heads.iter().map(|head| of(&head.head)).max().unwrap_or(0);
     let (layers, columns) = (last(|head| head.layer) + 1, last(|head| head.head) + 1);
-    let names: Vec<&str> = heads.first().map_or_else(Vec::new, |head| {
-        head.curves
-            .iter()
-            .map(|curve| curve.name.as_str())
-            .collect()
-    });
-    let legend_width: f64 = names.iter().map(|name| legend_entry(name)).sum();
+    let named = heads.first().map_or(&[][..], |head| &head.curves);
+    let legend_width: f64 = named.iter().map(|curve| legend_entry(&curve.name)).sum();
     let width = (2.0 * MARGIN[0] + PANEL[0] * columns as f64).max(2.0 * MARGIN[0] + legend_width);
     let height = MARGIN[1] + PANEL[1] * layers as f64 + 44.0;
     let mut svg = Svg::new(width, height);
     let mut x = MARGIN[0];
-    for (index, name) in names.iter().enumerate() {
+    for curve in named {
         svg.line(
             [x, 20.0],
             [x + 18.0, 20.0],
-            &format!(r#"stroke="{}" stroke-width="2""#, curve_colour(index)),
+            &format!(r#"stroke="{}" stroke-width="2""#, hex(curve.colour)),
         );
-        svg.text([x + 24.0, 24.0], "", name);
-        x += legend_entry(name);
+        svg.text([x + 24.0, 24.0], "", &curve.name);
+        x += legend_entry(&curve.name);
     }
     let steps = step_range(heads.iter().flat_map(|head| &head.curves));
     for HeadCurves { head, role, curves } in heads {
@@ -62,10 +58,14 @@ pub fn head_scores_svg(heads: &[HeadCurves]) -> String {
             steps,
         };
         plot.grid(&mut svg, &[0.0, 0.5, 1.0]);
-        for (index, curve) in curves.iter().enumerate() {
-            plot.curve(&mut svg, curve, &curve_colour(index));
+        for curve in curves {
+            plot.curve(&mut svg, curve);
         }
-        svg.text([panel[0], panel[1] - 7.0], "", &format!("{head} {role}"));
+        let title = match role {
+            Some(role) => format!("{head} {role}"),
+            None => head.to_string(),
+        };
+        svg.text([panel[0], panel[1] - 7.0], "", &title);
     }
     let below = MARGIN[1] + PANEL[1] * layers as f64;
     svg.text(

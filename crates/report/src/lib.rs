@@ -12,12 +12,14 @@ mod head_scores_svg;
 mod label;
 mod learn_page;
 mod live_page;
+mod numbers;
 mod page;
 mod pattern_svg;
 mod plot;
 mod png;
 mod report_data;
 mod report_page;
+mod role_look;
 mod say;
 mod screen;
 mod serve;
@@ -27,10 +29,12 @@ mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
 mod terminal_table;
+#[cfg(test)]
+mod vocabulary;
 mod walk_data;
 
 pub use base64_numbers::{Bytes, Floats};
-pub use colour::{LINE_COLOURS, colour};
+pub use colour::{colour, line_colour};
 pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::{finding, headline};
@@ -40,6 +44,7 @@ pub use learn_page::{
     ValueSize, learn_page,
 };
 pub use live_page::LiveFacts;
+pub use numbers::{number_or_dash, or_dash, plus_minus, with_interval};
 pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
@@ -49,6 +54,7 @@ pub use report_data::{
     StreamData,
 };
 pub use report_page::report_page;
+pub use role_look::{role_colour, scores_as_told};
 pub use say::say;
 pub use screen::{News, Screen, State};
 pub use serve::{

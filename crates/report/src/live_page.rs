@@ -6,7 +6,8 @@ use serde::Serialize;
 use crate::page::{Page, escaped_html, module};
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 5] = [
+pub(crate) const MODULES: [(&str, &str); 6] = [
+    module!("vocabulary.js"),
     module!("emergence.js"),
     module!("metrics_plots.js"),
     module!("explorer_asks.js"),

@@ -1,16 +1,17 @@
 //! Shares over the logarithm of the step, so that what happens early and what happens late are both
 //! seen.
 
-use crate::{
-    colour::{LINE_COLOURS, hex},
-    svg::Svg,
-};
+use headlight_heads::Interval;
+
+use crate::{colour::hex, svg::Svg};
 
 /// A named curve of shares, between 0 and 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curve {
     /// Stands in the legend.
     pub name: String,
+    /// Of the line, the band and the null.
+    pub colour: [u8; 3],
     /// In the order of steps.
     pub points: Vec<CurvePoint>,
     /// What the values are measured against: chance, or uniform attention.
@@ -25,7 +26,7 @@ pub struct CurvePoint {
     /// What was measured.
     pub value: f64,
     /// Its 95 % interval, where there is one.
-    pub interval: Option<[f64; 2]>,
+    pub interval: Option<Interval>,
 }
 
 /// The steps that have a logarithm, from the first to the last of all curves.
@@ -97,19 +98,15 @@ impl Plot {
 
     /// The curve, its interval as a band, and its null as a dotted line. Step 0, which has no
     /// logarithm, is left out.
-    pub fn curve(&self, svg: &mut Svg, curve: &Curve, colour: &str) {
+    pub fn curve(&self, svg: &mut Svg, curve: &Curve) {
+        let colour = hex(curve.colour);
         let points = || curve.points.iter().filter(|point| point.step > 0);
         let at =
             |step: usize, value: f64| format!("{:.1},{:.1}", self.x(step as f64), self.y(value));
-        let bound = |end: usize| {
-            move |point: &CurvePoint| point.interval.map(|interval| (point.step, interval[end]))
-        };
-        let there = points().filter_map(bound(1));
-        let back = points().rev().filter_map(bound(0));
-        let band: Vec<String> = there
-            .chain(back)
-            .map(|(step, value)| at(step, value))
-            .collect();
+        let sure = || points().filter_map(|point| Some((point.step, point.interval?)));
+        let there = sure().map(|(step, interval)| at(step, interval.high));
+        let back = sure().rev().map(|(step, interval)| at(step, interval.low));
+        let band: Vec<String> = there.chain(back).collect();
         if !band.is_empty() {
             svg.element(format_args!(
                 r#"<polygon fill="{colour}" fill-opacity="0.2" points="{}"/>"#,
@@ -130,9 +127,4 @@ impl Plot {
             line.join(" ")
         ));
     }
-}
-
-/// The colour of the curve with this number.
-pub(crate) fn curve_colour(index: usize) -> String {
-    hex(LINE_COLOURS[index % LINE_COLOURS.len()])
 }

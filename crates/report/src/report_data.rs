@@ -1,6 +1,6 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
-use headlight_heads::{HeadName, Scores, SequenceKind};
+use headlight_heads::{HeadName, Role, ScoreName, Scores, SequenceKind};
 use headlight_run::{Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct ReportData {
     /// What happened when.
     pub events: Vec<EventRow>,
     /// The heads and what they look like at the end, first layer first.
-    pub heads: Vec<(HeadName, String)>,
+    pub heads: Vec<(HeadName, Role)>,
     /// The steps of [`scores`](Self::scores).
     pub steps: Vec<usize>,
     /// Every score of every head over training.
@@ -98,12 +98,23 @@ pub struct MeasureText {
     pub is_role: bool,
 }
 
+impl From<ScoreName> for MeasureText {
+    fn from(score: ScoreName) -> Self {
+        Self {
+            name: score.name().to_owned(),
+            formula: score.formula().to_owned(),
+            does: score.does().to_owned(),
+            is_role: matches!(score, ScoreName::Measure(_)),
+        }
+    }
+}
+
 /// One score of all heads over training, on one kind of sequences.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScoreSeries {
     /// The sequences.
     pub on: SequenceKind,
-    /// The score's name.
+    /// The score's name, or that of a relation.
     pub name: String,
     /// What uniform attention scores on the same rows.
     pub null: f64,
@@ -133,7 +144,7 @@ pub struct PatternSet {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Control {
     /// The role whose heads these stand beside.
-    pub role: String,
+    pub role: Role,
     /// The heads drawn.
     pub heads: Vec<HeadName>,
     /// What is left without them.

@@ -1,15 +1,18 @@
 //! `report.html`: the whole run as one page.
 
-use headlight_heads::{HeadName, SequenceKind};
+use headlight_heads::{HeadName, Role, SequenceKind};
 use headlight_run::InputError;
 
-use crate::{Page, ReportData, ScoreSeries, escaped_html, finding, headline, page::module};
+use crate::{
+    Page, ReportData, ScoreSeries, escaped_html, finding, headline, number_or_dash, page::module,
+};
 
 /// The largest page that is written.
 const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 13] = [
+pub(crate) const MODULES: [(&str, &str); 14] = [
+    module!("vocabulary.js"),
     module!("walk_source.js"),
     module!("report_data.js"),
     module!("emergence.js"),
@@ -108,8 +111,7 @@ fn heads_rows(data: &ReportData) -> String {
         let cell = |text: &String| format!("<{tag}>{}</{tag}>", escaped_html(text));
         format!("<tr>{}</tr>\n", cells.iter().map(cell).collect::<String>())
     };
-    let number =
-        |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
+    let number = |value: Option<f64>| number_or_dash(value, 3);
     let on_probe: Vec<_> = data
         .scores
         .iter()
@@ -121,7 +123,7 @@ fn heads_rows(data: &ReportData) -> String {
         .into_iter()
         .chain(names)
         .chain(["accuracy without it".to_owned()]);
-    let of_head = |(index, (head, role)): (usize, &(HeadName, String))| {
+    let of_head = |(index, (head, role)): (usize, &(HeadName, Role))| {
         let last = data
             .steps
             .len()
@@ -137,7 +139,7 @@ fn heads_rows(data: &ReportData) -> String {
             .uses
             .last()
             .and_then(|row| row.uses.iter().find(|uses| uses.heads == [*head])?.ablated);
-        let first = [head.to_string(), role.clone()];
+        let first = [head.to_string(), role.to_string()];
         let cells = first
             .into_iter()
             .chain(on_probe.iter().map(value))

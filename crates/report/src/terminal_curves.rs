@@ -4,7 +4,6 @@ use anstyle::{RgbColor, Style};
 
 use crate::{
     Ink,
-    colour::LINE_COLOURS,
     plot::{Curve, along, step_range},
 };
 
@@ -17,10 +16,11 @@ const MARKS: [char; 6] = ['*', 'o', '+', 'x', '#', '@'];
 /// place.
 ///
 /// ```
-/// use headlight_report::{Curve, CurvePoint, Ink, curves_text};
+/// use headlight_report::{Curve, CurvePoint, Ink, curves_text, line_colour};
 ///
 /// let point = |step, value| CurvePoint { step, value, interval: None };
-/// let curve = Curve { name: "accuracy".to_owned(), points: vec![point(1, 0.0), point(100, 1.0)], null: None };
+/// let points = vec![point(1, 0.0), point(100, 1.0)];
+/// let curve = Curve { name: "accuracy".to_owned(), colour: line_colour(0), points, null: None };
 /// let text = curves_text(&[curve], Ink::Characters);
 /// let lines: Vec<&str> = text.lines().collect();
 /// assert_eq!(lines[0].find('*'), Some(4 + 71)); // the last step reaches 1
@@ -43,7 +43,7 @@ pub fn curves_text(curves: &[Curve], ink: Ink) -> String {
         match ink {
             Ink::Characters => character.to_string(),
             Ink::Colour => {
-                let [r, g, b] = LINE_COLOURS[index % LINE_COLOURS.len()];
+                let [r, g, b] = curves[index].colour;
                 let style = Style::new().fg_color(Some(RgbColor(r, g, b).into()));
                 format!("{style}{character}{style:#}")
             }

@@ -1,7 +1,9 @@
 //! The heads of a run as a table.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
-use headlight_heads::{HeadName, Score, Scores};
+use headlight_heads::{HeadName, Role, Score, ScoreName, Scores};
+
+use crate::{number_or_dash, or_dash, with_interval};
 
 /// A head and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -9,7 +11,7 @@ pub struct HeadLine {
     /// The head.
     pub head: HeadName,
     /// Its role, where roles are read.
-    pub role: Option<String>,
+    pub role: Option<Role>,
     /// What it is used as, where that was tested.
     pub used_as: Option<String>,
     /// Its scores.
@@ -23,7 +25,7 @@ pub struct HeadLine {
 /// of which the highest is shown.
 #[must_use]
 pub fn heads_table(
-    names: &[&str],
+    names: &[ScoreName],
     lines: &[HeadLine],
     references: &[(&str, Vec<HeadLine>)],
 ) -> String {
@@ -37,38 +39,35 @@ pub fn heads_table(
     let mut header = vec!["head".to_owned()];
     header.extend(has_roles.then(|| "looks like".to_owned()));
     header.extend(has_uses.then(|| "is used as".to_owned()));
-    header.extend(names.iter().map(|name| name.replace(" token", "")));
+    header.extend(names.iter().map(|name| name.name().replace(" token", "")));
     table.set_header(header);
     for line in lines {
         let mut row = vec![line.head.to_string()];
-        row.extend(has_roles.then(|| line.role.clone().unwrap_or_default()));
+        row.extend(has_roles.then(|| line.role.map_or("", Role::name).to_owned()));
         row.extend(has_uses.then(|| line.used_as.clone().unwrap_or_default()));
         row.extend(names.iter().map(|name| {
-            line.scores
-                .get(*name)
-                .map_or_else(|| "–".to_owned(), with_interval)
+            let score = line.scores.get(name);
+            or_dash(score.map(|score| with_interval(score.value, score.interval, 2)))
         }));
         table.add_row(row);
     }
-    let mut reference =
-        |title: &str, value: &dyn Fn(&str) -> Option<f64>| {
-            let mut row = vec![title.to_owned()];
-            row.extend(has_roles.then(String::new));
-            row.extend(has_uses.then(String::new));
-            row.extend(names.iter().map(|name| {
-                value(name).map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))
-            }));
-            table.add_row(row);
-        };
-    let any = |name: &str, of: fn(&Score) -> f64| {
-        lines.iter().find_map(|line| line.scores.get(name)).map(of)
+    let mut reference = |title: &str, value: &dyn Fn(ScoreName) -> Option<f64>| {
+        let mut row = vec![title.to_owned()];
+        row.extend(has_roles.then(String::new));
+        row.extend(has_uses.then(String::new));
+        row.extend(names.iter().map(|&name| number_or_dash(value(name), 2)));
+        table.add_row(row);
+    };
+    let any = |name: ScoreName, of: fn(&Score) -> f64| {
+        let scores = lines.iter().find_map(|line| line.scores.get(&name));
+        scores.map(of)
     };
     reference("uniform", &|name| any(name, |score| score.null));
     for (title, lines) in references.iter().filter(|(_, lines)| !lines.is_empty()) {
         reference(title, &|name| {
             lines
                 .iter()
-                .filter_map(|line| line.scores.get(name))
+                .filter_map(|line| line.scores.get(&name))
                 .map(|score| score.value)
                 .reduce(f64::max)
         });
@@ -81,8 +80,4 @@ pub fn heads_table(
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
-}
-
-fn with_interval(score: &Score) -> String {
-    format!("{:.2}±{:.2}", score.value, (score.high - score.low) / 2.0)
 }

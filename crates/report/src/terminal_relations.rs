@@ -2,7 +2,7 @@
 
 use headlight_heads::{HeadName, RelationScore, RelationScores};
 
-use crate::plain_table;
+use crate::{number_or_dash, plain_table};
 
 /// One line per relation, one column per head, and what the scores are measured against: uniform
 /// attention, the largest that any head gives at the same distances to words that are no source,
@@ -37,11 +37,7 @@ pub fn relations_table(
                 .iter()
                 .filter_map(|relations| relations.get(name))
                 .map(|null| null.score.value);
-            row.push(
-                highest
-                    .reduce(f64::max)
-                    .map_or_else(|| "–".to_owned(), |null| format!("{null:.2}")),
-            );
+            row.push(number_or_dash(highest.reduce(f64::max), 2));
         }
         row
     };

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, SequenceKind};
+use headlight_heads::{
+    HeadName, HeadSet, Interval, Measure, Reader, Role, RoleEvent, ScoreName, SequenceKind,
+};
 use headlight_report::{
     Bytes, Control, Floats, HeadPairs, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries,
-    WalkData, finding, report_page,
+    WalkData, finding, headline, report_page,
 };
 use headlight_run::{EventRow, HeadsUse, Left, MetricsRow, UsesRow};
 
@@ -17,6 +19,9 @@ const HOSTILE: [&str; 5] = [
     "",
 ];
 
+const INDUCTION: Role = Role::Of(Measure::Induction);
+const PREVIOUS_TOKEN: Role = Role::Of(Measure::PreviousToken);
+
 fn head(name: &str) -> HeadName {
     name.parse().unwrap()
 }
@@ -24,20 +29,27 @@ fn head(name: &str) -> HeadName {
 fn left(accuracy: f64) -> Left {
     Left {
         accuracy,
-        low: accuracy - 0.01,
-        high: accuracy + 0.01,
+        interval: Interval {
+            low: accuracy - 0.01,
+            high: accuracy + 0.01,
+        },
         loss: 1.0,
     }
 }
 
-fn uses(heads: &[&str], name: &str, ablated: Option<f64>, through: &[(&str, f64)]) -> HeadsUse {
+fn uses(
+    heads: &[&str],
+    name: HeadSet,
+    ablated: Option<f64>,
+    through: &[(Reader, f64)],
+) -> HeadsUse {
     HeadsUse {
         heads: heads.iter().map(|name| head(name)).collect(),
-        name: name.to_owned(),
+        name,
         ablated: ablated.map(left),
         through: through
             .iter()
-            .map(|(reader, accuracy)| ((*reader).to_owned(), left(*accuracy)))
+            .map(|&(reader, accuracy)| (reader, left(accuracy)))
             .collect(),
     }
 }
@@ -59,11 +71,11 @@ fn metrics(step: usize, accuracy: f64) -> MetricsRow {
 
 /// Two layers of one head: the first looks back, the second is an induction head from step 20 on.
 fn data() -> ReportData {
-    let emerged = |step, name: &str, role: &str| EventRow {
+    let emerged = |step, name: &str, role| EventRow {
         step,
-        event: "role_emerged".to_owned(),
+        event: RoleEvent::Emerged,
         head: head(name),
-        role: role.to_owned(),
+        role,
         value: 0.6,
     };
     ReportData {
@@ -93,20 +105,12 @@ fn data() -> ReportData {
             metrics(20, 0.7),
             metrics(30, 0.9),
         ],
-        measures: vec![MeasureText {
-            name: "induction".to_owned(),
-            formula: "…".to_owned(),
-            does: "looks at what followed".to_owned(),
-            is_role: true,
-        }],
+        measures: vec![MeasureText::from(ScoreName::Measure(Measure::Induction))],
         events: vec![
-            emerged(20, "L1H0", "induction"),
-            emerged(30, "L0H0", "previous token"),
+            emerged(20, "L1H0", INDUCTION),
+            emerged(30, "L0H0", PREVIOUS_TOKEN),
         ],
-        heads: vec![
-            (head("L0H0"), "previous token".to_owned()),
-            (head("L1H0"), "induction".to_owned()),
-        ],
+        heads: vec![(head("L0H0"), PREVIOUS_TOKEN), (head("L1H0"), INDUCTION)],
         steps: vec![0, 30],
         scores: vec![ScoreSeries {
             on: SequenceKind::Probe,
@@ -130,18 +134,27 @@ fn data() -> ReportData {
             sequences: 8,
             untouched: left(0.9),
             uses: vec![
-                uses(&["L0H0"], "previous token", Some(0.3), &[]),
-                uses(&["L1H0"], "induction", Some(0.25), &[]),
                 uses(
                     &["L0H0"],
-                    "layer",
+                    HeadSet::LooksLike(PREVIOUS_TOKEN),
+                    Some(0.3),
+                    &[],
+                ),
+                uses(&["L1H0"], HeadSet::LooksLike(INDUCTION), Some(0.25), &[]),
+                uses(
+                    &["L0H0"],
+                    HeadSet::Layer,
                     None,
-                    &[("keys", 0.35), ("queries", 0.85), ("values", 0.88)],
+                    &[
+                        (Reader::Keys, 0.35),
+                        (Reader::Queries, 0.85),
+                        (Reader::Values, 0.88),
+                    ],
                 ),
             ],
         }],
         controls: vec![Control {
-            role: "induction".to_owned(),
+            role: INDUCTION,
             heads: vec![head("L0H0")],
             left: left(0.3),
         }],
@@ -173,8 +186,8 @@ fn the_finding_says_when_what_and_for_what() {
         [
             "Between steps 10 and 20 the induction head L1H0 formed. Accuracy was 0.300 at step 10 and is 0.900 at the end, \
              step 30 (guessing: 0.250).",
-            "It looks like one: L1H0 looks at what followed, with 0.95 of its attention (95 % interval 0.94 to 0.96; the most \
-             is 1). Evenly spread attention would give 0.10, the untrained head gave 0.11.",
+            "It looks like one: L1H0 looks at the token that followed the current token last time, with 0.95 of its attention \
+             (95 % interval 0.94 to 0.96; the most is 1). Evenly spread attention would give 0.10, the untrained head gave 0.11.",
             "The model uses it: with it switched off (the mean of what is written stands in its place), accuracy goes from \
              0.900 to 0.250; as many other heads drawn at random leave 0.300 at worst (without L0H0).",
             "What layer 0 wrote is needed in the keys of later layers: hidden from them alone, accuracy is 0.350; hidden from \
@@ -193,16 +206,32 @@ fn a_head_that_costs_nothing_is_not_said_to_be_used() {
 #[test]
 fn without_a_role_nothing_is_claimed() {
     let mut data = data();
-    data.heads
-        .iter_mut()
-        .for_each(|(_, role)| "mixed".clone_into(role));
+    for (_, role) in &mut data.heads {
+        *role = Role::Mixed;
+    }
     let finding = finding(&data);
     assert_eq!(finding.len(), 1);
+    let sentence = &finding[0];
     assert!(
-        finding[0].starts_with("After 30 steps no head looks like one of the roles"),
-        "{}",
-        finding[0]
+        sentence.starts_with("After 30 steps no head looks like one of the roles"),
+        "{sentence}"
     );
+    for measure in Measure::ALL {
+        assert!(sentence.contains(measure.name()), "{measure}: {sentence}");
+    }
+}
+
+#[test]
+fn of_equal_heads_the_first_is_shown() {
+    let mut data = data();
+    for (_, role) in &mut data.heads {
+        *role = INDUCTION;
+    }
+    assert_eq!(headline(&data), Some(head("L1H0")), "it scores more");
+    let Floats(values) = &mut data.scores[0].values;
+    let (first, last) = (values.len() - 6, values.len() - 3);
+    values.copy_within(last.., first);
+    assert_eq!(headline(&data), Some(head("L0H0")), "both score the same");
 }
 
 #[test]

@@ -301,7 +301,7 @@ impl Training {
     fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {
         let head = |(head, scores): &(HeadName, _)| HeadSummary {
             head: *head,
-            role: Role::of(scores).name().to_owned(),
+            role: Role::of(scores),
             scores: scores.clone(),
         };
         Summary {
@@ -346,12 +346,8 @@ fn write_measured(
         .try_for_each(|observation| run.append_heads(&observation.rows(step)))
 }
 
-/// The patterns by the name of what they were seen on.
-fn patterns_of(measured: &Measured) -> Vec<(&'static str, PatternFile)> {
-    let name = |kind| match kind {
-        SequenceKind::Probe => "probe",
-        SequenceKind::Task => "task",
-    };
-    let named = |observation: &Observation| (name(observation.kind), observation.patterns.clone());
-    measured.observations.iter().map(named).collect()
+/// The patterns by what they were seen on.
+fn patterns_of(measured: &Measured) -> Vec<(SequenceKind, PatternFile)> {
+    let of_kind = |observation: &Observation| (observation.kind, observation.patterns.clone());
+    measured.observations.iter().map(of_kind).collect()
 }

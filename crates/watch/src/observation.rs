@@ -1,8 +1,8 @@
 //! Watching heads: their patterns and scores on the probe and on the task.
 
 use burn::tensor::Device;
-use headlight_heads::{HeadName, Relation, RelationScores, Role, Scores, SequenceKind};
-use headlight_lens::{MEAN_DISTANCE, mean_distance, score_layer, score_relations};
+use headlight_heads::{HeadName, Relation, RelationScores, Role, ScoreName, Scores, SequenceKind};
+use headlight_lens::{mean_distance, score_layer, score_relations};
 use headlight_residual::Decoder;
 use headlight_run::{HeadRow, InputError, PatternFile};
 use headlight_tasks::{Repeat, Sequence, Task, Use, batch};
@@ -93,7 +93,7 @@ impl Watched {
         for (layer, pattern) in patterns.layers().enumerate() {
             let mut scores = score_layer(pattern, &self.tokens);
             for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
-                scores.insert(MEAN_DISTANCE.to_owned(), distance);
+                scores.insert(ScoreName::MeanDistance, distance);
             }
             relations.extend(score_relations(pattern, &self.relations));
             heads.extend(
@@ -133,8 +133,7 @@ impl Observation {
     /// As rows of `heads.jsonl`; roles only on the probe.
     #[must_use]
     pub fn rows(&self, step: usize) -> Vec<HeadRow> {
-        let role =
-            |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores).name().to_owned());
+        let role = |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores));
         self.heads
             .iter()
             .zip(&self.relations)

@@ -1,8 +1,10 @@
 //! What heads are used as, measured while training and at its end, on fixed sequences of the run's
 //! own task.
 
+use std::{collections::BTreeMap, sync::OnceLock};
+
 use burn::tensor::Device;
-use headlight_heads::{HeadName, Reader, Role, heads_by_role};
+use headlight_heads::{HeadName, HeadSet, Reader, Role, heads_by_role};
 use headlight_lens::{Ablation, Behaviour, Performance, ablate, all_heads, readers};
 use headlight_residual::Decoder;
 use headlight_run::{Config, HeadsUse, InputError, Left, UsesRow};
@@ -84,32 +86,63 @@ pub fn all_uses(
 /// What is tried of some heads.
 struct Trial {
     heads: Vec<HeadName>,
-    name: String,
+    name: HeadSet,
     /// The mean stands in their place.
     ablated: bool,
     /// What they wrote is hidden from each kind of reader.
     hidden: bool,
 }
 
+impl Trial {
+    fn measure(self, model: &Decoder, behaviour: &Behaviour) -> Result<HeadsUse, InputError> {
+        let mut uses = HeadsUse {
+            heads: self.heads,
+            name: self.name,
+            ablated: None,
+            through: BTreeMap::new(),
+        };
+        if self.ablated {
+            uses.ablated = Some(accuracy_without(model, behaviour, &uses.heads)?);
+        }
+        if self.hidden {
+            let readers = readers(model, behaviour, &uses.heads).map_err(no_room)?;
+            for (reader, performance) in readers {
+                uses.through.insert(reader, left(&performance));
+            }
+        }
+        Ok(uses)
+    }
+}
+
+/// With the mean in the place of these heads.
+fn accuracy_without(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    heads: &[HeadName],
+) -> Result<Left, InputError> {
+    let performance = ablate(model, behaviour, heads, Ablation::Mean).map_err(no_room)?;
+    Ok(left(&performance))
+}
+
 /// Each head with its role, and the heads of each role that several have.
 fn groups(model: &Decoder, roles: &[Role], hidden: bool) -> Vec<Trial> {
     let heads = all_heads(model);
-    let trial = |heads, role: Role| Trial {
+    let trial = |heads, role| Trial {
         heads,
-        name: role.name().to_owned(),
+        name: HeadSet::LooksLike(role),
         ablated: true,
         hidden,
     };
-    let alone = heads
-        .iter()
-        .zip(roles)
-        .map(|(&head, &role)| trial(vec![head], role));
-    let several = heads_by_role(&heads, roles)
-        .into_iter()
-        .filter(|(_, heads)| heads.len() > 1);
-    alone
-        .chain(several.map(|(role, heads)| trial(heads, role)))
-        .collect()
+    let mut groups = Vec::new();
+    for (&head, &role) in heads.iter().zip(roles) {
+        groups.push(trial(vec![head], role));
+    }
+    for (role, heads) in heads_by_role(&heads, roles) {
+        if heads.len() > 1 {
+            groups.push(trial(heads, role));
+        }
+    }
+    groups
 }
 
 fn row(
@@ -119,82 +152,51 @@ fn row(
     groups: Vec<Trial>,
     cores: &Cores,
 ) -> Result<UsesRow, InputError> {
-    let untouched = Trial {
-        heads: Vec::new(),
-        name: String::new(),
-        ablated: true,
-        hidden: false,
-    };
+    let layers = model.blocks.len();
     let layer = |layer| Trial {
         heads: (0..model.n_heads())
             .map(|head| HeadName { layer, head })
             .collect(),
-        name: "layer".to_owned(),
+        name: HeadSet::Layer,
         ablated: false,
         hidden: true,
     };
-    let layers = 0..model.blocks.len();
-    // The layers first: they take longest.
-    let trials = layers
-        .clone()
-        .map(layer)
-        .chain([untouched])
-        .chain(groups)
-        .collect();
-    let tried = cores.map(trials, |trial| tried(model, behaviour, trial));
-    let mut tried = tried.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let of_layers: Vec<HeadsUse> = tried.drain(layers).collect();
-    let untouched = tried
-        .remove(0)
-        .ablated
-        .expect("the untouched model is measured");
-    tried.extend(of_layers);
+    // The layers first: they take longest. No trial stands for the untouched model.
+    let mut trials: Vec<Option<Trial>> = (0..layers).map(layer).map(Some).collect();
+    trials.push(None);
+    trials.extend(groups.into_iter().map(Some));
+    let untouched = OnceLock::new();
+    let measured = cores.map(trials, |trial| {
+        if let Some(trial) = trial {
+            trial.measure(model, behaviour).map(Some)
+        } else {
+            let left = accuracy_without(model, behaviour, &[])?;
+            untouched.get_or_init(|| left);
+            Ok(None)
+        }
+    });
+    let mut uses = Vec::new();
+    for measured in measured {
+        uses.extend(measured?);
+    }
+    // The layers last: a row begins with the heads.
+    uses.rotate_left(layers);
     Ok(UsesRow {
         step,
         sequences: behaviour.sequences(),
-        untouched,
-        uses: tried,
+        untouched: untouched
+            .into_inner()
+            .expect("the untouched model is measured"),
+        uses,
     })
-}
-
-fn tried(model: &Decoder, behaviour: &Behaviour, trial: Trial) -> Result<HeadsUse, InputError> {
-    let mut uses = HeadsUse {
-        heads: trial.heads,
-        name: trial.name,
-        ablated: None,
-        through: [].into(),
-    };
-    if trial.ablated {
-        let performance = ablate(model, behaviour, &uses.heads, Ablation::Mean);
-        uses.ablated = Some(left(&performance.map_err(no_room)?));
-    }
-    if trial.hidden {
-        uses.through = by_name(&readers(model, behaviour, &uses.heads).map_err(no_room)?);
-    }
-    Ok(uses)
-}
-
-fn by_name(through: &[(Reader, Performance)]) -> std::collections::BTreeMap<String, Left> {
-    through
-        .iter()
-        .map(|(reader, performance)| (reader.name().to_owned(), left(performance)))
-        .collect()
 }
 
 /// As it stands in a row.
 #[must_use]
 pub fn left(performance: &Performance) -> Left {
-    let Performance {
-        accuracy,
-        low,
-        high,
-        loss,
-        ..
-    } = *performance;
     Left {
-        accuracy,
-        low,
-        high,
-        loss,
+        accuracy: performance.accuracy,
+        interval: performance.interval,
+        loss: performance.loss,
     }
 }

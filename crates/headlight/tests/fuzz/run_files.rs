@@ -6,17 +6,22 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    harness::{SLOW, fuzz},
-    mutation::changed,
+use headlight_heads::{
+    HeadName, HeadSet, Interval, Measure, Reader, Role, RoleEvent, Score, SequenceKind, Spread,
 };
-use headlight_heads::{HeadName, Score, SequenceKind, Spread};
 use headlight_run::{
     Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadRow, HeadSummary, HeadsUse,
     Left, MetricsRow, RunDirectory, SeedsSummary, Summary, UsesRow, Weights,
 };
 use serde::Serialize;
 use tempfile::TempDir;
+
+use crate::{
+    harness::{SLOW, fuzz},
+    mutation::changed,
+};
+
+const INDUCTION: Role = Role::Of(Measure::Induction);
 
 pub const CONFIG: &str = "
     task = { name = 'repeat' }
@@ -52,8 +57,10 @@ fn score() -> Score {
         value: 0.5,
         null: 0.1,
         ceiling: 1.0,
-        low: 0.4,
-        high: 0.6,
+        interval: Interval {
+            low: 0.4,
+            high: 0.6,
+        },
     }
 }
 
@@ -94,8 +101,8 @@ fn heads() {
         step: 50,
         on: SequenceKind::Probe,
         head: HeadName { layer: 0, head: 1 },
-        role: Some("mixed".to_owned()),
-        scores: [("induction".to_owned(), score())].into(),
+        role: Some(Role::Mixed),
+        scores: [(Measure::Induction.into(), score())].into(),
         relations: headlight_heads::RelationScores::new(),
     };
     let valid = line(&row);
@@ -108,9 +115,9 @@ fn heads() {
 fn events() {
     let row = EventRow {
         step: 50,
-        event: "role_emerged".to_owned(),
+        event: RoleEvent::Emerged,
         head: HeadName { layer: 0, head: 1 },
-        role: "induction".to_owned(),
+        role: INDUCTION,
         value: 0.5,
     };
     let valid = line(&row);
@@ -123,15 +130,17 @@ fn events() {
 fn uses() {
     let left = Left {
         accuracy: 0.5,
-        low: 0.25,
-        high: 0.75,
+        interval: Interval {
+            low: 0.25,
+            high: 0.75,
+        },
         loss: 1.5,
     };
     let of_head = HeadsUse {
         heads: vec![HeadName { layer: 0, head: 1 }],
-        name: "induction".to_owned(),
+        name: HeadSet::LooksLike(INDUCTION),
         ablated: Some(left),
-        through: [("keys".to_owned(), left)].into(),
+        through: [(Reader::Keys, left)].into(),
     };
     let valid = line(&UsesRow {
         step: 50,
@@ -153,12 +162,13 @@ fn seeds() {
         values: vec![Some(0.5), None],
     };
     let named = || BTreeMap::from([("loss".to_owned(), spread.clone())]);
+    let of_role = || BTreeMap::from([(INDUCTION, spread.clone())]);
     let summary = SeedsSummary {
         task: "repeat".to_owned(),
         seeds: vec![0, 1],
         measures: named(),
-        heads: named(),
-        emergence: named(),
+        heads: of_role(),
+        emergence: of_role(),
         half_way: named(),
     };
     run_file("../seeds.json", vec![line(&summary)], |run| {
@@ -183,8 +193,8 @@ fn summaries() {
         breakdown: headlight_run::Breakdown::new(),
         heads: vec![HeadSummary {
             head: HeadName { layer: 0, head: 1 },
-            role: "mixed".to_owned(),
-            scores: [("induction".to_owned(), score())].into(),
+            role: Role::Mixed,
+            scores: [(Measure::Induction.into(), score())].into(),
         }],
     };
     run_file("summary.json", vec![line(&summary)], |run| {
@@ -204,7 +214,7 @@ fn state(logs: &[(&str, u64)]) -> Vec<u8> {
             validation: 1.25,
         }),
         measured_since_best: 0,
-        roles: [(HeadName { layer: 0, head: 1 }, "induction".to_owned())].into(),
+        roles: [(HeadName { layer: 0, head: 1 }, INDUCTION)].into(),
         counts: [("blocks.0.attention.query.weight".to_owned(), 50)].into(),
         logs: logs
             .iter()

@@ -7,11 +7,11 @@ mod weights;
 
 use std::path::{Path, PathBuf};
 
-use headlight_heads::{HeadName, SequenceKind};
+use headlight_heads::{HeadName, HeadSet, Role};
 use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
-use headlight_report::{Control, MeasureText, ReportData, RunFacts, report_page};
+use headlight_report::{Control, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
-use headlight_run::{InputError, Summary, UsesRow, write_atomically};
+use headlight_run::{HeadsUse, InputError, Summary, UsesRow, write_atomically};
 use headlight_tasks as tasks;
 use headlight_watch::{
     model::describe,
@@ -20,52 +20,6 @@ use headlight_watch::{
 };
 
 use super::{Inspection, ModelParts, learn::write_lesson};
-
-/// The scores: name, formula, what a head with a high score does, whether it can be a role.
-const MEASURES: [(&str, &str, &str, bool); 7] = [
-    (
-        "induction",
-        "mean over queries q whose token stood before: Σ A[q, j] over 0 < j ≤ q with x[j−1] = x[q], j−1 < q",
-        "looks at the token that followed the current token last time",
-        true,
-    ),
-    (
-        "duplicate token",
-        "mean over queries q whose token stood before: Σ A[q, j] over j < q with x[j] = x[q]",
-        "looks at the places where the current token stood before",
-        true,
-    ),
-    (
-        "previous token",
-        "mean over q ≥ 1 of A[q, q−1]",
-        "looks one token back",
-        true,
-    ),
-    (
-        "current token",
-        "mean over q ≥ 1 of A[q, q]",
-        "looks at the current token itself",
-        true,
-    ),
-    (
-        "first token",
-        "mean over q ≥ 1 of A[q, 0]",
-        "looks at the first token",
-        true,
-    ),
-    (
-        "entropy",
-        "mean over queries that see n ≥ 2 keys of −Σ A ln A / ln n; 1 is evenly spread, 0 is one token",
-        "spreads its attention",
-        false,
-    ),
-    (
-        "mean distance",
-        "mean over q ≥ 1 of Σ A[q, k]·(q − k), in tokens",
-        "looks far back",
-        false,
-    ),
-];
 
 /// Random sets beside the heads of each role.
 const CONTROLS: usize = 3;
@@ -97,27 +51,17 @@ impl Inspection {
             .ends_with(format!("seed-{}", self.config.seed));
         let mut left_out = Vec::new();
         let over = over_training::Scores::of(self, &summary, &mut left_out)?;
-        let heads: Vec<(HeadName, String)> = summary
+        let heads: Vec<(HeadName, Role)> = summary
             .heads
             .iter()
-            .map(|head| (head.head, head.role.clone()))
+            .map(|head| (head.head, head.role))
             .collect();
-        let measure = |(name, formula, does, is_role): &(&str, &str, &str, bool)| MeasureText {
-            name: (*name).to_owned(),
-            formula: (*formula).to_owned(),
-            does: (*does).to_owned(),
-            is_role: *is_role,
-        };
         Ok(ReportData {
             finding: Vec::new(),
             headline: None,
             run: self.facts(&summary, &model)?,
             metrics: self.run.metrics()?,
-            measures: MEASURES
-                .iter()
-                .map(measure)
-                .chain(over.relations())
-                .collect(),
+            measures: over.measures,
             events: self.run.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
             shuffled: self
@@ -178,23 +122,21 @@ impl Inspection {
         behaviour: &Behaviour,
         row: &UsesRow,
     ) -> Result<Vec<Control>, InputError> {
-        let roles = row.uses.iter().filter(|uses| {
-            MEASURES
-                .iter()
-                .any(|(name, .., is_role)| *is_role && uses.name == *name)
-        });
-        // A head that shares its role stands beside the others in a set of its own.
-        let sets = roles.filter(|uses| {
-            row.uses
-                .iter()
-                .all(|other| other.name != uses.name || other.heads.len() <= uses.heads.len())
-        });
         let mut controls = Vec::new();
-        for set in sets {
-            for heads in matched_sets(model, &set.heads, CONTROLS, self.config.seed) {
+        for uses in &row.uses {
+            let HeadSet::LooksLike(role @ Role::Of(_)) = uses.name else {
+                continue;
+            };
+            // A head that shares its role stands beside the others in a set of its own.
+            let holds_more =
+                |other: &HeadsUse| other.name == uses.name && other.heads.len() > uses.heads.len();
+            if row.uses.iter().any(holds_more) {
+                continue;
+            }
+            for heads in matched_sets(model, &uses.heads, CONTROLS, self.config.seed) {
                 let performance = ablate(model, behaviour, &heads, Ablation::Mean);
                 controls.push(Control {
-                    role: set.name.clone(),
+                    role,
                     left: left(&performance.map_err(no_room)?),
                     heads,
                 });
@@ -248,12 +190,4 @@ pub fn report_after_training(run: &Path, device: &str) {
 /// Numbers of a tensor, row by row.
 fn numbers<const D: usize>(tensor: burn::tensor::Tensor<D>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
-}
-
-/// What a file of patterns of these sequences is called.
-fn file_name(kind: SequenceKind) -> &'static str {
-    match kind {
-        SequenceKind::Probe => "probe",
-        SequenceKind::Task => "task",
-    }
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use headlight_heads::{HeadName, Score, SequenceKind};
-use headlight_report::{Bytes, Floats, MeasureText, PatternSet, ScoreSeries};
+use headlight_heads::{HeadName, Score, ScoreName, SequenceKind};
+use headlight_report::{Bytes, Floats, MeasureText, PatternSet, ScoreSeries, scores_as_told};
 use headlight_residual::{AttentionSite, Decoder, Site, token_tensor};
 use headlight_run::{HeadRow, InputError, PatternFile, Summary};
 use headlight_watch::{no_room, value_norms};
 
-use super::{Inspection, MEASURES, file_name};
+use super::Inspection;
 
 /// Bytes of scores and of patterns; base64 makes a third more of them.
 const MOST_SCORE_BYTES: usize = 300_000;
@@ -21,6 +21,37 @@ const FEWEST_TOKENS: usize = 16;
 pub(super) struct Scores {
     pub(super) steps: Vec<usize>,
     pub(super) series: Vec<ScoreSeries>,
+    /// What they mean.
+    pub(super) measures: Vec<MeasureText>,
+}
+
+/// What a head has a score on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scored {
+    Score(ScoreName),
+    Relation(String),
+}
+
+impl Scored {
+    /// All that a row has a score on.
+    fn in_row(row: &HeadRow) -> impl Iterator<Item = Self> {
+        let scores = row.scores.keys().copied().map(Self::Score);
+        scores.chain(row.relations.keys().cloned().map(Self::Relation))
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Score(name) => name.name(),
+            Self::Relation(name) => name,
+        }
+    }
+
+    fn of<'a>(&self, row: &'a HeadRow) -> Option<&'a Score> {
+        match self {
+            Self::Score(name) => row.scores.get(name),
+            Self::Relation(name) => row.relations.get(name).map(|relation| &relation.score),
+        }
+    }
 }
 
 impl Scores {
@@ -37,24 +68,20 @@ impl Scores {
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect();
-        let by_place: BTreeMap<(usize, bool, HeadName), &HeadRow> = rows
+        let by_place: BTreeMap<(usize, SequenceKind, HeadName), &HeadRow> = rows
             .iter()
-            .map(|row| ((row.step, row.on == SequenceKind::Task, row.head), row))
+            .map(|row| ((row.step, row.on, row.head), row))
             .collect();
-        let last = |task| {
-            by_place
-                .get(&(*all.last()?, task, *heads.first()?))
-                .copied()
-        };
-        let names: Vec<(SequenceKind, String, Score)> = [SequenceKind::Probe, SequenceKind::Task]
-            .into_iter()
-            .flat_map(|on| {
-                last(on == SequenceKind::Task)
-                    .map(|row| scores_of(row, on))
-                    .unwrap_or_default()
-            })
-            .collect();
-        let bytes_a_step = 12 * heads.len() * names.len();
+        // The last row of the first head on each kind of sequences: all others score the same.
+        let mut references: Vec<(Scored, &HeadRow)> = Vec::new();
+        for on in SequenceKind::ALL {
+            if let (Some(&last), Some(&head)) = (all.last(), heads.first())
+                && let Some(&row) = by_place.get(&(last, on, head))
+            {
+                references.extend(Scored::in_row(row).map(|scored| (scored, row)));
+            }
+        }
+        let bytes_a_step = 12 * heads.len() * references.len();
         let steps = thinned(&all, MOST_SCORE_BYTES / bytes_a_step.max(1));
         if steps.len() < all.len() {
             left_out.push(format!(
@@ -63,70 +90,51 @@ impl Scores {
                 all.len()
             ));
         }
-        let series = names.into_iter().map(|(on, name, reference)| {
-            let value = |step: usize, head: HeadName| {
-                let row = by_place.get(&(step, on == SequenceKind::Task, head))?;
-                row.scores
-                    .get(&name)
-                    .or_else(|| row.relations.get(&name).map(|relation| &relation.score))
+        let mut series = Vec::new();
+        let mut measures: Vec<MeasureText> = scores_as_told()
+            .into_iter()
+            .map(MeasureText::from)
+            .collect();
+        for (scored, reference) in references {
+            let Some(&Score { null, ceiling, .. }) = scored.of(reference) else {
+                continue;
             };
-            let of_step =
-                |&step: &usize| heads.iter().flat_map(move |&head| three(value(step, head)));
-            let values = steps
-                .iter()
-                .flat_map(|step| of_step(step).collect::<Vec<f32>>())
-                .collect();
-            let Score { null, ceiling, .. } = reference;
-            ScoreSeries {
-                on,
-                name: name.clone(),
+            let mut values = Vec::new();
+            for &step in &steps {
+                for &head in &heads {
+                    let row = by_place.get(&(step, reference.on, head));
+                    values.extend(three(row.and_then(|row| scored.of(row))));
+                }
+            }
+            series.push(ScoreSeries {
+                on: reference.on,
+                name: scored.name().to_owned(),
                 null,
                 ceiling,
                 values: Floats(values),
+            });
+            if let Scored::Relation(name) = scored {
+                measures.push(MeasureText {
+                    formula: format!(
+                        "mean of A[dependent, source] over the pairs of words of the relation {name}"
+                    ),
+                    does: "looks from a word at the word it depends on".to_owned(),
+                    is_role: false,
+                    name,
+                });
             }
-        });
+        }
         Ok(Self {
-            series: series.collect(),
             steps,
+            series,
+            measures,
         })
     }
-
-    /// What the scores against gold relations mean.
-    pub(super) fn relations(&self) -> impl Iterator<Item = MeasureText> {
-        let known = |name: &str| MEASURES.iter().any(|(known, ..)| *known == name);
-        self.series
-            .iter()
-            .filter(move |series| !known(&series.name))
-            .map(|series| MeasureText {
-                name: series.name.clone(),
-                formula: format!(
-                    "mean of A[dependent, source] over the pairs of words of the relation {}",
-                    series.name
-                ),
-                does: "looks from a word at the word it depends on".to_owned(),
-                is_role: false,
-            })
-    }
-}
-
-/// The scores and relation scores of a row, with their nulls and ceilings.
-fn scores_of(row: &HeadRow, on: SequenceKind) -> Vec<(SequenceKind, String, Score)> {
-    let scores = row
-        .scores
-        .iter()
-        .map(|(name, score)| (on, name.clone(), *score));
-    scores
-        .chain(
-            row.relations
-                .iter()
-                .map(|(name, relation)| (on, name.clone(), relation.score)),
-        )
-        .collect()
 }
 
 fn three(score: Option<&Score>) -> [f32; 3] {
     score.map_or([f32::NAN; 3], |score| {
-        [score.value, score.low, score.high].map(|number| number as f32)
+        [score.value, score.interval.low, score.interval.high].map(|number| number as f32)
     })
 }
 
@@ -204,7 +212,7 @@ impl Inspection {
             ));
         }
         let mut sets = Vec::new();
-        for kind in [SequenceKind::Probe, SequenceKind::Task] {
+        for kind in SequenceKind::ALL {
             let files = steps
                 .iter()
                 .map(|&step| self.checked_patterns(step, kind, model, vocabulary));
@@ -251,8 +259,7 @@ impl Inspection {
         model: &Decoder,
         vocabulary: &[String],
     ) -> Result<PatternFile, InputError> {
-        let name = file_name(kind);
-        let file = self.run.patterns(step, name)?;
+        let file = self.run.patterns(step, kind)?;
         let [layers, _, heads, length] = file.sizes();
         let known = file
             .tokens()
@@ -265,7 +272,7 @@ impl Inspection {
             || !known
         {
             let place = format!(
-                "{}/patterns/step-{step}/{name}.safetensors",
+                "{}/patterns/step-{step}/{kind}.safetensors",
                 self.run.path().display()
             );
             return Err(InputError::damaged(

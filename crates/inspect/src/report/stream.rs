@@ -1,6 +1,7 @@
 //! The residual stream: what each part writes, and what could be read on the way.
 
 use burn::tensor::{Tensor, activation::softmax};
+use headlight_heads::first_largest;
 use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
 use headlight_residual::{BlockSite, Decoder, NoProbe, Site, token_tensor};
@@ -79,12 +80,8 @@ impl Inspection {
             let logits = model.unembed(seen.tensor(*site), &mut NoProbe);
             let probabilities = numbers(softmax(logits, 2));
             let rows = probabilities.chunks(model.vocabulary()).map(|row| {
-                let best = row
-                    .iter()
-                    .enumerate()
-                    .max_by(|a, b| a.1.total_cmp(b.1))
-                    .map_or(0, |(token, _)| token);
-                (row, best as u32)
+                let best = first_largest(0..row.len(), |&token| f64::from(row[token]));
+                (row, best.unwrap_or(0) as u32)
             });
             let rows: Vec<(&[f32], u32)> = rows.collect();
             right.extend(

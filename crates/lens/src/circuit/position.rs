@@ -1,6 +1,6 @@
 //! What is a positional head made of?
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, first_largest};
 use serde::Serialize;
 
 use super::Circuits;
@@ -35,10 +35,8 @@ pub fn favourite_distance(circuits: &Circuits, head: HeadName) -> Option<Favouri
         if query == 0 {
             return;
         }
-        let Some(key) = seen
-            .clone()
-            .max_by(|&a, &b| scores[a].total_cmp(&scores[b]))
-        else {
+        // Of equal scores the nearest key counts.
+        let Some(key) = first_largest(seen.clone().rev(), |&key| scores[key]) else {
             return;
         };
         counts[query - key] += 1;
@@ -47,9 +45,7 @@ pub fn favourite_distance(circuits: &Circuits, head: HeadName) -> Option<Favouri
         }
     });
     let queries = table.rows().saturating_sub(1) as f64;
-    let distance = (0..counts.len())
-        .rev()
-        .max_by_key(|&distance| counts[distance])?;
+    let distance = first_largest(0..counts.len(), |&distance| f64::from(counts[distance]))?;
     Some(FavouriteDistance {
         distance,
         share: f64::from(counts[distance]) / queries,

@@ -1,6 +1,6 @@
 //! The screen as a function of what is known.
 
-use headlight_heads::Measure;
+use headlight_heads::Role;
 use indicatif::HumanDuration;
 use ratatui::{
     Frame,
@@ -15,7 +15,10 @@ use super::{
     pattern::{draw_pattern, tokens_per_dot},
     state::{Head, State},
 };
-use crate::{Ink, LINE_COLOURS};
+use crate::{
+    Ink, line_colour, role_colour,
+    role_look::{role_letter, role_word},
+};
 
 /// Lines of what was said last.
 const SAID: u16 = 4;
@@ -32,8 +35,9 @@ pub fn draw(frame: &mut Frame, state: &State, ink: Ink) {
     .areas(frame.area());
     let [left, right] =
         Layout::horizontal([Constraint::Fill(1), Constraint::Fill(1)]).areas(middle);
-    // Below the layers two lines say what the letters mean; then there is the border.
-    let heads_height = u16::try_from(layers + 4)
+    // Below the layers stands what the letters mean; then there is the border.
+    let legend = legend(usize::from(left.width.saturating_sub(2)), ink);
+    let heads_height = u16::try_from(layers + legend.len() + 2)
         .unwrap_or(u16::MAX)
         .min(left.height / 2);
     let [curve, heads] =
@@ -53,7 +57,7 @@ pub fn draw(frame: &mut Frame, state: &State, ink: Ink) {
     );
     frame.render_widget(Paragraph::new(now), top);
     draw_curve(frame, curve, state, ink);
-    draw_heads(frame, heads, state, ink);
+    draw_heads(frame, heads, state, legend, ink);
     draw_chosen(frame, right, state, ink);
     let newest = state.lines.iter().rev().take(usize::from(SAID)).rev();
     frame.render_widget(
@@ -69,7 +73,7 @@ pub fn draw(frame: &mut Frame, state: &State, ink: Ink) {
 }
 
 fn draw_curve(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
-    let style = |index: usize| painted(Style::new(), ink, Some(index));
+    let style = |index: usize| painted(Style::new(), ink, Some(line_colour(index)));
     let last = state.steps as f64;
     let highest = state
         .losses
@@ -117,7 +121,25 @@ fn draw_curve(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     frame.render_widget(chart, area);
 }
 
-fn draw_heads(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
+/// What the letters of roles mean, on as many lines of `width` characters as it takes.
+fn legend(width: usize, ink: Ink) -> Vec<Line<'static>> {
+    const GAP: &str = "  ";
+    let mut lines: Vec<Line> = Vec::new();
+    for role in Role::all() {
+        let words = format!("{} {}", role_letter(role), role_word(role));
+        let words = Span::styled(words, painted(Style::new(), ink, colour_of(role)));
+        match lines.last_mut() {
+            Some(line) if line.width() + GAP.len() + words.width() <= width => {
+                line.push_span(GAP);
+                line.push_span(words);
+            }
+            _ => lines.push(words.into()),
+        }
+    }
+    lines
+}
+
+fn draw_heads(frame: &mut Frame, area: Rect, state: &State, legend: Vec<Line>, ink: Ink) {
     let mut lines: Vec<Line> = Vec::new();
     for layer in state.heads.chunk_by(|a, b| a.name.layer == b.name.layer) {
         let mut line = vec![Span::raw(format!("L{:<2}", layer[0].name.layer))];
@@ -128,23 +150,7 @@ fn draw_heads(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
         );
         lines.push(line.into());
     }
-    let of_role = |(index, measure): (usize, &Measure)| {
-        let name = measure.name();
-        let letter = name.chars().next().unwrap_or(' ').to_ascii_uppercase();
-        let word = name.split(' ').next().unwrap_or(name);
-        Span::styled(
-            format!("{letter} {word}  "),
-            painted(Style::new(), ink, Some(index)),
-        )
-    };
-    let mut roles: Vec<Span> = Measure::ALL
-        .iter()
-        .enumerate()
-        .map(of_role)
-        .chain([Span::raw("M mixed")])
-        .collect();
-    let second = roles.split_off(3);
-    lines.extend([Line::from(roles), Line::from(second)]);
+    lines.extend(legend);
     frame.render_widget(
         Paragraph::new(lines).block(Block::bordered().title(" heads look like ")),
         area,
@@ -158,13 +164,16 @@ fn head_span(head: &Head, is_chosen: bool, ink: Ink) -> Span<'static> {
         |score| format!("{score:.2}").replacen("0.", ".", 1),
     );
     let (open, close) = if is_chosen { ('[', ']') } else { (' ', ' ') };
-    let style = painted(Style::new(), ink, head.colour_index());
+    let style = painted(Style::new(), ink, colour_of(head.role));
     let style = if is_chosen {
         style.add_modifier(Modifier::BOLD | Modifier::REVERSED)
     } else {
         style
     };
-    Span::styled(format!("{open}{} {score:<4}{close}", head.letter()), style)
+    Span::styled(
+        format!("{open}{} {score:<4}{close}", role_letter(head.role)),
+        style,
+    )
 }
 
 fn draw_chosen(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
@@ -193,13 +202,18 @@ fn draw_chosen(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
     );
 }
 
-/// In the colour of a role or line, if there are colours.
-fn painted(style: Style, ink: Ink, index: Option<usize>) -> Style {
-    match (ink, index) {
-        (Ink::Colour, Some(index)) => {
-            let [r, g, b] = LINE_COLOURS[index % LINE_COLOURS.len()];
-            style.fg(Color::Rgb(r, g, b))
-        }
+/// The colour of a role; `mixed` has none.
+fn colour_of(role: Role) -> Option<[u8; 3]> {
+    match role {
+        Role::Of(measure) => Some(role_colour(measure)),
+        Role::Mixed => None,
+    }
+}
+
+/// In this colour, if there are colours.
+fn painted(style: Style, ink: Ink, colour: Option<[u8; 3]>) -> Style {
+    match (ink, colour) {
+        (Ink::Colour, Some([r, g, b])) => style.fg(Color::Rgb(r, g, b)),
         _ => style,
     }
 }
@@ -255,8 +269,8 @@ mod tests {
             "http://127.0.0.1:8351",
             "L0  M      [P .98 ]",
             "L1  I .90   M     ",
-            "P previous  C current  F first ",
-            "D duplicate  I induction  M mixed",
+            "P previous  C current  F first  D duplicate",
+            "I induction  M mixed",
             "L0H1: queries down, keys across ",
             "│@   ",
             "│..@.",
@@ -264,6 +278,15 @@ mod tests {
             "q: close",
         ] {
             assert!(screen.contains(part), "{part:?} is not in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn at_80_columns_the_legend_has_every_role_in_full() {
+        let screen = text(&drawn(&state(), Ink::Characters, [80, 24]));
+        for role in Role::all() {
+            let words = format!("{} {}", role_letter(role), role_word(role));
+            assert!(screen.contains(&words), "{words:?} is not in\n{screen}");
         }
     }
 

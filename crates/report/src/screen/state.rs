@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use headlight_heads::{HeadName, MayAttend, Measure, Role, Scores};
+use headlight_heads::{HeadName, MayAttend, Role, Scores};
 use headlight_run::PatternFile;
 
 /// Something new about a run.
@@ -108,10 +108,11 @@ impl State {
                     .into_iter()
                     .map(|(name, scores)| {
                         let role = Role::of(&scores);
+                        let score = role.score().and_then(|name| scores.get(&name));
                         Head {
                             name,
                             role,
-                            score: scores.get(role.name()).map(|score| score.value),
+                            score: score.map(|score| score.value),
                         }
                     })
                     .collect();
@@ -142,31 +143,9 @@ impl State {
     }
 }
 
-impl Head {
-    /// The first letter of its role, for eyes and terminals that see no colours.
-    #[must_use]
-    pub fn letter(&self) -> char {
-        self.role
-            .name()
-            .chars()
-            .next()
-            .unwrap_or(' ')
-            .to_ascii_uppercase()
-    }
-
-    /// Which of the colours of roles is its own; a mixed head has none.
-    #[must_use]
-    pub fn colour_index(&self) -> Option<usize> {
-        match self.role {
-            Role::Of(measure) => Measure::ALL.iter().position(|known| *known == measure),
-            Role::Mixed => None,
-        }
-    }
-}
-
 #[cfg(test)]
 pub mod tests {
-    use headlight_heads::Score;
+    use headlight_heads::{Interval, Measure, Score};
 
     use super::*;
 
@@ -177,22 +156,21 @@ pub mod tests {
             value,
             null: 0.1,
             ceiling: 1.0,
-            low: value,
-            high: value,
+            interval: Interval::point(value),
         };
-        let of = |name: &str, value| Scores::from([(name.to_owned(), score(value))]);
+        let of = |measure: Measure, value| Scores::from([(measure.into(), score(value))]);
         let head = |layer, head| HeadName { layer, head };
         let heads = vec![
-            (head(0, 0), of("previous token", 0.2)),
-            (head(0, 1), of("previous token", 0.98)),
-            (head(1, 0), of("induction", 0.9)),
-            (head(1, 1), of("induction", 0.3)),
+            (head(0, 0), of(Measure::PreviousToken, 0.2)),
+            (head(0, 1), of(Measure::PreviousToken, 0.98)),
+            (head(1, 0), of(Measure::Induction, 0.9)),
+            (head(1, 1), of(Measure::Induction, 0.3)),
         ];
         let mut weights = Vec::new();
         for (_, scores) in &heads {
             for query in 0..4 {
                 let previous = scores
-                    .get("previous token")
+                    .get(&Measure::PreviousToken.into())
                     .is_some_and(|score| score.value > 0.9);
                 let weight = |key: usize| match () {
                     () if key > query => 0.0,
@@ -242,15 +220,15 @@ pub mod tests {
         let seen: Vec<_> = state
             .heads
             .iter()
-            .map(|head| (head.letter(), head.colour_index(), head.score))
+            .map(|head| (head.role, head.score))
             .collect();
         assert_eq!(
             seen,
             [
-                ('M', None, None),
-                ('P', Some(0), Some(0.98)),
-                ('I', Some(4), Some(0.9)),
-                ('M', None, None)
+                (Role::Mixed, None),
+                (Role::Of(Measure::PreviousToken), Some(0.98)),
+                (Role::Of(Measure::Induction), Some(0.9)),
+                (Role::Mixed, None)
             ]
         );
         assert_eq!((state.step, state.losses), (51, vec![(50.0, 2.0)]));

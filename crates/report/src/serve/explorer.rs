@@ -1,6 +1,6 @@
 //! What the live explorer asks, and who answers it.
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, Role};
 use headlight_run::InputError;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct ExplorerFacts {
     /// The task's name.
     pub task: String,
     /// Every head and what it looks like on the probe.
-    pub heads: Vec<(HeadName, String)>,
+    pub heads: Vec<(HeadName, Role)>,
     /// The most tokens a prompt may have.
     pub most_tokens: usize,
     /// Some of the tokens' names.

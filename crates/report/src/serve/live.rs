@@ -210,8 +210,8 @@ impl Watched {
             .into_iter()
             .rev()
             .take_while(|&step| Some(step) > known);
-        let (step, file) =
-            newer.find_map(|step| Some((step, self.run.patterns(step, "probe").ok()?)))?;
+        let (step, file) = newer
+            .find_map(|step| Some((step, self.run.patterns(step, SequenceKind::Probe).ok()?)))?;
         let vocabulary = self.run.vocabulary().ok()?;
         let tokens = file.tokens().first()?.iter().take(MOST_TOLD_TOKENS);
         let tokens: Vec<String> = tokens

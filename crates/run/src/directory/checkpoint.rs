@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, Role};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -75,7 +75,7 @@ pub struct CheckpointState {
     /// Measurements since then.
     pub measured_since_best: usize,
     /// The role that each head is known for, where it has one.
-    pub roles: BTreeMap<HeadName, String>,
+    pub roles: BTreeMap<HeadName, Role>,
     /// The optimizer's numbers that are not tensors, by parameter path.
     pub counts: BTreeMap<String, u64>,
     /// How long the logs were.

@@ -14,6 +14,7 @@ use std::{
     sync::Arc,
 };
 
+use headlight_heads::SequenceKind;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use checkpoint::{Best, Checkpoint, CheckpointState, Weights};
@@ -218,19 +219,19 @@ impl RunDirectory {
             .map_err(|error| Error::damaged(path.display(), "is not UTF-8").caused_by(error))
     }
 
-    /// Writes the patterns seen after `step` updates.
+    /// Writes the patterns seen after `step` updates on these sequences.
     ///
     /// # Errors
     /// If the file cannot be written.
     pub fn write_patterns(
         &self,
         step: usize,
-        name: &str,
+        kind: SequenceKind,
         patterns: &PatternFile,
     ) -> Result<(), Error> {
         let directory = self.subdirectory(&format!("patterns/step-{step}"))?;
         write_atomically(
-            &directory.join(format!("{name}.safetensors")),
+            &directory.join(format!("{kind}.safetensors")),
             &patterns.to_bytes()?,
         )
     }
@@ -268,14 +269,14 @@ impl RunDirectory {
         Ok(steps)
     }
 
-    /// Reads the patterns seen after `step` updates.
+    /// Reads the patterns seen after `step` updates on these sequences.
     ///
     /// # Errors
     /// If the file cannot be read or is no pattern file.
-    pub fn patterns(&self, step: usize, name: &str) -> Result<PatternFile, Error> {
+    pub fn patterns(&self, step: usize, kind: SequenceKind) -> Result<PatternFile, Error> {
         let path = self
             .path
-            .join(format!("patterns/step-{step}/{name}.safetensors"));
+            .join(format!("patterns/step-{step}/{kind}.safetensors"));
         PatternFile::from_bytes(&read_at_most(&path, MOST_PATTERN_BYTES)?)
             .map_err(|error| error.at(path.display()))
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, RelationScores, Scores, SequenceKind};
+use headlight_heads::{HeadName, RelationScores, Role, RoleEvent, Scores, SequenceKind};
 use serde::{Deserialize, Serialize};
 
 /// A line of `metrics.jsonl`. Losses in nats over the positions that the task scores.
@@ -72,7 +72,7 @@ pub struct HeadRow {
     pub head: HeadName,
     /// Its role, read on the probe only.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub role: Option<String>,
+    pub role: Option<Role>,
     /// Every score that the sequences allow.
     pub scores: Scores,
     /// Scores against the gold relations that the sequences have.
@@ -85,12 +85,12 @@ pub struct HeadRow {
 pub struct EventRow {
     /// Updates done when it was seen.
     pub step: usize,
-    /// What happened: `role_emerged` or `role_lost`.
-    pub event: String,
+    /// What happened.
+    pub event: RoleEvent,
     /// To which head.
     pub head: HeadName,
     /// The role it took on or lost.
-    pub role: String,
+    pub role: Role,
     /// The score of that role at this step.
     pub value: f64,
 }
@@ -135,7 +135,7 @@ pub struct HeadSummary {
     /// The head.
     pub head: HeadName,
     /// Its role.
-    pub role: String,
+    pub role: Role,
     /// Its scores on the probe.
     pub scores: Scores,
 }

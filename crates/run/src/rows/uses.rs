@@ -2,23 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, HeadSet, Interval, Reader};
 use serde::{Deserialize, Serialize};
 
 /// A fall of accuracy below this is not called one, however sure it is.
 const SMALLEST_FALL: f64 = 0.02;
 
 /// What is left after an intervention.
+///
+/// Files have the ends of the interval as `low` and `high` beside the other numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenLeft")]
 pub struct Left {
     /// On the targets that the task scores.
     pub accuracy: f64,
-    /// The lower end of its 95 % interval, by bootstrap over sequences.
-    pub low: f64,
-    /// Its upper end.
-    pub high: f64,
+    /// Of the accuracy, by bootstrap over sequences.
+    #[serde(flatten)]
+    pub interval: Interval,
     /// Mean over these targets, nats.
     pub loss: f64,
+}
+
+/// What is left, as it is read. With `flatten` serde would keep every number of the object until it
+/// knows which ones are an interval's, and a hostile file has many.
+#[derive(Deserialize)]
+struct WrittenLeft {
+    accuracy: f64,
+    low: f64,
+    high: f64,
+    loss: f64,
+}
+
+impl From<WrittenLeft> for Left {
+    fn from(written: WrittenLeft) -> Self {
+        let WrittenLeft {
+            accuracy,
+            low,
+            high,
+            loss,
+        } = written;
+        Self {
+            accuracy,
+            interval: Interval { low, high },
+            loss,
+        }
+    }
 }
 
 /// Some heads, and what is left when what they do is replaced by its mean.
@@ -26,15 +54,14 @@ pub struct Left {
 pub struct HeadsUse {
     /// One head, or several together.
     pub heads: Vec<HeadName>,
-    /// What they all look like, or `layer` for all heads of one.
-    pub name: String,
+    /// What they have in common.
+    pub name: HeadSet,
     /// Replaced for every reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ablated: Option<Left>,
-    /// Replaced for one kind of reader only: `queries`, `keys` or `values` of later layers, or the
-    /// `logits`.
+    /// Replaced for one kind of reader only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub through: BTreeMap<String, Left>,
+    pub through: BTreeMap<Reader, Left>,
 }
 
 /// A line of `uses.jsonl`.
@@ -56,14 +83,15 @@ impl UsesRow {
     #[must_use]
     pub fn fall(&self, left: &Left) -> Option<f64> {
         let fall = self.untouched.accuracy - left.accuracy;
-        (fall >= SMALLEST_FALL && left.high < self.untouched.low).then_some(fall)
+        let is_sure = left.interval.is_below(self.untouched.interval);
+        (fall >= SMALLEST_FALL && is_sure).then_some(fall)
     }
 
     /// What `head` is used as: who needs what it writes, and by how much accuracy falls without it.
     /// Where nothing falls without it alone, the same of all heads that look like it, said to be of
-    /// the set; `–` where nothing is seen.
+    /// the set; none where nothing is seen.
     #[must_use]
-    pub fn used_as(&self, head: HeadName) -> String {
+    pub fn used_as(&self, head: HeadName) -> Option<String> {
         let with_head = |uses: &&HeadsUse| uses.heads.contains(&head) && uses.ablated.is_some();
         let (alone, sets): (Vec<&HeadsUse>, Vec<&HeadsUse>) = self
             .uses
@@ -76,7 +104,7 @@ impl UsesRow {
                 .find_map(|uses| self.readers(uses))
                 .map(|readers| format!("{readers} (set)"))
         };
-        alone.or_else(set).unwrap_or_else(|| "–".to_owned())
+        alone.or_else(set)
     }
 
     /// `keys, queries −.80`: through which single readers accuracy falls, the most first, and by
@@ -87,7 +115,7 @@ impl UsesRow {
         let falls = uses
             .through
             .iter()
-            .filter_map(|(reader, left)| Some((reader.as_str(), self.fall(left)?)));
+            .filter_map(|(reader, left)| Some((reader.name(), self.fall(left)?)));
         let mut falls: Vec<(&str, f64)> = falls.collect();
         falls.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         let readers: Vec<&str> = falls.into_iter().map(|(reader, _)| reader).collect();
@@ -102,28 +130,32 @@ impl UsesRow {
 
 #[cfg(test)]
 mod tests {
+    use headlight_heads::{Measure, Role};
+
     use super::*;
 
     fn left(accuracy: f64) -> Left {
         Left {
             accuracy,
-            low: accuracy - 0.01,
-            high: accuracy + 0.01,
+            interval: Interval {
+                low: accuracy - 0.01,
+                high: accuracy + 0.01,
+            },
             loss: 0.0,
         }
     }
 
-    fn uses(heads: &[usize], ablated: f64, through: &[(&str, f64)]) -> HeadsUse {
+    fn uses(heads: &[usize], ablated: f64, through: &[(Reader, f64)]) -> HeadsUse {
         HeadsUse {
             heads: heads
                 .iter()
                 .map(|&head| HeadName { layer: 0, head })
                 .collect(),
-            name: "induction".to_owned(),
+            name: HeadSet::LooksLike(Role::Of(Measure::Induction)),
             ablated: Some(left(ablated)),
             through: through
                 .iter()
-                .map(|&(reader, accuracy)| (reader.to_owned(), left(accuracy)))
+                .map(|&(reader, accuracy)| (reader, left(accuracy)))
                 .collect(),
         }
     }
@@ -131,11 +163,11 @@ mod tests {
     #[test]
     fn a_use_is_a_fall_beyond_the_intervals() {
         let rows = vec![
-            uses(&[0], 0.2, &[("keys", 0.3), ("logits", 0.97)]),
+            uses(&[0], 0.2, &[(Reader::Keys, 0.3), (Reader::Logits, 0.97)]),
             uses(&[1], 0.985, &[]),
             uses(&[2], 0.98, &[]),
-            uses(&[3], 0.5, &[("keys", 0.99)]),
-            uses(&[1, 2], 0.1, &[("logits", 0.1)]),
+            uses(&[3], 0.5, &[(Reader::Keys, 0.99)]),
+            uses(&[1, 2], 0.1, &[(Reader::Logits, 0.1)]),
         ];
         let row = UsesRow {
             step: 0,
@@ -144,9 +176,10 @@ mod tests {
             uses: rows,
         };
         let used_as = |head| row.used_as(HeadName { layer: 0, head });
-        assert_eq!(used_as(0), "keys −0.79"); // .02 through logits is inside the intervals
-        assert_eq!(used_as(1), "logits −0.89 (set)");
-        assert_eq!(used_as(3), "all −0.49");
-        assert_eq!(used_as(4), "–");
+        // .02 through logits is inside the intervals.
+        assert_eq!(used_as(0).as_deref(), Some("keys −0.79"));
+        assert_eq!(used_as(1).as_deref(), Some("logits −0.89 (set)"));
+        assert_eq!(used_as(3).as_deref(), Some("all −0.49"));
+        assert_eq!(used_as(4), None);
     }
 }

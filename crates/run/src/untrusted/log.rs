@@ -52,44 +52,45 @@ impl fmt::Display for Line<'_> {
     }
 }
 
-/// What a tree map holds: nodes with room for 11 entries, of which all but a lone one have at least
-/// 5, and the names.
-fn held_by_map<V>(map: &BTreeMap<String, V>) -> usize {
+/// What a tree map holds apart from its names: nodes with room for 11 entries, of which all but a
+/// lone one have at least 5.
+fn held_by_map<K, V>(map: &BTreeMap<K, V>) -> usize {
     let nodes = match map.len() {
         few @ ..=11 => few.min(1),
         many => many.div_ceil(5),
     };
     // Beside its entries a node has its place in its parent, and one of six has 12 children.
-    let of_node = 11 * size_of::<(String, V)>() + 4 * size_of::<usize>();
-    nodes * of_node + map.keys().map(String::len).sum::<usize>()
+    let of_node = 11 * size_of::<(K, V)>() + 4 * size_of::<usize>();
+    nodes * of_node
+}
+
+/// What the names of a map hold that are text.
+fn held_by_names<V>(map: &BTreeMap<String, V>) -> usize {
+    map.keys().map(String::len).sum()
 }
 
 impl LogRow for HeadRow {
     fn held(&self) -> usize {
-        self.role.as_ref().map_or(0, String::len)
-            + held_by_map(&self.scores)
-            + held_by_map(&self.relations)
+        held_by_map(&self.scores) + held_by_map(&self.relations) + held_by_names(&self.relations)
     }
 }
 
 impl LogRow for MetricsRow {
     fn held(&self) -> usize {
-        held_by_map(&self.breakdown)
+        held_by_map(&self.breakdown) + held_by_names(&self.breakdown)
     }
 }
 
 impl LogRow for EventRow {
     fn held(&self) -> usize {
-        self.event.len() + self.role.len()
+        0
     }
 }
 
 impl LogRow for UsesRow {
     fn held(&self) -> usize {
         let of_use = |uses: &HeadsUse| {
-            uses.heads.capacity() * size_of::<HeadName>()
-                + uses.name.len()
-                + held_by_map(&uses.through)
+            uses.heads.capacity() * size_of::<HeadName>() + held_by_map(&uses.through)
         };
         self.uses.capacity() * size_of::<HeadsUse>() + self.uses.iter().map(of_use).sum::<usize>()
     }
@@ -97,6 +98,8 @@ impl LogRow for UsesRow {
 
 #[cfg(test)]
 mod tests {
+    use headlight_heads::RoleEvent;
+
     use super::*;
 
     fn error(before: usize, text: &str) -> String {
@@ -110,7 +113,7 @@ mod tests {
         let row = r#"{"step":0,"event":"role_lost","head":"L0H0","role":"induction","value":0}"#;
         let rows: Vec<EventRow> =
             rows_of(Path::new("a.jsonl"), 0, format!("{row}\n{row}").as_bytes()).unwrap();
-        assert_eq!((rows.len(), rows[1].role.as_str()), (2, "induction"));
+        assert_eq!((rows.len(), rows[1].event), (2, RoleEvent::Lost));
         assert!(error(7, &format!("{row}\n\n{row}")).starts_with("a.jsonl:9: EOF while parsing"));
         let long = " ".repeat(MOST_LINE_BYTES + 1);
         assert_eq!(

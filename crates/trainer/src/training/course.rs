@@ -334,7 +334,7 @@ impl<'a> Course<'a> {
         self.writer.write(move |run| {
             patterns
                 .iter()
-                .try_for_each(|(name, patterns)| run.write_patterns(step, name, patterns))
+                .try_for_each(|(kind, patterns)| run.write_patterns(step, *kind, patterns))
         })?;
         let cores = self.updater.cores();
         let uses = self

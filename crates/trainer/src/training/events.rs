@@ -2,39 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, Role};
+use headlight_heads::{HeadName, Role, RoleEvent};
 use headlight_run::EventRow;
 use headlight_watch::Observation;
 
 /// What changed in the heads' roles on the probe: a role that was not there before, or one that is
 /// gone.
 pub fn role_events(
-    known: &mut BTreeMap<HeadName, String>,
+    known: &mut BTreeMap<HeadName, Role>,
     step: usize,
     probe: &Observation,
 ) -> Vec<EventRow> {
     let mut events = Vec::new();
     for (head, scores) in &probe.heads {
         let now = Role::of(scores);
-        let name = now.name();
-        let (event, role) = match known.get(head) {
-            Some(before) if now == Role::Mixed => ("role_lost", before.clone()),
-            Some(before) if before == name => continue,
-            None if now == Role::Mixed => continue,
-            _ => ("role_emerged", name.to_owned()),
-        };
-        if now == Role::Mixed {
-            known.remove(head);
-        } else {
-            known.insert(*head, role.clone());
+        let before = known.get(head).copied().unwrap_or(Role::Mixed);
+        if now == before {
+            continue;
         }
-        let value = scores.get(&role).map_or(f64::NAN, |score| score.value);
+        let (event, role) = match now {
+            Role::Mixed => {
+                known.remove(head);
+                (RoleEvent::Lost, before)
+            }
+            Role::Of(_) => {
+                known.insert(*head, now);
+                (RoleEvent::Emerged, now)
+            }
+        };
+        let score = role.score().and_then(|name| scores.get(&name));
         events.push(EventRow {
             step,
-            event: event.to_owned(),
+            event,
             head: *head,
             role,
-            value,
+            value: score.map_or(f64::NAN, |score| score.value),
         });
     }
     events
@@ -42,10 +44,9 @@ pub fn role_events(
 
 /// An event for a person.
 pub fn in_words(event: &EventRow) -> String {
-    let what = if event.event == "role_lost" {
-        "no longer looks like"
-    } else {
-        "looks like"
+    let what = match event.event {
+        RoleEvent::Emerged => "looks like",
+        RoleEvent::Lost => "no longer looks like",
     };
     format!(
         "step {}: {} {what}: {} (score {:.2})",

@@ -1,0 +1,81 @@
+//! How roles are shown: their colours, their letters, and the order in which they are told.
+
+use headlight_heads::{Measure, Role, ScoreName};
+
+use crate::colour::{BLUE, BLUISH_GREEN, REDDISH_PURPLE, SKY_BLUE, VERMILLION};
+
+/// What pictures need to know of a role.
+struct Look {
+    /// Its place where roles are told; the first takes most to tell.
+    told: usize,
+    colour: [u8; 3],
+}
+
+/// The one place that a new measure needs here. Others keep their colours.
+fn look(measure: Measure) -> Look {
+    let (told, colour) = match measure {
+        Measure::Induction => (0, SKY_BLUE),
+        Measure::DuplicateToken => (1, REDDISH_PURPLE),
+        Measure::PreviousToken => (2, BLUE),
+        Measure::CurrentToken => (3, VERMILLION),
+        Measure::FirstToken => (4, BLUISH_GREEN),
+    };
+    Look { told, colour }
+}
+
+/// The colour of a measure's curves, and of the heads that have its role.
+#[must_use]
+pub fn role_colour(measure: Measure) -> [u8; 3] {
+    look(measure).colour
+}
+
+/// All measures, first the one that takes most to tell.
+pub(crate) fn measures_as_told() -> [Measure; Measure::ALL.len()] {
+    let mut measures = Measure::ALL;
+    measures.sort_by_key(|&measure| look(measure).told);
+    measures
+}
+
+/// All scores: first the measures, of these first the one that takes most to tell.
+#[must_use]
+pub fn scores_as_told() -> Vec<ScoreName> {
+    let is_measure = |score: &ScoreName| matches!(score, ScoreName::Measure(_));
+    let measures = measures_as_told().map(ScoreName::Measure);
+    let others = ScoreName::all().filter(|score| !is_measure(score));
+    measures.into_iter().chain(others).collect()
+}
+
+/// The first letter of a role, for eyes and terminals that see no colours.
+pub(crate) fn role_letter(role: Role) -> char {
+    let letter = role.name().chars().next().unwrap_or(' ');
+    letter.to_ascii_uppercase()
+}
+
+/// A role in one word, where there is no room: `previous`.
+pub(crate) fn role_word(role: Role) -> &'static str {
+    role.name().split(' ').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn roles_are_told_apart_by_colour_letter_and_word() {
+        let colours: BTreeSet<_> = Measure::ALL.map(role_colour).into();
+        assert_eq!(colours.len(), Measure::ALL.len());
+        let roles = Role::all().count();
+        let letters: BTreeSet<char> = Role::all().map(role_letter).collect();
+        assert_eq!(letters.len(), roles, "{letters:?}");
+        let words: BTreeSet<&str> = Role::all().map(role_word).collect();
+        assert_eq!(words.len(), roles, "{words:?}");
+    }
+
+    #[test]
+    fn each_measure_has_its_own_place_where_roles_are_told() {
+        let places = measures_as_told().map(|measure| look(measure).told);
+        assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+    }
+}
