@@ -8,7 +8,7 @@ use std::{
 use clap::Parser;
 use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
 use headlight_report::{LiveAddress, LiveRun};
-use headlight_run::{Config, Error, RunDirectory, Seeds, reference, schema};
+use headlight_run::{Config, Error, RunDirectory, Seeds, schema};
 use headlight_trainer::{
     Training, View, interrupt,
     ranks::{self, Ranks},
@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 struct Arguments {
     /// The configuration, for example configs/induction.toml
-    #[arg(required_unless_present_any = ["schema", "reference"])]
+    #[arg(required_unless_present = "schema")]
     config: Option<PathBuf>,
     /// Change a key of the configuration: --set train.steps=500
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -65,9 +65,6 @@ struct Arguments {
     /// Print the JSON schema of configurations
     #[arg(long)]
     schema: bool,
-    /// Print the reference of configurations, docs/configuration.md
-    #[arg(long, conflicts_with = "schema")]
-    reference: bool,
 }
 
 fn main() -> ExitCode {
@@ -76,7 +73,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(path) = &arguments.config else {
-        return Ok(describe_configurations(arguments)?);
+        // Without a configuration, the schema was asked for.
+        return Ok(print(&format!("{:#}", schema()))?);
     };
     let config = Config::load(path, &arguments.set)?;
     let out = match (&arguments.out, path.file_stem()) {
@@ -182,13 +180,4 @@ fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDi
         return RunDirectory::resume(path, config);
     }
     RunDirectory::create(path, config, arguments.overwrite)
-}
-
-/// What a configuration can say.
-fn describe_configurations(arguments: &Arguments) -> Result<(), Error> {
-    if arguments.schema {
-        print(&format!("{:#}", schema()))
-    } else {
-        print(reference().trim_end())
-    }
 }
