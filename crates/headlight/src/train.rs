@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
 use headlight_report::{LiveAddress, LiveRun, say};
-use headlight_run::{Config, Error, RunDirectory, Seeds, reference, schema};
+use headlight_run::{Config, Error, RunDirectory, Seeds, schema};
 use headlight_trainer::{
     Training, View, interrupt,
     ranks::{self, Ranks},
@@ -26,7 +26,7 @@ use crate::{
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Arguments {
     /// The configuration, for example configs/induction.toml
-    #[arg(required_unless_present_any = ["schema", "reference"])]
+    #[arg(required_unless_present = "schema")]
     config: Option<PathBuf>,
     /// Change a key of the configuration: --set train.steps=500
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -59,9 +59,6 @@ pub struct Arguments {
     /// Print the JSON schema of configurations
     #[arg(long)]
     schema: bool,
-    /// Print the reference of configurations, docs/configuration.md
-    #[arg(long, conflicts_with = "schema")]
-    reference: bool,
 }
 
 /// Runs the program.
@@ -176,13 +173,4 @@ fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDi
         return RunDirectory::resume(path, config);
     }
     RunDirectory::create(path, config, arguments.overwrite)
-}
-
-/// What a configuration can say.
-fn describe_configurations(arguments: &Arguments) -> Result<(), Error> {
-    if arguments.schema {
-        print(&format!("{:#}", schema()))
-    } else {
-        print(reference().trim_end())
-    }
 }

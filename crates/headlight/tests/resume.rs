@@ -478,3 +478,69 @@ fn a_loss_that_is_no_number_stops_the_run_and_names_the_tensor() {
     );
     assert!(!workshop.path("run/summary.json").exists());
 }
+
+/// Puts `new` in the place of the key `format` of `last/state.json`, with its SHA-256 beside it.
+fn write_format_of_last(workshop: &Workshop, new: &str) {
+    let state = workshop.path("run/last/state.json");
+    let text = fs::read_to_string(&state).unwrap();
+    assert!(text.contains(FORMAT), "{text}");
+    fs::write(state, text.replace(FORMAT, new)).unwrap();
+    let sums = "sha256sum state.json *.safetensors > SHA256SUMS";
+    let summed = Command::new("sh")
+        .args(["-c", sums])
+        .current_dir(workshop.path("run/last"))
+        .status()
+        .unwrap();
+    assert!(summed.success());
+}
+
+/// How `state.json` and `summary.json` begin.
+const FORMAT: &str = "{\n  \"format\": 1,";
+
+#[test]
+fn a_run_of_a_newer_format_is_refused_and_left_as_it_is() {
+    let (workshop, _) = unfinished();
+    // Only its newest checkpoint is of a newer program: the older ones are not used in its place.
+    write_format_of_last(&workshop, "{\n  \"format\": 2,");
+    let before = files(&workshop.path("run"));
+    let output = resume(&workshop);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    let last = error.lines().last().unwrap_or_default();
+    for part in ["run/last/state.json", "format 2", "formats up to 1"] {
+        assert!(last.contains(part), "{part}: {last}");
+    }
+    assert_same(&workshop.path("run"), &before);
+
+    fs::write(workshop.path("run/format"), "2\n").unwrap();
+    let before = files(&workshop.path("run"));
+    let parts = ["error: run: is of format 2", "formats up to 1"];
+    for verb in ["heads", "curves", "report"] {
+        assert_one_line(&workshop.inspect("run", &[verb]), 2, &parts);
+    }
+    assert_one_line(&resume(&workshop), 2, &parts);
+    assert_same(&workshop.path("run"), &before);
+}
+
+#[test]
+fn a_run_from_before_formats_were_counted_is_inspected_and_resumed_to_the_same_bits() {
+    let workshop = Workshop::trained("run");
+    let mut reference = files(&workshop.path("run"));
+    reference.remove("format").unwrap();
+    let heads = workshop.inspect("run", &["heads"]);
+    assert_ok(&heads);
+
+    fs::remove_file(workshop.path("run/format")).unwrap();
+    write_format_of_last(&workshop, "{");
+    let summary = workshop.path("run/summary.json");
+    let text = fs::read_to_string(&summary).unwrap();
+    assert!(text.starts_with(FORMAT), "{text}");
+    fs::write(&summary, text.replace(FORMAT, "{")).unwrap();
+    assert_eq!(workshop.inspect("run", &["heads"]).stdout, heads.stdout);
+
+    fs::remove_file(summary).unwrap();
+    let output = resume(&workshop);
+    assert_ok(&output);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("going on after step 25"));
+    assert_same(&workshop.path("run"), &reference);
+}

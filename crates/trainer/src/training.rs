@@ -15,7 +15,7 @@ use headlight_heads::{HeadName, MayAttend, Role, SequenceKind};
 use headlight_report::{State, say};
 use headlight_residual::Decoder;
 use headlight_run::{
-    Config, Error, HeadSummary, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
+    Config, Error, FORMAT, HeadSummary, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
 };
 use headlight_tasks as tasks;
 use headlight_tasks::{Question, Sequence, Task, Use};
@@ -305,6 +305,7 @@ impl Training {
             scores: scores.clone(),
         };
         Summary {
+            format: FORMAT,
             task: self.config.task.name().to_owned(),
             device: self.device_name.clone(),
             steps: self.config.train.steps,

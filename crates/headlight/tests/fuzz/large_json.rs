@@ -7,7 +7,7 @@ use crate::{
     harness::watch,
     run_files::{CONFIG, run_in},
 };
-use headlight_run::{Checkpoint, CheckpointState, RunDirectory, Weights};
+use headlight_run::{Checkpoint, CheckpointState, FORMAT, RunDirectory, Weights};
 use tempfile::TempDir;
 
 type Read = fn(&RunDirectory);
@@ -125,6 +125,7 @@ fn states_of_checkpoints_stay_within_bounds() {
     let (path, run) = run_in(&folder);
     for counts in [100_000, 130_000] {
         let state = CheckpointState {
+            format: FORMAT,
             version: String::new(),
             device: String::new(),
             step: 0,

@@ -10,8 +10,8 @@ use headlight_heads::{
     HeadName, HeadSet, Interval, Measure, Reader, Role, RoleEvent, Score, SequenceKind, Spread,
 };
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, Config, EventRow, Follower, HeadRow, HeadSummary, HeadsUse,
-    Left, MetricsRow, RunDirectory, SeedsSummary, Summary, UsesRow, Weights,
+    Best, Checkpoint, CheckpointState, Config, EventRow, FORMAT, Follower, HeadRow, HeadSummary,
+    HeadsUse, Left, MetricsRow, RunDirectory, SeedsSummary, Summary, UsesRow, Weights,
 };
 use serde::Serialize;
 use tempfile::TempDir;
@@ -179,6 +179,7 @@ fn seeds() {
 #[test]
 fn summaries() {
     let summary = Summary {
+        format: FORMAT,
         task: "repeat".to_owned(),
         device: "flex".to_owned(),
         steps: 1,
@@ -204,6 +205,7 @@ fn summaries() {
 
 fn state(logs: &[(&str, u64)]) -> Vec<u8> {
     let state = CheckpointState {
+        format: FORMAT,
         version: "0.1.0".to_owned(),
         device: "flex".to_owned(),
         step: 50,
@@ -225,7 +227,7 @@ fn state(logs: &[(&str, u64)]) -> Vec<u8> {
 }
 
 /// What was read as a state comes back from a checkpoint as it was, or is refused for a log that
-/// the run lacks.
+/// the run lacks, or for a newer format.
 #[test]
 fn states_of_checkpoints() {
     let folder = TempDir::new().unwrap();
@@ -242,7 +244,7 @@ fn states_of_checkpoints() {
         let lacks = |(name, &length): (&String, &u64)| {
             length > 0 || name.contains('/') || name.strip_suffix(".jsonl").is_none()
         };
-        let refused = state.logs.iter().any(lacks);
+        let refused = state.format > FORMAT || state.logs.iter().any(lacks);
         let written = Checkpoint {
             state,
             weights: Vec::new(),
@@ -254,6 +256,24 @@ fn states_of_checkpoints() {
             Ok(read) => assert_eq!(format!("{:?}", read.state), format!("{:?}", written.state)),
             Err(error) => assert!(refused, "{error}"),
         }
+    });
+}
+
+/// A run opens with the number of a format that this program reads, and with nothing else.
+#[test]
+fn formats() {
+    run_file("format", vec![b"1\n".to_vec(), b"2\n".to_vec()], |run| {
+        let bytes = fs::read(run.path().join("format")).unwrap();
+        let short = bytes.len() <= 64;
+        let number = String::from_utf8(bytes)
+            .ok()
+            .filter(|_| short)
+            .and_then(|text| text.trim().parse::<u32>().ok());
+        let opened = RunDirectory::open(run.path());
+        assert_eq!(
+            opened.is_ok(),
+            number.is_some_and(|format| format <= FORMAT)
+        );
     });
 }
 

@@ -9,7 +9,7 @@ use super::schema::{properties, schema};
 
 const HEAD: &str = "# Configuration
 
-<!-- Written by `cargo run --bin train -- --reference > docs/configuration.md`; do not edit. -->
+<!-- Written by `cargo run --example reference > docs/configuration.md`; do not edit. -->
 
 A run is told what to do by one TOML file: `train CONFIG.toml`, any key changed by `--set table.key=value`. Unknown keys
 and impossible values are refused before anything is written. `train --schema` prints this page as a JSON schema, for
@@ -157,7 +157,7 @@ mod tests {
         let path =
             std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
         let written = std::fs::read_to_string(path).unwrap();
-        let command = "cargo run --bin train -- --reference > docs/configuration.md";
+        let command = "cargo run --example reference > docs/configuration.md";
         assert!(
             written.trim_end() == super::reference().trim_end(),
             "docs/configuration.md is old; run: {command}"

@@ -12,7 +12,7 @@ use headlight_heads::{HeadName, Role};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{LogLengths, RunDirectory, log_lengths};
+use super::{LogLengths, RunDirectory, format, log_lengths};
 use crate::{
     Error, ErrorKind,
     atomic::write_directory_atomically,
@@ -60,6 +60,9 @@ pub struct Best {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointState {
+    /// The [format](crate::FORMAT) of the checkpoint.
+    #[serde(default = "format::first")]
+    pub format: u32,
     /// The program that wrote it.
     pub version: String,
     /// Where it was trained: another device computes other bits.
@@ -123,10 +126,11 @@ impl RunDirectory {
     /// lengths.
     ///
     /// # Errors
-    /// Names the file that is missing or damaged.
+    /// Names the file that is missing, damaged or of a newer [format](crate::FORMAT).
     pub fn checkpoint(&self, which: Weights) -> Result<Checkpoint, Error> {
         let path = self.directory_of(which).join(STATE);
         let state = self.checked(which, STATE, MOST_STATE_BYTES)?;
+        format::check_json(path.display(), &state)?;
         let state: CheckpointState = from_json(path.display(), &state)?;
         log_lengths::check(self.path(), &state.logs)?;
         let weights = self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)?;
@@ -232,9 +236,9 @@ fn sum_line(name: &str, bytes: &[u8]) -> String {
     line + "  " + name + "\n"
 }
 
-/// A number as text: JSON readers may round the last bit, and resuming must not. `serde_json`'s
-/// feature `float_roundtrip` would read it back exactly. But `serde_json` is below Burn, which would
-/// be built with that feature too.
+/// A number as text: JSON readers may round the last bit, and resuming must not. The feature
+/// `float_roundtrip` of `serde_json` would read it back exactly. But Burn is built on `serde_json`,
+/// and would be built again with that feature.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

@@ -2,6 +2,7 @@
 
 mod checkpoint;
 mod follow;
+mod format;
 mod lock;
 mod log_lengths;
 mod logs;
@@ -19,6 +20,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 pub use checkpoint::{Best, Checkpoint, CheckpointState, Weights};
 pub use follow::{Follower, NewRows};
+pub use format::FORMAT;
+pub(crate) use format::first as first_format;
 pub use log_lengths::LogLengths;
 pub use patterns::PatternFile;
 
@@ -37,7 +40,7 @@ use tensorboard::EventFile;
 /// A run on disk.
 ///
 /// ```text
-/// config.toml      vocabulary.json   summary.json     report.html      lock
+/// config.toml      vocabulary.json   summary.json     report.html      format, lock
 /// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
 /// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
@@ -72,6 +75,11 @@ impl RunDirectory {
         let new = temporary_directory_beside(path).map_err(cannot)?;
         write_atomically(&new.path().join("config.toml"), toml.as_bytes())
             .map_err(|error| error.at(path.display()))?;
+        write_atomically(
+            &new.path().join(format::FILE),
+            format::file_text().as_bytes(),
+        )
+        .map_err(|error| error.at(path.display()))?;
         let lock = Lock::take(new.path())?;
         put_in_place(new, path).map_err(cannot)?;
         Ok(Self {
@@ -135,7 +143,7 @@ impl RunDirectory {
     /// Opens a run.
     ///
     /// # Errors
-    /// If `path` is not a run directory.
+    /// If `path` is not a run directory, or one of a newer [format](FORMAT).
     pub fn open(path: &Path) -> Result<Self, Error> {
         if !path.is_dir() {
             return Err(Error::of(
@@ -151,6 +159,7 @@ impl RunDirectory {
                 "is not a run directory: it has no config.toml",
             ));
         }
+        format::check_run(path)?;
         Ok(Self::at(path))
     }
 
@@ -204,9 +213,13 @@ impl RunDirectory {
     /// Reads `summary.json`.
     ///
     /// # Errors
-    /// If the file cannot be read; a run that has not ended has none.
+    /// If the file cannot be read, or is of a newer [format](FORMAT); a run that has not ended has
+    /// none.
     pub fn summary(&self) -> Result<Summary, Error> {
-        self.read_json("summary.json", MOST_SUMMARY_BYTES)
+        let path = self.path.join("summary.json");
+        let bytes = read_at_most(&path, MOST_SUMMARY_BYTES)?;
+        format::check_json(path.display(), &bytes)?;
+        from_json(path.display(), &bytes)
     }
 
     /// Reads `report.html`.

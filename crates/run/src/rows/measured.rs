@@ -98,6 +98,9 @@ pub struct EventRow {
 /// `summary.json`: what other programs read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
+    /// The [format](crate::FORMAT) of the run.
+    #[serde(default = "crate::directory::first_format")]
+    pub format: u32,
     /// The task's name.
     pub task: String,
     /// Where it was trained.

@@ -41,6 +41,9 @@ pub(crate) use vocabulary::TokenNames;
 /// `config.toml` and other configurations. TOML of many small values takes 100 times its bytes.
 pub const MOST_CONFIG_BYTES: u64 = 128 << 10;
 
+/// `format`: a number.
+pub const MOST_FORMAT_BYTES: u64 = 64;
+
 /// `summary.json`: that of 16 heads has 30 KB. Small parts of a hostile one take 10 times their
 /// bytes.
 pub const MOST_SUMMARY_BYTES: u64 = 2 << 20;

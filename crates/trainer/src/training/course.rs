@@ -12,7 +12,7 @@ use std::{
 use burn::module::Module;
 use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, Error, ErrorKind, Quantity, RunDirectory, Summary,
+    Best, Checkpoint, CheckpointState, Error, ErrorKind, FORMAT, Quantity, RunDirectory, Summary,
     TimingRow, TrainConfig, VERSION, Weights,
 };
 use headlight_tasks::Sequence;
@@ -73,6 +73,7 @@ impl<'a> Course<'a> {
             progress: training.progress(),
             updater,
             state: CheckpointState {
+                format: FORMAT,
                 version: VERSION.to_owned(),
                 device: training.device_name.clone(),
                 step: 0,
@@ -100,6 +101,10 @@ impl<'a> Course<'a> {
                 Ok(restored) => {
                     found = Some(restored);
                     break;
+                }
+                // A newer program has gone on with this run: what it wrote must not be undone.
+                Err(error) if error.kind() == ErrorKind::Version => {
+                    return Err(Stopped::Refused(error));
                 }
                 Err(error) => course
                     .progress
