@@ -67,7 +67,8 @@ pub struct Arguments {
 /// If the input is wrong, or the program fails while it runs.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Some(path) = &arguments.config else {
-        return Ok(describe_configurations(arguments)?);
+        // Without a configuration, the schema was asked for.
+        return Ok(print(&format!("{:#}", schema()))?);
     };
     let config = Config::load(path, &arguments.set)?;
     let out = match (&arguments.out, path.file_stem()) {
