@@ -16,7 +16,7 @@ use headlight_run::{
     write_atomically,
 };
 use headlight_trainer::{
-    Training, View, interrupt,
+    Setup, View, interrupt,
     ranks::{Ranks, on_this_machine},
 };
 use headlight_watch::cores_of_machine;
@@ -115,11 +115,11 @@ fn train_side_by_side(
             ..config.clone()
         };
         let training =
-            Training::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
+            Setup::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
         Ok((seed, training, config))
     };
     let trainings: Vec<_> = seeds.iter().map(prepare).collect::<Result<_, Error>>()?;
-    let make = |(seed, training, config): (u64, Training, Config)| {
+    let make = |(seed, training, config): (u64, Setup, Config)| {
         Ok((seed, training, start(&run_path(out, seed), &config)?))
     };
     let runs: Vec<_> = trainings

@@ -7,7 +7,7 @@ use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_trai
 use headlight_report::{LiveAddress, LiveRun, say};
 use headlight_run::{Config, Error, RunDirectory, Seeds, schema};
 use headlight_trainer::{
-    Training, View, interrupt,
+    Setup, View, interrupt,
     ranks::{self, Ranks},
 };
 
@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let started = ranks::started();
     ranks::check_parts(&config, started)?;
     // Everything is checked and built before anything is written.
-    let mut training = Training::prepare(config.clone(), &arguments.device)?;
+    let mut training = Setup::prepare(config.clone(), &arguments.device)?;
     let ranks = ranks::meet()?;
     if ranks.rank() > 0 {
         listen(&*ranks)?;

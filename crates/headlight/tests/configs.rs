@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use headlight_heads::{Measure, Role};
 use headlight_inspect::Inspection;
 use headlight_run::{Config, RunDirectory, Summary};
-use headlight_trainer::Training;
+use headlight_trainer::Setup;
 use tempfile::TempDir;
 
 const INDUCTION: Role = Role::Of(Measure::Induction);
@@ -21,10 +21,7 @@ fn train(name: &str, assignments: &[&str]) -> (TempDir, Summary) {
     let config = Config::load(&config(name), &assignments).unwrap();
     let directory = TempDir::new().unwrap();
     let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Training::prepare(config, "flex")
-        .unwrap()
-        .run(&run)
-        .unwrap();
+    let summary = Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
     (directory, summary)
 }
 

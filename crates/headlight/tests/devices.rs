@@ -10,7 +10,7 @@ use headlight_attention::{
     attention,
 };
 use headlight_run::{Config, RunDirectory, Summary};
-use headlight_trainer::Training;
+use headlight_trainer::Setup;
 use tempfile::TempDir;
 
 fn wgpu() -> Device {
@@ -132,10 +132,7 @@ fn a_short_training_run_ends_where_flex_does() {
         let config = Config::parse(text, "test", &[]).unwrap();
         let directory = TempDir::new().unwrap();
         let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-        Training::prepare(config, device)
-            .unwrap()
-            .run(&run)
-            .unwrap()
+        Setup::prepare(config, device).unwrap().run(&run).unwrap()
     };
     let (there, here) = (train("wgpu"), train("flex"));
     assert!(

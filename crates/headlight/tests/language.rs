@@ -10,7 +10,7 @@ use assert_cmd::Command;
 use headlight_heads::{SequenceKind, first_largest};
 use headlight_inspect::Inspection;
 use headlight_run::{Config, RunDirectory};
-use headlight_trainer::Training;
+use headlight_trainer::Setup;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -127,10 +127,7 @@ fn four_heads_learn_to_agree_and_their_relations_are_logged() {
     .unwrap();
     let directory = TempDir::new().unwrap();
     let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Training::prepare(config, "flex")
-        .unwrap()
-        .run(&run)
-        .unwrap();
+    let summary = Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
 
     let floor = summary.floor.unwrap();
     assert!(

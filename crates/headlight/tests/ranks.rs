@@ -16,7 +16,7 @@ use burn::{
 use headlight_run::{Config, InputError, MetricsRow, RunDirectory};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
-use headlight_trainer::{StepDropout, Training, Updater, ranks::Ranks};
+use headlight_trainer::{Setup, StepDropout, Updater, ranks::Ranks};
 use headlight_watch::model;
 
 use headlight::seeds::{run_path, train_seeds};
@@ -169,14 +169,14 @@ fn train(path: &Path, size: usize) -> Vec<MetricsRow> {
         for seat in seats {
             scope.spawn(|| {
                 let config = Config::parse(CONFIG, "test", &[]).unwrap();
-                Training::prepare(config, "flex")
+                Setup::prepare(config, "flex")
                     .unwrap()
                     .follow(Box::new(seat))
                     .unwrap();
             });
         }
         let config = Config::parse(CONFIG, "test", &[]).unwrap();
-        Training::prepare(config, "flex")
+        Setup::prepare(config, "flex")
             .unwrap()
             .lead(&directory, first)
             .unwrap();

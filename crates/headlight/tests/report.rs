@@ -7,7 +7,7 @@ use headlight_heads::{Measure, SequenceKind};
 use headlight_inspect::Inspection;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
 use headlight_run::{Config, RunDirectory};
-use headlight_trainer::Training;
+use headlight_trainer::Setup;
 use tempfile::TempDir;
 
 /// A model of two layers, trained for three steps, and its report.
@@ -29,10 +29,7 @@ impl Reported {
         let folder = TempDir::new().unwrap();
         let config = Config::parse(&text, "test", &[]).unwrap();
         let run = RunDirectory::create(&folder.path().join("run"), &config, false).unwrap();
-        Training::prepare(config, "flex")
-            .unwrap()
-            .run(&run)
-            .unwrap();
+        Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
         let report = Inspection::open(run.path(), "flex")
             .unwrap()
             .report()

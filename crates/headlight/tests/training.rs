@@ -5,7 +5,7 @@ use headlight_residual::{Decoder, Norm};
 use headlight_run::{Config, RunDirectory, Summary};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
-use headlight_trainer::{Training, Updater};
+use headlight_trainer::{Setup, Updater};
 use headlight_watch::model;
 use tempfile::TempDir;
 
@@ -149,10 +149,7 @@ fn train(assignments: &[&str]) -> (TempDir, RunDirectory, Summary) {
     let config = config(assignments);
     let directory = TempDir::new().unwrap();
     let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Training::prepare(config, "flex")
-        .unwrap()
-        .run(&run)
-        .unwrap();
+    let summary = Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
     (directory, run, summary)
 }
 

@@ -4,21 +4,28 @@
 
 mod adamw;
 mod dropout;
+mod events;
+mod follow;
 mod gradients;
 pub mod interrupt;
+mod live;
+mod measure;
 mod non_finite;
 mod optimizer;
 mod progress;
 pub mod ranks;
+mod restore;
 mod schedule;
+mod setup;
 mod step;
 mod stopped;
 mod training;
+mod writer;
 
 pub use dropout::StepDropout;
 pub use optimizer::{Memory, MemoryError};
 pub use progress::View;
 pub use schedule::learning_rate;
+pub use setup::Setup;
 pub use step::{Gradient, Update, Updater};
 pub use stopped::{NotFinite, Stopped, UnusableCheckpoint};
-pub use training::Training;

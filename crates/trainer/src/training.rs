@@ -1,354 +1,418 @@
-//! Training: what a run is made of, and what is measured on the way.
+//! Training: step by step from the beginning, or from a checkpoint, to the end.
+//!
+//! A checkpoint holds everything that the steps after it depend on; sequences follow from (seed,
+//! step, row) alone. So a run that was stopped, by whatever, goes on to the same bits.
 
-mod course;
-mod events;
-mod follow;
-mod live;
-mod place;
-mod writer;
-
-use std::time::{Duration, Instant};
-
-use burn::{module::Module, tensor::Device};
-use course::Course;
-use headlight_heads::{HeadName, MayAttend, Role, SequenceKind};
-use headlight_report::{State, say};
-use headlight_residual::Decoder;
-use headlight_run::{
-    Config, Error, FORMAT, HeadSummary, MetricsRow, PatternFile, RunDirectory, Summary, UsesRow,
+use std::{
+    collections::BTreeMap,
+    mem::take,
+    time::{Duration, Instant},
 };
-use headlight_tasks as tasks;
-use headlight_tasks::{Question, Sequence, Task, Use};
-use headlight_watch::{Cores, Evaluation, Observation, Watched, evaluate, model, questions, uses};
+
+use burn::module::Module;
+use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
+use headlight_run::{
+    Best, Checkpoint, CheckpointState, Error, ErrorKind, FORMAT, Quantity, RunDirectory, Summary,
+    TimingRow, TrainConfig, VERSION, Weights,
+};
+use headlight_tasks::Sequence;
 
 use crate::{
-    StepDropout, Stopped,
-    progress::{Progress, View},
-    ranks::{Alone, Ranks, flat},
-    step::Update,
+    NotFinite, Setup, Stopped, UnusableCheckpoint, events, interrupt, learning_rate,
+    measure::{MadeUpdate, Measured},
+    non_finite,
+    optimizer::Memory,
+    progress::Progress,
+    ranks::Ranks,
+    restore::{self, restored},
+    step::{Gradient, Update, Updater},
+    writer::Writer,
 };
 
-/// Everything a run is made of, before the first step.
-pub struct Training {
-    config: Config,
-    device_name: String,
-    device: Device,
-    task: Box<dyn Task>,
-    /// The same at every step.
-    validation: Vec<Sequence>,
-    /// The training set, where it is finite.
-    trained_on: Option<Vec<Sequence>>,
-    questions: Vec<Vec<Question>>,
-    watched: [Watched; 2],
-    model: Decoder,
-    floor: Option<f64>,
-    bayes: Option<f64>,
-    view: View,
-}
-
-/// The measurements at one step.
-struct Measured {
-    evaluation: Evaluation,
-    training_accuracy: Option<f64>,
-    /// On the probe, on the task.
-    observations: Vec<Observation>,
-    /// What the observations took.
+/// Setup under way.
+pub(crate) struct Training<'a> {
+    setup: &'a Setup,
+    run: &'a RunDirectory,
+    /// What may come late; rows that a reader follows are written at once.
+    writer: Writer,
+    ranks: &'a dyn Ranks,
+    progress: Progress,
+    updater: Updater,
+    state: CheckpointState,
+    /// The model of the lowest validation loss, while `best/` holds an older one.
+    unwritten_best: Option<Decoder>,
+    /// What was measured last.
+    measured: Option<Measured>,
+    started: Instant,
+    /// Wall time of the processes before this one.
+    seconds_before: f64,
+    /// When `timing.jsonl` got its last row, and at which step.
+    timed: Instant,
+    timed_step: usize,
+    /// Time since then that went into watching heads.
     watching: Duration,
 }
 
-impl Training {
-    /// Builds task, model and fixed batches. Nothing is written yet.
-    ///
-    /// # Errors
-    /// If the configuration does not make a task and a model.
-    pub fn prepare(config: Config, device_name: &str) -> Result<Self, Error> {
-        let device = headlight_watch::device::open(device_name)?;
-        let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
-        let vocabulary = task.vocabulary().len();
-        let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
-        let validation = tasks::validation(&*task, config.seed);
-        let trained_on = match task.training_rows() {
-            Some(rows) if rows != config.train.batch_size => {
-                let message = format!(
-                    "must be {rows}: {} trains on its whole training set at once",
-                    config.task.name()
-                );
-                return Err(Error::config(message)
-                    .key("train.batch_size")
-                    .value(config.train.batch_size));
-            }
-            None if config.train.overfit_one_batch => Some(tasks::batch(
-                &*task,
-                config.seed,
-                Use::Training,
-                1,
-                config.train.batch_size,
-            )),
-            rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
+impl<'a> Training<'a> {
+    /// At the newest checkpoint that is whole, or at step 0; and the model there. The other ranks
+    /// are told.
+    pub fn begin(
+        setup: &'a Setup,
+        run: &'a RunDirectory,
+        ranks: &'a dyn Ranks,
+    ) -> Result<(Self, Decoder), Stopped> {
+        let train = &setup.config.train;
+        let updater = Updater::new(train, setup.device.clone().autodiff())
+            .map_err(|error| Error::because(ErrorKind::Internal, "train.shards", error))?;
+        let mut training = Self {
+            setup,
+            run,
+            writer: Writer::new(run),
+            ranks,
+            progress: setup.progress(),
+            updater,
+            state: CheckpointState {
+                format: FORMAT,
+                version: VERSION.to_owned(),
+                device: setup.device_name.clone(),
+                step: 0,
+                ended: false,
+                seconds: 0.0,
+                best: None,
+                measured_since_best: 0,
+                roles: BTreeMap::new(),
+                counts: BTreeMap::new(),
+                logs: BTreeMap::new(),
+            },
+            unwritten_best: None,
+            measured: None,
+            started: Instant::now(),
+            seconds_before: 0.0,
+            timed: Instant::now(),
+            timed_step: 0,
+            watching: Duration::ZERO,
         };
-        let watched = [
-            Watched::probe(vocabulary, config.model.n_ctx, config.seed),
-            Watched::task(&*task, &validation),
-        ];
-        Ok(Self {
-            device_name: device_name.to_owned(),
-            questions: questions(&*task, &validation),
-            floor: tasks::mean_known(&validation, |sequence| task.floor_losses(sequence)),
-            bayes: tasks::mean_known(&validation, |sequence| task.bayes_losses(sequence)),
-            config,
-            device,
-            task,
-            validation,
-            trained_on,
-            watched,
-            model,
-            view: View::default(),
-        })
-    }
-
-    /// Shows the run this way while it trains.
-    #[must_use]
-    pub fn shown(self, view: View) -> Self {
-        Self { view, ..self }
-    }
-
-    fn progress(&self) -> Progress {
-        let steps = self.config.train.steps;
-        match &self.view {
-            View::Bar => Progress::new(steps),
-            View::Lines(name) => Progress::lines(steps, name),
-            View::Screen(page) => {
-                let may_attend = MayAttend::causal(self.config.model.window);
-                let state = State::new(self.config.task.name(), steps, self.floor, may_attend);
-                Progress::on_screen(
-                    steps,
-                    State {
-                        page: *page,
-                        ..state
-                    },
-                )
+        let mut found = None;
+        for which in run.checkpoints() {
+            let restored = run
+                .checkpoint(which)
+                .and_then(|checkpoint| Ok((training.restore(&checkpoint)?, checkpoint)));
+            match restored {
+                Ok(restored) => {
+                    found = Some(restored);
+                    break;
+                }
+                // A newer program has gone on with this run: what it wrote must not be undone.
+                Err(error) if error.kind() == ErrorKind::Version => {
+                    return Err(Stopped::Refused(error));
+                }
+                Err(error) => training
+                    .progress
+                    .say(&format!("warning: a checkpoint cannot be used: {error}")),
             }
         }
+        training.check_origin().map_err(Stopped::Refused)?;
+        run.cut_logs(&training.state.logs)?;
+        run.write_vocabulary(&setup.task.vocabulary())?;
+        restore::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
+        let model = if let Some((model, _)) = found {
+            training
+                .progress
+                .say(&format!("going on after step {}", training.state.step));
+            model
+        } else {
+            training.measure(&setup.model, None)?;
+            training.write_patterns_and_uses(&setup.model)?;
+            setup.model.clone()
+        };
+        // The clock of training starts after the first measurement.
+        training.started = Instant::now();
+        training.timed = training.started;
+        training.timed_step = training.state.step;
+        training.watching = Duration::ZERO;
+        training.progress.begin_after(training.state.step);
+        Ok((training, model))
     }
 
-    /// What was decided, line by line.
-    #[must_use]
-    pub fn decisions(&self) -> Vec<String> {
-        let Config {
-            model,
-            train,
-            seed,
-            task,
-            ..
-        } = &self.config;
-        let optimum = self
-            .task
-            .optimum()
-            .map(|optimum| format!("; {} {:.4}", optimum.name, optimum.nats))
-            .unwrap_or_default();
-        let mut lines = vec![format!(
-            "task        {}, {} tokens, sequences of {}",
-            task.name(),
-            self.task.vocabulary().len(),
-            model.n_ctx
-        )];
-        lines.extend(model::describe(self.model.config()));
-        lines.extend([
-            match self.floor {
-                Some(floor) => {
-                    format!("floor       {floor:.4} nats on the validation batch, knowing the task and what is scored")
-                }
-                None => "floor       unknown: nobody knows the best predictor of this task".to_owned(),
-            },
-            match self.bayes {
-                Some(bayes) => {
-                    format!("bayes       {bayes:.4} nats on the validation batch, knowing the task alone{optimum}")
-                }
-                None => format!("validation  {} sequences", self.validation.len()),
-            },
-            format!("chance      accuracy {:.4}", self.task.chance()),
-        ]);
-        if let Some((name, loss)) = tasks::shortcut_loss(&*self.task, &self.validation) {
-            lines.push(format!(
-                "shortcut    {loss:.4} nats on the validation batch: {name}"
-            ));
+    /// Takes the place of a checkpoint and gives its model, or changes nothing.
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<Decoder, Error> {
+        let state = &checkpoint.state;
+        let (step, steps) = (state.step, self.setup.config.train.steps);
+        let place = self.run.path().display();
+        let unusable = |reason: UnusableCheckpoint| {
+            let message = format_args!("checkpoint of step {step}: {reason}");
+            Error::damaged(&place, message).caused_by(reason)
+        };
+        if step > steps {
+            return Err(unusable(UnusableCheckpoint::TooLate(steps)));
         }
-        lines.extend([format!(
-            "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
-            train.steps,
-            train.batch_size * model.n_ctx,
-            train.shards,
-            if train.shards == 1 { "" } else { "s" },
-            self.device_name
-        )]);
-        lines
+        let model = restored(self.setup, &mut self.updater, checkpoint).map_err(unusable)?;
+        self.seconds_before = state.seconds;
+        self.state = state.clone();
+        Ok(model)
     }
 
-    /// Trains to the end and writes everything into `run`, from its newest checkpoint on if it has
-    /// any.
-    ///
-    /// # Errors
-    /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks
-    /// to stop.
-    pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
-        self.lead(run, Box::new(Alone))
+    /// Other programs and other devices compute other bits: they must not go on with this run, nor
+    /// begin it again.
+    fn check_origin(&self) -> Result<(), Error> {
+        let CheckpointState {
+            version, device, ..
+        } = &self.state;
+        for (what, then, now) in [
+            ("version", version, VERSION),
+            ("device", device, &self.setup.device_name),
+        ] {
+            if then != now {
+                let message = format!(
+                    "was begun with {what} {then} and can only be resumed with that, not with {now}"
+                );
+                let place = self.run.path().display();
+                return Err(Error::of(ErrorKind::Version, place, message));
+            }
+        }
+        Ok(())
     }
 
-    /// [`run`](Self::run) on the first of several ranks, while the others [`follow`](Self::follow).
-    ///
-    /// # Errors
-    /// As [`run`](Self::run).
-    pub fn lead(self, run: &RunDirectory, ranks: Box<dyn Ranks>) -> Result<Summary, Stopped> {
-        if run.is_finished() {
-            say(&format!(
-                "{} is finished, there is nothing to resume",
-                run.path().display()
-            ));
-            place::share_nothing(&*ranks);
-            ranks.leave();
-            return Ok(run.summary()?);
+    /// Trains to the end.
+    pub fn run(mut self, mut model: Decoder) -> Result<Summary, Stopped> {
+        while !self.state.ended {
+            model = self.step(model)?;
+            if interrupt::requested() && !self.state.ended {
+                self.write_checkpoint(Weights::Step(self.state.step), &model)?;
+                self.writer.finish()?;
+                self.progress.finish();
+                return Err(Stopped::Interrupted {
+                    run: self.run.path().to_owned(),
+                    step: self.state.step,
+                });
+            }
         }
-        tracing::info!(run = %run.path().display(), device = self.device_name, ranks = ranks.size(), "training starts");
-        let (course, model) = Course::begin(&self, run, &*ranks)?;
-        let ended = course.run(model);
-        if matches!(ended, Ok(_) | Err(Stopped::Interrupted { .. })) {
-            flat::dismiss(&*ranks, &self.model);
-        }
-        // An `mpirun` that was asked to stop no longer brings the ranks together.
-        if ended.is_ok() {
-            ranks.leave();
-        }
-        ended
+        self.write_checkpoint(Weights::Last, &model)?;
+        self.writer.finish()?;
+        self.progress.finish();
+        let measured = match self.measured.take() {
+            Some(measured) => measured,
+            None => self.setup.measure(&model, self.updater.cores())?,
+        };
+        // Training may have ended before the last step that was allowed.
+        let (steps, seconds) = (self.state.step, self.state.seconds);
+        let summary = self.setup.summary(&measured, steps, seconds);
+        self.run.write_summary(&summary)?;
+        Ok(summary)
     }
 
-    /// What step `step` learns from.
-    fn batch_of(&self, step: usize) -> Vec<Sequence> {
-        let Config { train, seed, .. } = &self.config;
-        let step = if train.overfit_one_batch { 1 } else { step };
-        tasks::batch(&*self.task, *seed, Use::Training, step, train.batch_size)
-    }
-
-    /// The dropout of step `step`, if the run has any.
-    fn dropout_of(&self, step: usize) -> Option<StepDropout> {
-        let Config { train, seed, .. } = &self.config;
-        if train.dropout == 0.0 && train.attention_dropout == 0.0 {
-            return None;
+    /// One update, and what is due after it.
+    fn step(&mut self, mut model: Decoder) -> Result<Decoder, Stopped> {
+        let config = &self.setup.config;
+        let step = self.state.step + 1;
+        let sequences = self.setup.batch_of(step);
+        let rate = learning_rate(&config.train, step);
+        let gradient =
+            self.updater
+                .gradient_over(self.ranks, &model, &sequences, self.setup.dropout_of(step));
+        if !gradient.is_finite() {
+            self.progress.finish();
+            let not_finite = self.not_finite(&model, step, &gradient, &sequences);
+            return Err(not_finite.into());
         }
-        Some(StepDropout {
-            stream: train.dropout,
-            weights: train.attention_dropout,
-            seed: *seed,
+        let update = gradient.update;
+        model = self.updater.apply(model, gradient, rate);
+        self.state.step = step;
+        tracing::debug!(
             step,
-            first_row: 0,
-        })
-    }
-
-    fn tokens_per_step(&self) -> f64 {
-        (self.config.train.batch_size * self.config.model.n_ctx) as f64
-    }
-
-    fn measure(&self, model: &Decoder, cores: &Cores) -> Result<Measured, Error> {
-        let model = model.valid();
-        let evaluation = evaluate(
-            &model,
-            &self.validation,
-            &self.questions,
-            &self.device,
-            cores,
+            loss = update.loss,
+            gradient_norm = update.gradient_norm,
+            learning_rate = rate
         );
+
+        let is_last = step == config.train.steps;
+        let patterns_due = is_last || step.is_multiple_of(config.log.patterns_every);
+        self.state.ended = is_last;
+        if patterns_due || step.is_multiple_of(config.log.every) {
+            let made = MadeUpdate {
+                update,
+                learning_rate: rate,
+            };
+            self.measure(&model, Some(made))?;
+            if let Some(reason) = self.reason_to_end() {
+                self.progress
+                    .say(&format!("step {step}: training ends: {reason}"));
+                self.state.ended = true;
+            }
+        }
+        if patterns_due || self.state.ended {
+            self.write_patterns_and_uses(&model)?;
+        }
+        if step.is_multiple_of(config.checkpoint.every) && !self.state.ended {
+            self.write_checkpoint(Weights::Step(step), &model)?;
+            tracing::info!(step, "checkpoint");
+        }
+        self.progress.step(step);
+        Ok(model)
+    }
+
+    /// Measures the model and writes what it is like now.
+    fn measure(&mut self, model: &Decoder, made: Option<MadeUpdate>) -> Result<(), Error> {
+        let step = self.state.step;
+        let measured = self.setup.measure(model, self.updater.cores())?;
+        self.watching += measured.watching;
+        measured.write(self.run, step, made)?;
+        self.compare_with_best(model, measured.evaluation.loss);
+        if let Some(MadeUpdate { update, .. }) = made {
+            let tokens = self.setup.tokens_per_step() * (step - self.timed_step) as f64;
+            let tokens_per_second = tokens / self.timed.elapsed().as_secs_f64();
+            self.timed = Instant::now();
+            self.timed_step = step;
+            let watching = take(&mut self.watching).as_secs_f64();
+            self.run.append_timing(&TimingRow {
+                step,
+                seconds: self.seconds(),
+                tokens_per_second,
+                watching,
+            })?;
+            let probe = measured.probe();
+            let evaluation = &measured.evaluation;
+            self.progress
+                .measured(step, update.loss, evaluation, probe, tokens_per_second);
+            for event in events::role_events(&mut self.state.roles, step, probe) {
+                self.progress.say(&events::in_words(&event));
+                self.run.append_event(&event)?;
+            }
+        }
+        self.measured = Some(measured);
+        Ok(())
+    }
+
+    fn compare_with_best(&mut self, model: &Decoder, validation: f64) {
+        // Whatever can be measured is better than what could not.
+        if self
+            .state
+            .best
+            .is_none_or(|best| validation < best.validation || best.validation.is_nan())
+        {
+            self.state.best = Some(Best {
+                step: self.state.step,
+                validation,
+            });
+            self.state.measured_since_best = 0;
+            self.unwritten_best = Some(model.clone());
+        } else {
+            self.state.measured_since_best += 1;
+        }
+    }
+
+    /// Why what was just measured is the end of training, if it is.
+    fn reason_to_end(&self) -> Option<String> {
+        let TrainConfig {
+            stop_when,
+            patience,
+            ..
+        } = &self.setup.config.train;
+        let evaluation = &self.measured.as_ref()?.evaluation;
+        let value_of = |quantity| match quantity {
+            Quantity::Accuracy => evaluation.accuracy,
+            Quantity::Exact => evaluation.exact,
+            Quantity::Validation => evaluation.loss,
+        };
+        let target = stop_when
+            .filter(|target| target.is_reached(value_of))
+            .map(|target| target.to_string());
+        let waited = patience.filter(|&patience| self.state.measured_since_best >= patience);
+        let waited =
+            waited.map(|waited| format!("no lower validation loss in {waited} measurements"));
+        target.or(waited)
+    }
+
+    fn write_patterns_and_uses(&mut self, model: &Decoder) -> Result<(), Stopped> {
+        let Some(measured) = &self.measured else {
+            return Ok(());
+        };
         let begun = Instant::now();
-        let observe = |watched: &Watched| watched.observe(&model, &self.device);
-        let observations = cores
-            .map(self.watched.iter().collect(), observe)
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()?;
-        let watching = begun.elapsed();
-        let accuracy_on =
-            |rows: &Vec<Sequence>| evaluate(&model, rows, &[], &self.device, cores).accuracy;
-        let training_accuracy = self.trained_on.as_ref().map(accuracy_on);
-        Ok(Measured {
-            evaluation,
-            training_accuracy,
-            observations,
-            watching,
+        let step = self.state.step;
+        let mut patterns = Vec::new();
+        for observation in &measured.observations {
+            patterns.push((observation.kind, observation.patterns.clone()));
+        }
+        self.writer.write(move |run| {
+            for (kind, patterns) in &patterns {
+                run.write_patterns(step, *kind, patterns)?;
+            }
+            Ok(())
+        })?;
+        let cores = self.updater.cores();
+        let uses = self
+            .setup
+            .uses(model, measured, step, self.state.ended, cores)?;
+        self.run.append_uses(&uses)?;
+        self.watching += begun.elapsed();
+        Ok(())
+    }
+
+    /// Copies everything that training goes on from, and leaves it to the writer.
+    fn write_checkpoint(&mut self, which: Weights, model: &Decoder) -> Result<(), Stopped> {
+        let place = self.run.path().display();
+        let wrong = |error| Error::because(ErrorKind::Internal, &place, error);
+        let bytes = |model: &Decoder| weights_to_bytes(&model.valid()).map_err(wrong);
+        let best = self.unwritten_best.as_ref().map(bytes).transpose()?;
+        let Memory { tensors, counts } = self.updater.memory();
+        let optimizer = tensors_to_bytes(&tensors).map_err(wrong)?;
+        self.state.counts = counts;
+        self.state.seconds = self.seconds();
+        self.state.logs = self.run.log_lengths()?;
+        let checkpoint = Checkpoint {
+            state: self.state.clone(),
+            weights: bytes(model)?,
+            optimizer,
+        };
+        let keep = self.setup.config.checkpoint.keep;
+        self.unwritten_best = None;
+        self.writer.write(move |run| {
+            // The best first: whoever is killed between the two goes on from an older checkpoint
+            // and writes it again.
+            best.map_or(Ok(()), |best| run.write_best(&best))?;
+            run.write_checkpoint(which, &checkpoint)?;
+            keep.map_or(Ok(()), |keep| {
+                run.forget_checkpoints(checkpoint.state.step, keep)
+            })
         })
     }
 
-    /// What heads are used as; everything at the end, before that what is cheap.
-    fn uses(
+    /// Wall time of training so far.
+    fn seconds(&self) -> f64 {
+        self.seconds_before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Which numbers went wrong, and where.
+    fn not_finite(
         &self,
         model: &Decoder,
-        measured: &Measured,
         step: usize,
-        at_the_end: bool,
-        cores: &Cores,
-    ) -> Result<UsesRow, Error> {
-        let (model, roles) = (model.valid(), measured.observations[0].roles());
-        if at_the_end {
-            let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
-            return uses::all_uses(&model, &behaviour, &roles, step, cores);
-        }
-        let sequences = uses::sequences_while_training(&self.config);
-        uses::watch_uses(
-            &model,
-            &uses::behaviour(&self.validation, sequences, &self.device),
-            &roles,
-            step,
-            cores,
-        )
-    }
-
-    fn summary(&self, measured: &Measured, seconds: f64, tokens_per_second: f64) -> Summary {
-        let head = |(head, scores): &(HeadName, _)| HeadSummary {
-            head: *head,
-            role: Role::of(scores),
-            scores: scores.clone(),
+        gradient: &Gradient,
+        sequences: &[Sequence],
+    ) -> NotFinite {
+        let Update {
+            loss,
+            gradient_norm,
+        } = gradient.update;
+        let activation = non_finite::first_activation(model, sequences, &self.setup.device);
+        let (row, tensor) = if let Some((row, tensor)) = activation {
+            (Some(row), tensor)
+        } else {
+            let alone = |row: &[Sequence]| !self.updater.gradient(model, row, None).is_finite();
+            let tensor = non_finite::first_gradient(model, &gradient.gradients);
+            (
+                sequences.chunks(1).position(alone),
+                tensor.unwrap_or_else(|| "the norm of the gradient".to_owned()),
+            )
         };
-        Summary {
-            format: FORMAT,
-            task: self.config.task.name().to_owned(),
-            device: self.device_name.clone(),
-            steps: self.config.train.steps,
-            seconds,
-            tokens_per_second,
-            loss: measured.evaluation.loss,
-            accuracy: measured.evaluation.accuracy,
-            exact: measured.evaluation.exact,
-            floor: self.floor,
-            bayes: self.bayes,
-            chance: self.task.chance(),
-            breakdown: measured.evaluation.breakdown.clone(),
-            heads: measured.observations[0].heads.iter().map(head).collect(),
+        NotFinite {
+            run: self.run.path().to_owned(),
+            step,
+            loss,
+            gradient_norm,
+            tensor,
+            seed: self.setup.config.seed,
+            row,
         }
     }
-}
-
-fn write_measured(
-    run: &RunDirectory,
-    step: usize,
-    measured: &Measured,
-    update: Option<(Update, f64)>,
-) -> Result<(), Error> {
-    run.append_metrics(&MetricsRow {
-        step,
-        loss: update.map(|(update, _)| update.loss),
-        validation: measured.evaluation.loss,
-        accuracy: measured.evaluation.accuracy,
-        exact: measured.evaluation.exact,
-        in_context: measured.evaluation.in_context,
-        training_accuracy: measured.training_accuracy,
-        breakdown: measured.evaluation.breakdown.clone(),
-        learning_rate: update.map(|(_, rate)| rate),
-        gradient_norm: update.map(|(update, _)| update.gradient_norm),
-    })?;
-    measured
-        .observations
-        .iter()
-        .try_for_each(|observation| run.append_heads(&observation.rows(step)))
-}
-
-/// The patterns by what they were seen on.
-fn patterns_of(measured: &Measured) -> Vec<(SequenceKind, PatternFile)> {
-    let of_kind = |observation: &Observation| (observation.kind, observation.patterns.clone());
-    measured.observations.iter().map(of_kind).collect()
 }

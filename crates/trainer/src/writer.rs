@@ -17,7 +17,7 @@ const WAITING: usize = 4;
 
 /// Writes into a run on a thread of its own, in the order in which it is told to. What was not
 /// written yet when the process is killed belongs to steps after the newest checkpoint.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     jobs: Option<SyncSender<Job>>,
     thread: Option<JoinHandle<Result<(), Error>>>,
 }
@@ -65,7 +65,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Training that fails leaves what it has reached.
+    /// Setup that fails leaves what it has reached.
     fn drop(&mut self) {
         let _ = self.end();
     }

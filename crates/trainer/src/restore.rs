@@ -3,16 +3,15 @@
 use headlight_residual::{Decoder, tensors_from_bytes, weights_from_bytes};
 use headlight_run::{Checkpoint, Error, ErrorKind};
 
-use super::Training;
-use crate::{optimizer::Memory, ranks::Ranks, step::Updater, stopped::UnusableCheckpoint};
+use crate::{Setup, optimizer::Memory, ranks::Ranks, step::Updater, stopped::UnusableCheckpoint};
 
 /// Gives `updater` what it remembered at `checkpoint`, and the model there.
 pub fn restored(
-    training: &Training,
+    setup: &Setup,
     updater: &mut Updater,
     checkpoint: &Checkpoint,
 ) -> Result<Decoder, UnusableCheckpoint> {
-    let model = weights_from_bytes(training.model.clone(), &checkpoint.weights)?;
+    let model = weights_from_bytes(setup.model.clone(), &checkpoint.weights)?;
     let tensors =
         tensors_from_bytes(&checkpoint.optimizer).map_err(UnusableCheckpoint::Optimizer)?;
     updater.remember(
@@ -48,9 +47,9 @@ pub fn share_nothing(ranks: &dyn Ranks) {
 pub enum Told {
     /// There is nothing to train.
     Nothing,
-    /// Training begins.
+    /// Setup begins.
     Begin,
-    /// Training goes on from here.
+    /// Setup goes on from here.
     GoOn(Box<Checkpoint>),
 }
 

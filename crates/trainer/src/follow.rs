@@ -2,13 +2,14 @@
 
 use headlight_run::{Error, ErrorKind};
 
-use super::{
-    Training,
-    place::{Told, restored, told},
+use crate::{
+    Setup, Stopped, learning_rate,
+    ranks::Ranks,
+    restore::{Told, restored, told},
+    step::Updater,
 };
-use crate::{Stopped, learning_rate, ranks::Ranks, step::Updater};
 
-impl Training {
+impl Setup {
     /// Takes part in every update until the first rank, which [leads](Self::lead), makes no more.
     ///
     /// # Errors

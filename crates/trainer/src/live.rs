@@ -4,9 +4,9 @@ use std::path::Path;
 
 use headlight_report::LiveFacts;
 
-use super::Training;
+use crate::Setup;
 
-impl Training {
+impl Setup {
     /// What is known before the first step of the run at `path`.
     #[must_use]
     pub fn live_facts(&self, path: &Path) -> LiveFacts {

@@ -1,0 +1,228 @@
+//! The setup of a run: everything that it is made of, before the first step.
+
+use burn::tensor::Device;
+use headlight_heads::MayAttend;
+use headlight_report::{State, say};
+use headlight_residual::Decoder;
+use headlight_run::{Config, Error, RunDirectory, Summary};
+use headlight_tasks as tasks;
+use headlight_tasks::{Question, Sequence, Task, Use};
+use headlight_watch::{Watched, model, questions};
+
+use crate::{
+    StepDropout, Stopped,
+    progress::{Progress, View},
+    ranks::{Alone, Ranks, flat},
+    restore,
+    training::Training,
+};
+
+/// Everything that a run is made of, before the first step. [`run`](Self::run) trains it.
+pub struct Setup {
+    pub(crate) config: Config,
+    pub(crate) device_name: String,
+    pub(crate) device: Device,
+    pub(crate) task: Box<dyn Task>,
+    /// The same at every step.
+    pub(crate) validation: Vec<Sequence>,
+    /// The training set, where it is finite.
+    pub(crate) trained_on: Option<Vec<Sequence>>,
+    pub(crate) questions: Vec<Vec<Question>>,
+    pub(crate) watched: [Watched; 2],
+    pub(crate) model: Decoder,
+    pub(crate) floor: Option<f64>,
+    pub(crate) bayes: Option<f64>,
+    pub(crate) view: View,
+}
+
+impl Setup {
+    /// Builds task, model and fixed batches. Nothing is written yet.
+    ///
+    /// # Errors
+    /// If the configuration does not make a task and a model.
+    pub fn prepare(config: Config, device_name: &str) -> Result<Self, Error> {
+        let device = headlight_watch::device::open(device_name)?;
+        let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
+        let vocabulary = task.vocabulary().len();
+        let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
+        let validation = tasks::validation(&*task, config.seed);
+        let trained_on = match task.training_rows() {
+            Some(rows) if rows != config.train.batch_size => {
+                let message = format!(
+                    "must be {rows}: {} trains on its whole training set at once",
+                    config.task.name()
+                );
+                return Err(Error::config(message)
+                    .key("train.batch_size")
+                    .value(config.train.batch_size));
+            }
+            None if config.train.overfit_one_batch => Some(tasks::batch(
+                &*task,
+                config.seed,
+                Use::Training,
+                1,
+                config.train.batch_size,
+            )),
+            rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
+        };
+        let watched = [
+            Watched::probe(vocabulary, config.model.n_ctx, config.seed),
+            Watched::task(&*task, &validation),
+        ];
+        Ok(Self {
+            device_name: device_name.to_owned(),
+            questions: questions(&*task, &validation),
+            floor: tasks::mean_known(&validation, |sequence| task.floor_losses(sequence)),
+            bayes: tasks::mean_known(&validation, |sequence| task.bayes_losses(sequence)),
+            config,
+            device,
+            task,
+            validation,
+            trained_on,
+            watched,
+            model,
+            view: View::default(),
+        })
+    }
+
+    /// Shows the run this way while it trains.
+    #[must_use]
+    pub fn shown(self, view: View) -> Self {
+        Self { view, ..self }
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        let steps = self.config.train.steps;
+        match &self.view {
+            View::Bar => Progress::new(steps),
+            View::Lines(name) => Progress::lines(steps, name),
+            View::Screen(page) => {
+                let may_attend = MayAttend::causal(self.config.model.window);
+                let state = State::new(self.config.task.name(), steps, self.floor, may_attend);
+                Progress::on_screen(
+                    steps,
+                    State {
+                        page: *page,
+                        ..state
+                    },
+                )
+            }
+        }
+    }
+
+    /// What was decided, line by line.
+    #[must_use]
+    pub fn decisions(&self) -> Vec<String> {
+        let Config {
+            model,
+            train,
+            seed,
+            task,
+            ..
+        } = &self.config;
+        let optimum = self
+            .task
+            .optimum()
+            .map(|optimum| format!("; {} {:.4}", optimum.name, optimum.nats))
+            .unwrap_or_default();
+        let mut lines = vec![format!(
+            "task        {}, {} tokens, sequences of {}",
+            task.name(),
+            self.task.vocabulary().len(),
+            model.n_ctx
+        )];
+        lines.extend(model::describe(self.model.config()));
+        lines.extend([
+            match self.floor {
+                Some(floor) => {
+                    format!("floor       {floor:.4} nats on the validation batch, knowing the task and what is scored")
+                }
+                None => "floor       unknown: nobody knows the best predictor of this task".to_owned(),
+            },
+            match self.bayes {
+                Some(bayes) => {
+                    format!("bayes       {bayes:.4} nats on the validation batch, knowing the task alone{optimum}")
+                }
+                None => format!("validation  {} sequences", self.validation.len()),
+            },
+            format!("chance      accuracy {:.4}", self.task.chance()),
+        ]);
+        if let Some((name, loss)) = tasks::shortcut_loss(&*self.task, &self.validation) {
+            lines.push(format!(
+                "shortcut    {loss:.4} nats on the validation batch: {name}"
+            ));
+        }
+        lines.extend([format!(
+            "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
+            train.steps,
+            train.batch_size * model.n_ctx,
+            train.shards,
+            if train.shards == 1 { "" } else { "s" },
+            self.device_name
+        )]);
+        lines
+    }
+
+    /// Trains to the end and writes everything into `run`, from its newest checkpoint on if it has
+    /// any.
+    ///
+    /// # Errors
+    /// If the run cannot be written, the loss or the gradient is no longer finite, or a signal asks
+    /// to stop.
+    pub fn run(self, run: &RunDirectory) -> Result<Summary, Stopped> {
+        self.lead(run, Box::new(Alone))
+    }
+
+    /// [`run`](Self::run) on the first of several ranks, while the others [`follow`](Self::follow).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn lead(self, run: &RunDirectory, ranks: Box<dyn Ranks>) -> Result<Summary, Stopped> {
+        if run.is_finished() {
+            say(&format!(
+                "{} is finished, there is nothing to resume",
+                run.path().display()
+            ));
+            restore::share_nothing(&*ranks);
+            ranks.leave();
+            return Ok(run.summary()?);
+        }
+        tracing::info!(run = %run.path().display(), device = self.device_name, ranks = ranks.size(), "training starts");
+        let (training, model) = Training::begin(&self, run, &*ranks)?;
+        let ended = training.run(model);
+        if matches!(ended, Ok(_) | Err(Stopped::Interrupted { .. })) {
+            flat::dismiss(&*ranks, &self.model);
+        }
+        // An `mpirun` that was asked to stop no longer brings the ranks together.
+        if ended.is_ok() {
+            ranks.leave();
+        }
+        ended
+    }
+
+    /// What step `step` learns from.
+    pub(crate) fn batch_of(&self, step: usize) -> Vec<Sequence> {
+        let Config { train, seed, .. } = &self.config;
+        let step = if train.overfit_one_batch { 1 } else { step };
+        tasks::batch(&*self.task, *seed, Use::Training, step, train.batch_size)
+    }
+
+    /// The dropout of step `step`, if the run has any.
+    pub(crate) fn dropout_of(&self, step: usize) -> Option<StepDropout> {
+        let Config { train, seed, .. } = &self.config;
+        if train.dropout == 0.0 && train.attention_dropout == 0.0 {
+            return None;
+        }
+        Some(StepDropout {
+            stream: train.dropout,
+            weights: train.attention_dropout,
+            seed: *seed,
+            step,
+            first_row: 0,
+        })
+    }
+
+    pub(crate) fn tokens_per_step(&self) -> f64 {
+        (self.config.train.batch_size * self.config.model.n_ctx) as f64
+    }
+}
