@@ -77,3 +77,8 @@ pub use score::{RelationScore, RelationScores, Score, Scores};
 pub use score_name::ScoreName;
 pub use sequence_kind::SequenceKind;
 pub use spread::Spread;
+
+/// The README's program compiles and does what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -58,3 +58,8 @@ pub use shuffled::ShuffledContext;
 pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
 pub use value_weighted::{value_disagreement, value_weighted};
+
+/// The README's program compiles and does what it says.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -164,3 +164,32 @@ fn mean_at_distance_elsewhere(pattern: LayerPattern, head: usize, pairs: &Pairs)
         .map(|share| share.sum / share.rows.max(1) as f64)
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use headlight_heads::Interval;
+
+    use super::*;
+
+    #[test]
+    fn of_equal_heads_the_first_is_the_best() {
+        let score = Score {
+            value: 0.5,
+            null: 0.25,
+            ceiling: 1.0,
+            interval: Interval::point(0.5),
+        };
+        let relation = |distance_null| RelationScore {
+            score,
+            distance_null,
+            rows: 9,
+        };
+        let head = |head, distance_null| {
+            let scores = [("verb→subject".to_owned(), relation(distance_null))];
+            (HeadName { layer: 0, head }, RelationScores::from(scores))
+        };
+        let heads = [head(0, 0.375), head(1, 0.25), head(2, 0.125)];
+        let best = best_head(&heads, "verb→subject");
+        assert_eq!(best, Some(HeadName { layer: 0, head: 1 }));
+    }
+}
