@@ -249,14 +249,3 @@ fn logits_at(logits: Tensor<3>, position: usize) -> Vec<f32> {
         .iter::<f32>()
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_equal_logits_the_first_is_the_answer() {
-        assert_eq!(likeliest(&[0.5, 2.0, -1.0, 2.0]), 1);
-        assert_eq!(likeliest(&[0.0, -0.0, -1.0]), 0);
-    }
-}
