@@ -60,7 +60,7 @@ impl Score {
     /// use headlight_heads::{Interval, Score};
     ///
     /// let score = Score { value: 0.55, null: 0.1, ceiling: 1.0, interval: Interval::point(0.55) };
-    /// assert_eq!(score.share(), 0.5);
+    /// assert!((score.share() - 0.5).abs() < 1e-15);
     /// ```
     #[must_use]
     pub fn share(&self) -> f64 {
