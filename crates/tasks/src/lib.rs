@@ -12,6 +12,7 @@ mod rearrange;
 mod recall;
 mod repeat;
 mod text;
+mod tokenizer_json;
 
 use headlight_heads::Relation;
 use headlight_run::{InputError, TaskConfig};
@@ -29,6 +30,7 @@ pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;
 pub use repeat::Repeat;
 pub use text::Text;
+pub use tokenizer_json::tokenizer_json;
 
 /// Validation sequences of a task that has no reason for another number; the same at every step.
 pub const VALIDATION_SEQUENCES: usize = 256;

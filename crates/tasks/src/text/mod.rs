@@ -8,6 +8,7 @@ use headlight_run::{InputError, TextConfig};
 use rand::RngExt;
 
 pub(super) use names::named_character;
+pub(super) use tokens::MOST_TOKENIZER_BYTES;
 pub use tokens::Tokens;
 
 use self::source::{Segment, Source, split, wrong};

@@ -13,7 +13,7 @@ use super::names::{byte_name, character_name, named_character, named_word, word_
 /// What the largest vocabulary may hold.
 const MOST_TOKENS: usize = 65_536;
 /// The largest `tokenizer.json` that is read: that of 65536 tokens with their merges has some 5 MB.
-const MOST_TOKENIZER_BYTES: u64 = 8 << 20;
+pub const MOST_TOKENIZER_BYTES: u64 = 8 << 20;
 
 /// Cuts text into tokens of a fixed vocabulary.
 pub enum Tokens {
