@@ -2,12 +2,15 @@
 
     python scripts/check_exports.py                 # torch, transformers, safetensors, transformer-lens 4.3
     python scripts/check_exports.py --steps 200 --programs target/debug
+    python scripts/check_exports.py --only tokenizers       # needs no TransformerLens
 
 For every architecture: logits within 5e-5 and attention patterns within 1e-5 of what the exported model itself said
-(expected.safetensors), in f32.
+(expected.safetensors), in f32. For every kind of tokens: AutoTokenizer gives each prompt the tokens that
+`inspect RUN predict` reads.
 """
 
 import argparse
+import json
 import tempfile
 from pathlib import Path
 
@@ -45,6 +48,14 @@ ARCHITECTURES = {
     "llama, biases, base 500": LLAMA + "attention_bias = true\nfeed_forward_bias = true\nrotary_base = 500.0\n",
 }
 LOGITS, PATTERNS = 5e-5, 1e-5
+
+TEXT = "the lamp burns well; <s> é 🦀\n" * 60
+TEXT_CONFIG = """
+task = {{ name = "text", path = "{text}", tokens = "{tokens}" }}
+model = {{ preset = "{preset}", n_layers = 1, n_heads = 2, d_model = 16, n_ctx = 64 }}
+train = {{ steps = 1, batch_size = 2, learning_rate = 1e-3, shards = 1 }}
+"""
+PROMPTS = ["the lamp", "  é🦀\n\n", "w", "lamp <s> burns", "the  lamp; well"]
 
 
 def differences(expected, logits, patterns):
@@ -88,12 +99,58 @@ def with_cache(model, expected):
     return logits, [cache[f"blocks.{layer}.attn.hook_pattern"] for layer in range(layers)]
 
 
+def write_tokenizer(path):
+    """Byte-pair encoding of the text, which begins every text with a special token."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=300, special_tokens=["<s>"], initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator([TEXT], trainer)
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    tokenizer.save(str(path))
+
+
+def check_tokenizers(programs, directory):
+    from transformers import AutoTokenizer
+
+    text, bpe = directory / "text.txt", directory / "bpe.json"
+    text.write_text(TEXT, encoding="utf-8")
+    write_tokenizer(bpe)
+    failed = 0
+    print(f"{'tokens':32}{'beside':22}{'prompts':>10}{'equal':>10}")
+    for name, tokens in {"characters": "characters", "bytes": "bytes", "byte-pair encoding": bpe}.items():
+        for preset in ("gpt2", "llama"):
+            place = directory / f"{name}_{preset}"
+            config = directory / "text.toml"
+            config.write_text(TEXT_CONFIG.format(text=text, tokens=tokens, preset=preset))
+            run(programs / "train", config, "--out", place)
+            run(programs / "inspect", place, "export", "--to", place / "exported")
+            tokenizer = AutoTokenizer.from_pretrained(place / "exported")
+            names = json.loads((place / "exported/vocabulary.json").read_text(encoding="utf-8"))
+            equal = 0
+            for prompt in PROMPTS:
+                read = json.loads(run(programs / "inspect", place, "predict", "--prompt", prompt, "--json"))["tokens"]
+                ids = tokenizer(prompt)["input_ids"]
+                equal += [names[id] for id in ids] == read and tokenizer.decode(ids) == prompt
+            failed += equal != len(PROMPTS)
+            print(f"{name:32}{preset:22}{len(PROMPTS):10}{equal:10}")
+    return failed
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--steps", type=int, default=100)
     arguments.add_argument("--programs", type=Path, default=Path("target/debug"))
+    arguments.add_argument("--only", choices=["tokenizers"])
     arguments = arguments.parse_args()
-    failed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        failed = check_tokenizers(arguments.programs.resolve(), Path(directory))
+    if arguments.only:
+        raise SystemExit(f"{failed} failed" if failed else 0)
     print(f"{'architecture':32}{'read by':22}{'logits':>10}{'patterns':>10}")
     with tempfile.TemporaryDirectory() as directory:
         for name, model in ARCHITECTURES.items():

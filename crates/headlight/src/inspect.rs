@@ -134,7 +134,7 @@ enum What {
         #[arg(long, value_name = "TOKEN")]
         stop: Vec<String>,
     },
-    /// Write the model for other tools
+    /// Write the model and its tokenizer for other tools
     Export {
         /// The folder to write into
         #[arg(long, value_name = "DIR")]

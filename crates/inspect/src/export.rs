@@ -24,8 +24,8 @@ pub enum ExportFormat {
 }
 
 impl Inspection {
-    /// Writes the model into the folder `to` for other tools, with what it says of a few sequences
-    /// of its task, and gives the files written.
+    /// Writes the model and its tokenizer into the folder `to` for other tools, with what it says of
+    /// a few sequences of its task, and gives the files written.
     ///
     /// # Errors
     /// If the model has no such form, or a file is there already.
@@ -56,6 +56,15 @@ impl Inspection {
         let names = serde_json::to_vec_pretty(&vocabulary)
             .map_err(|error| InputError::because(ErrorKind::Internal, "export", error))?;
         files.push(("vocabulary.json", names));
+        let no_tokenizer = match tasks::tokenizer_json(&self.config.task, &vocabulary) {
+            Ok(tokenizer) => {
+                let config = tokenizer_config(self.config.model.n_ctx);
+                files.push(("tokenizer.json", tokenizer.into_bytes()));
+                files.push(("tokenizer_config.json", config.into_bytes()));
+                None
+            }
+            Err(error) => Some(error),
+        };
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::batch(
             &*task,
@@ -87,8 +96,23 @@ impl Inspection {
         if let Some(error) = left_out {
             tracing::warn!("no folder for transformers: {error}");
         }
+        if let Some(error) = no_tokenizer {
+            tracing::warn!("no tokenizer for transformers: {error}");
+        }
         Ok(files.into_iter().map(|(path, _)| path).collect())
     }
+}
+
+/// What `AutoTokenizer` asks of a folder beside `tokenizer.json`. A special token that is written in
+/// a text is text, as in the run.
+fn tokenizer_config(n_ctx: usize) -> String {
+    let config = serde_json::json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": n_ctx,
+        "clean_up_tokenization_spaces": false,
+        "split_special_tokens": true,
+    });
+    format!("{config:#}\n")
 }
 
 fn named(

@@ -384,8 +384,8 @@ fn a_tied_head_in_the_file_must_equal_the_embedding() {
     write(folder.path(), &tensors);
     assert_eq!(
         refusal(folder.path()),
-        "config.json: tie_word_embeddings = true: but lm_head.weight differs from \
-         transformer.wte.weight; false reads both"
+        "config.json: tie_word_embeddings = true: lm_head.weight differs from \
+         transformer.wte.weight; with false both are read"
     );
     write_config(folder.path(), "gpt2", "tie_word_embeddings", "false");
     let untied = from_huggingface(folder.path(), &Device::flex()).unwrap();

@@ -19,6 +19,7 @@ mod row_key;
 mod symbols;
 mod task;
 mod text;
+mod tokenizer_json;
 
 pub use batch::{batch, validation};
 pub use dyck::Dyck;
@@ -35,6 +36,7 @@ pub use repeat::Repeat;
 pub use row_key::{RowKey, Use};
 pub use task::{Optimum, Sequence, Shortcut, Task, VALIDATION_SEQUENCES};
 pub use text::Text;
+pub use tokenizer_json::tokenizer_json;
 
 use headlight_run::{InputError, TaskConfig};
 

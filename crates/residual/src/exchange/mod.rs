@@ -228,8 +228,8 @@ struct Family {
     prefix: &'static str,
 }
 
-/// A tied head may lie in the file too if it says what the embedding says. Of one that says
-/// something else, some versions of `transformers` read the embedding and others the head.
+/// A tied head may lie in the file too if it equals the embedding. Of one that differs, version 4 of
+/// `transformers` reads the embedding alone, and version 5 reads both.
 fn take_tied_head(
     tensors: &mut BTreeMap<String, TensorData>,
     entries: &[Correspondence],
@@ -244,7 +244,7 @@ fn take_tied_head(
     };
     match tensors.get(embedding) {
         Some(values) if *values != head => {
-            let reason = format!("but {HEAD} differs from {embedding}; false reads both");
+            let reason = format!("{HEAD} differs from {embedding}; with false both are read");
             Err(keys.refused("tie_word_embeddings", &json!(true), &reason))
         }
         _ => Ok(()),
