@@ -41,7 +41,7 @@ pub enum ExchangeError {
     File {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The reason why it is wrong.
         reason: String,
     },
     /// A key of `config.json` has a value that a model of this crate cannot have.
@@ -51,7 +51,7 @@ pub enum ExchangeError {
         key: &'static str,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// The reason why it is wrong.
         reason: String,
     },
     /// The sizes in `config.json` do not fit together.
