@@ -246,3 +246,69 @@ pub(crate) fn one_line(text: impl fmt::Display) -> String {
     line.truncate(line.trim_end().len());
     line
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{error::Error as _, fs};
+
+    use super::*;
+    use crate::{Config, RunDirectory};
+
+    const CONFIG: &str = "
+        task = { name = 'repeat' }
+        model = { n_layers = 1, n_heads = 1, d_model = 8, n_ctx = 64 }
+        train = { steps = 1, batch_size = 1, learning_rate = 1e-3 }
+    ";
+
+    fn has_cause<E: error::Error + 'static>(error: &Error) -> bool {
+        error.source().is_some_and(<dyn error::Error>::is::<E>)
+    }
+
+    #[test]
+    fn what_differs_in_kind_is_told_apart_and_its_cause_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let config = Config::parse(CONFIG, "a.toml", &[]).unwrap();
+
+        let wrong_key = Config::parse(CONFIG, "a.toml", &["sede=1".to_owned()]).unwrap_err();
+        assert_eq!(wrong_key.kind(), ErrorKind::Config);
+        assert!(has_cause::<toml::de::Error>(&wrong_key));
+
+        let run = RunDirectory::create(&path, &config, false).unwrap();
+        let exists = RunDirectory::create(&path, &config, false).unwrap_err();
+        assert_eq!(exists.kind(), ErrorKind::Exists);
+        let busy = RunDirectory::resume(&path, &config).unwrap_err();
+        assert_eq!(busy.kind(), ErrorKind::Busy);
+
+        let missing = run.summary().unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::Missing);
+        assert!(has_cause::<io::Error>(&missing));
+
+        fs::write(path.join("vocabulary.json"), "[1]").unwrap();
+        let damaged = run.vocabulary().unwrap_err();
+        assert_eq!(damaged.kind(), ErrorKind::Damaged);
+        assert!(has_cause::<serde_json::Error>(&damaged));
+
+        let long = " ".repeat(crate::untrusted::MOST_CONFIG_BYTES as usize + 1);
+        fs::write(path.join("config.toml"), long).unwrap();
+        assert_eq!(run.config().unwrap_err().kind(), ErrorKind::TooLarge);
+    }
+
+    #[test]
+    fn a_full_disk_is_no_wrong_input_and_a_path_that_cannot_be_is() {
+        let kind = |cause: io::ErrorKind| Error::io(Path::new("a"), "write", cause.into()).kind();
+        for full in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            assert_eq!(kind(full), ErrorKind::Io);
+            assert!(!kind(full).is_wrong_input());
+        }
+        for (cause, expected) in [
+            (io::ErrorKind::NotFound, ErrorKind::Missing),
+            (io::ErrorKind::PermissionDenied, ErrorKind::Denied),
+            (io::ErrorKind::IsADirectory, ErrorKind::Denied),
+            (io::ErrorKind::AddrInUse, ErrorKind::Busy),
+        ] {
+            assert_eq!(kind(cause), expected);
+            assert!(expected.is_wrong_input());
+        }
+    }
+}

@@ -49,7 +49,7 @@ pub enum ExchangeError {
     File {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The reason why it is wrong.
         reason: String,
     },
     /// A key of `config.json` has a value that a model of this crate cannot have.
@@ -59,7 +59,7 @@ pub enum ExchangeError {
         key: String,
         /// Its value.
         value: String,
-        /// What is wrong with it.
+        /// The reason why it is wrong.
         reason: String,
     },
     /// The sizes in `config.json` do not fit together.
