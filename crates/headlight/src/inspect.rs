@@ -9,9 +9,9 @@ use headlight_inspect::{
     detect_text, head_curves_picture, head_curves_text, offsets_text, swaps_text, write_learn_page,
 };
 use headlight_lens::Ablation;
-use headlight_report::{Ink, curves_text};
+use headlight_report::{Ink, curves_text, say};
 use headlight_residual::{Generation, Sampling};
-use headlight_run::{Error, ErrorKind};
+use headlight_run::{Error, ErrorKind, Weights};
 use serde::Serialize;
 
 use crate::command_line::print;
@@ -31,6 +31,10 @@ pub struct Arguments {
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
+    /// The weights to look at: best, last or step-N [default: last, or the newest checkpoint of a
+    /// run that was stopped]
+    #[arg(long, global = true, value_name = "POINT")]
+    at: Option<Weights>,
     /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
     #[arg(long, global = true, default_value = "flex")]
     device: String,
@@ -214,7 +218,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
         )
     };
     let run = arguments.run.as_ref().ok_or_else(no_run)?;
-    let inspection = Inspection::open(run, &arguments.device)?;
+    let inspection = match arguments.at {
+        Some(at) => Inspection::open_at(run, &arguments.device, at)?,
+        None => Inspection::open(run, &arguments.device)?,
+    };
+    if let Some(note) = inspection.note() {
+        say(&note);
+    }
     if let What::Serve { port } = what {
         return inspection.serve(*port, announce);
     }

@@ -4,7 +4,7 @@
 use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
 use headlight_lens::ShuffledContext;
 use headlight_report::{HeadLine, heads_table, or_dash, relations_table};
-use headlight_run::{HeadRow, HeadSummary, InputError};
+use headlight_run::{Config, HeadRow, HeadSummary, InputError};
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
@@ -59,7 +59,7 @@ impl Inspection {
     /// # Errors
     /// If the run has no head scores.
     pub fn heads_text(&self) -> Result<String, InputError> {
-        let rows = self.run.heads()?;
+        let rows = self.head_rows_here()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
         let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
         let lines = |step, kind| {
@@ -117,13 +117,57 @@ impl Inspection {
                 .unwrap_or_default(),
             shuffled_relations: shuffled.relations.get(index).cloned().unwrap_or_default(),
         };
-        Ok(self
-            .summary()?
-            .heads
-            .into_iter()
-            .enumerate()
-            .map(head)
-            .collect())
+        let summaries = if self.chosen {
+            self.measured_summaries()?
+        } else {
+            self.summary()?.heads
+        };
+        Ok(summaries.into_iter().enumerate().map(head).collect())
+    }
+
+    /// The rows of `heads.jsonl`; at a point of training that somebody named, those of step 0 and
+    /// of that point, measured anew.
+    fn head_rows_here(&self) -> Result<Vec<HeadRow>, InputError> {
+        let mut rows = self.run.heads()?;
+        if self.chosen {
+            rows.retain(|row| row.step == 0);
+            rows.extend(self.measured_rows()?);
+        }
+        Ok(rows)
+    }
+
+    fn measured_rows(&self) -> Result<Vec<HeadRow>, InputError> {
+        let ModelParts { model, vocabulary } = self.model()?;
+        let Config {
+            task,
+            model: sizes,
+            seed,
+            ..
+        } = &self.config;
+        let task = tasks::build(task, sizes.n_ctx, *seed)?;
+        let step = self.step()?;
+        let mut rows = Vec::new();
+        for watched in [
+            Watched::probe(vocabulary.len(), sizes.n_ctx, *seed),
+            Watched::task(&*task, &tasks::validation(&*task, *seed)),
+        ] {
+            rows.extend(watched.observe(&model, &self.device)?.rows(step));
+        }
+        Ok(rows)
+    }
+
+    fn measured_summaries(&self) -> Result<Vec<HeadSummary>, InputError> {
+        let mut summaries = Vec::new();
+        for row in self.measured_rows()? {
+            if let Some(role) = row.role {
+                summaries.push(HeadSummary {
+                    head: row.head,
+                    role,
+                    scores: row.scores,
+                });
+            }
+        }
+        Ok(summaries)
     }
 
     /// One more forward pass on the probe and one on the task. Scores in the run's files are shown

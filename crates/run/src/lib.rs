@@ -25,7 +25,7 @@ pub use config::{
 };
 // Every task's configuration, whichever there are.
 pub use config::task::*;
-pub use directory::{Best, CheckpointState, FORMAT, LogLengths, NewRows};
+pub use directory::{Best, CheckpointState, FORMAT, LogLengths, NewRows, NoWeights};
 pub use rows::{
     Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Summary,
     TimingRow, UsesRow,

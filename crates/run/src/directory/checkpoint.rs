@@ -3,9 +3,10 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
+    fmt::{self, Write as _},
     fs,
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
 use headlight_heads::{HeadName, Role};
@@ -34,6 +35,45 @@ pub enum Weights {
     Best,
     /// As training ended.
     Last,
+}
+
+impl fmt::Display for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Step(step) => write!(f, "step-{step}"),
+            Self::Best => write!(f, "best"),
+            Self::Last => write!(f, "last"),
+        }
+    }
+}
+
+/// A text that names no weights of a run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is none of best, last and step-N")]
+pub struct NoWeights(String);
+
+/// ```
+/// use headlight_run::Weights;
+///
+/// assert_eq!("step-250".parse(), Ok(Weights::Step(250)));
+/// assert_eq!("best".parse(), Ok(Weights::Best));
+/// let error = "step 250".parse::<Weights>().unwrap_err().to_string();
+/// assert_eq!(error, "step 250 is none of best, last and step-N");
+/// ```
+impl FromStr for Weights {
+    type Err = NoWeights;
+
+    fn from_str(text: &str) -> Result<Self, NoWeights> {
+        let unknown = || NoWeights(text.to_owned());
+        match text {
+            "best" => Ok(Self::Best),
+            "last" => Ok(Self::Last),
+            _ => {
+                let step = text.strip_prefix("step-").ok_or_else(unknown)?;
+                Ok(Self::Step(step.parse().map_err(|_| unknown())?))
+            }
+        }
+    }
 }
 
 impl Weights {
@@ -148,6 +188,13 @@ impl RunDirectory {
     /// If a file cannot be read or the weights were changed.
     pub fn weights(&self, which: Weights) -> Result<Vec<u8>, Error> {
         self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)
+    }
+
+    /// The weights to look at where nobody chose: those of the end, or of the newest checkpoint of a
+    /// run that was stopped. `None` before the first checkpoint.
+    #[must_use]
+    pub fn newest_weights(&self) -> Option<Weights> {
+        self.checkpoints().into_iter().next()
     }
 
     /// The checkpoints that there are, newest first, whole or not.

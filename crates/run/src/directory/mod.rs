@@ -18,7 +18,7 @@ use std::{
 use headlight_heads::SequenceKind;
 use serde::{Serialize, de::DeserializeOwned};
 
-pub use checkpoint::{Best, Checkpoint, CheckpointState, Weights};
+pub use checkpoint::{Best, Checkpoint, CheckpointState, NoWeights, Weights};
 pub use follow::{Follower, NewRows};
 pub use format::FORMAT;
 pub(crate) use format::first as first_format;
