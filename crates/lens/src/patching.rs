@@ -7,7 +7,7 @@ use burn::tensor::Tensor;
 use headlight_heads::HeadName;
 use headlight_residual::{
     Activations, ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, Part, Probe,
-    Site, token_tensor,
+    Site, likeliest, token_tensor,
 };
 use serde::Serialize;
 
@@ -164,10 +164,7 @@ impl<'a> Patching<'a> {
     /// The likeliest next tokens of base and source.
     #[must_use]
     pub fn answers(&self) -> [u32; 2] {
-        let likeliest = |run: &Run| {
-            (0..run.logits.len()).max_by(|&a, &b| run.logits[a].total_cmp(&run.logits[b]))
-        };
-        [&self.base, &self.source].map(|run| likeliest(run).unwrap_or(0) as u32)
+        [&self.base, &self.source].map(|run| likeliest(&run.logits) as u32)
     }
 
     /// `m_base` and `m_source`: the logit of the source's answer over that of the base's answer in

@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, activation::softmax};
 use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
-use headlight_residual::{BlockSite, Decoder, NoProbe, Site, token_tensor};
+use headlight_residual::{self as residual, BlockSite, Decoder, NoProbe, Site, token_tensor};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_watch::{no_room, uses::left};
@@ -78,15 +78,10 @@ impl Inspection {
         for (_, site) in &sites {
             let logits = model.unembed(seen.tensor(*site), &mut NoProbe);
             let probabilities = numbers(softmax(logits, 2));
-            let rows = probabilities.chunks(model.vocabulary()).map(|row| {
-                let best = row
-                    .iter()
-                    .enumerate()
-                    .max_by(|a, b| a.1.total_cmp(b.1))
-                    .map_or(0, |(token, _)| token);
-                (row, best as u32)
-            });
-            let rows: Vec<(&[f32], u32)> = rows.collect();
+            let rows: Vec<(&[f32], u32)> = probabilities
+                .chunks(model.vocabulary())
+                .map(|row| (row, residual::likeliest(row) as u32))
+                .collect();
             right.extend(
                 rows.iter()
                     .zip(targets)
