@@ -1,18 +1,21 @@
 //! How well a model does what it is asked: the measure behind every causal test.
 
-use burn::tensor::{Int, Tensor, TensorData, activation::log_softmax};
+use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::Interval;
-use headlight_residual::{Decoder, Probe, token_tensor};
+use headlight_residual::{Decoder, Probe, is_right, summed_loss, token_tensor};
 use serde::Serialize;
 
-use crate::bootstrap::{Share, interval_of_ratio};
+use crate::bootstrap::{Share, interval_of_ratio, mean};
 
 /// Fixed sequences and which of their targets count.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     inputs: Tensor<2, Int>,
-    targets: Vec<Vec<u32>>,
-    scored: Vec<Vec<bool>>,
+    targets: Tensor<2, Int>,
+    /// 1 for each target that counts, else 0.
+    scored: Tensor<2>,
+    /// How many targets count in each sequence.
+    scored_in_row: Vec<usize>,
 }
 
 /// How well it was done.
@@ -48,10 +51,17 @@ impl Behaviour {
             inputs.dims(),
             targets.len()
         );
+        let device = inputs.device();
+        let is_scored: Vec<f32> = scored
+            .iter()
+            .flatten()
+            .map(|&scored| f32::from(u8::from(scored)))
+            .collect();
         Self {
+            targets: token_tensor(&targets, &device),
+            scored: Tensor::from_data(TensorData::new(is_scored, [batch, positions]), &device),
+            scored_in_row: scored.iter().map(|row| count_true(row)).collect(),
             inputs,
-            targets,
-            scored,
         }
     }
 
@@ -64,28 +74,19 @@ impl Behaviour {
     /// How many sequences there are.
     #[must_use]
     pub fn sequences(&self) -> usize {
-        self.targets.len()
+        self.scored_in_row.len()
     }
 
     /// The targets, `[batch, pos]`.
     #[must_use]
     pub fn targets(&self) -> Tensor<2, Int> {
-        token_tensor(&self.targets, &self.inputs.device())
+        self.targets.clone()
     }
 
     /// 1 for each target that counts, else 0: `[batch, pos]`.
     #[must_use]
     pub fn scored(&self) -> Tensor<2> {
-        let scored: Vec<f32> = self
-            .scored
-            .iter()
-            .flatten()
-            .map(|&scored| f32::from(u8::from(scored)))
-            .collect();
-        Tensor::from_data(
-            TensorData::new(scored, self.inputs.dims()),
-            &self.inputs.device(),
-        )
+        self.scored.clone()
     }
 
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
@@ -100,36 +101,23 @@ impl Behaviour {
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
     pub fn performance(&self, logits: Tensor<3>) -> Performance {
-        let [_, positions, _] = logits.dims();
-        let guesses: Vec<i64> = logits.clone().argmax(2).into_data().iter::<i64>().collect();
-        let paid = self.paid(logits);
+        let [batch, positions] = self.inputs.dims();
+        let right = is_right(logits.clone(), self.targets()) * self.scored();
+        let right_in_row = right.sum_dim(1).into_data();
+        let shares: Vec<Share> = right_in_row
+            .iter::<f64>()
+            .zip(&self.scored_in_row)
+            .map(|(sum, &rows)| Share { sum, rows })
+            .collect();
 
-        let (mut right, mut losses, mut elsewhere) =
-            (Vec::new(), Share::default(), Share::default());
-        for (row, (targets, scored)) in self.targets.iter().zip(&self.scored).enumerate() {
-            let mut share = Share::default();
-            for (position, (&target, &scored)) in targets.iter().zip(scored).enumerate() {
-                let at = row * positions + position;
-                let losses = if scored { &mut losses } else { &mut elsewhere };
-                losses.sum += paid[at];
-                losses.rows += 1;
-                if scored {
-                    share.sum += f64::from(u8::from(guesses[at] == i64::from(target)));
-                    share.rows += 1;
-                }
-            }
-            right.push(share);
-        }
-        let mean = |share: Share| (share.rows > 0).then(|| share.sum / share.rows as f64);
-        let total = right.iter().fold(Share::default(), |a, b| Share {
-            sum: a.sum + b.sum,
-            rows: a.rows + b.rows,
-        });
+        let scored: usize = self.scored_in_row.iter().sum();
+        let unscored = self.scored().neg().add_scalar(1.0);
         Performance {
-            accuracy: mean(total).unwrap_or(f64::NAN),
-            interval: interval_of_ratio(&right),
-            loss: mean(losses).unwrap_or(f64::NAN),
-            loss_elsewhere: mean(elsewhere),
+            accuracy: mean(&shares).unwrap_or(f64::NAN),
+            interval: interval_of_ratio(&shares),
+            loss: mean_loss(logits.clone(), self.targets(), self.scored(), scored)
+                .unwrap_or(f64::NAN),
+            loss_elsewhere: mean_loss(logits, self.targets(), unscored, batch * positions - scored),
         }
     }
 
@@ -137,24 +125,36 @@ impl Behaviour {
     /// scored.
     #[must_use]
     pub fn loss_by_position(&self, model: &Decoder) -> Vec<Option<f64>> {
-        let paid = self.paid(model.forward(self.inputs()));
-        let [batch, positions] = self.inputs.dims();
-        let mean = |position: usize| {
-            let scored = (0..batch).filter(|&row| self.scored[row][position]);
-            let paid: Vec<f64> = scored.map(|row| paid[row * positions + position]).collect();
-            (!paid.is_empty()).then(|| paid.iter().sum::<f64>() / paid.len() as f64)
+        let logits = model.forward(self.inputs());
+        let [_, positions] = self.inputs.dims();
+        let at = |position| {
+            let scored = self.scored().narrow(1, position, 1);
+            let count = scored.clone().sum().into_scalar::<f32>() as usize;
+            mean_loss(
+                logits.clone().narrow(1, position, 1),
+                self.targets().narrow(1, position, 1),
+                scored,
+                count,
+            )
         };
-        (0..positions).map(mean).collect()
+        (0..positions).map(at).collect()
     }
+}
 
-    /// What each target costs, nats, row by row.
-    fn paid(&self, logits: Tensor<3>) -> Vec<f64> {
-        let ids = self.targets().unsqueeze_dim::<3>(2);
-        log_softmax(logits, 2)
-            .gather(2, ids)
-            .into_data()
-            .iter::<f64>()
-            .map(|x| -x)
-            .collect()
+fn count_true(flags: &[bool]) -> usize {
+    flags.iter().filter(|&&flag| flag).count()
+}
+
+/// The mean loss on the `count` targets that count, nats; `None` if there are none.
+fn mean_loss(
+    logits: Tensor<3>,
+    targets: Tensor<2, Int>,
+    counts: Tensor<2>,
+    count: usize,
+) -> Option<f64> {
+    if count == 0 {
+        return None;
     }
+    let sum = summed_loss(logits, targets, counts).into_scalar::<f32>();
+    Some(f64::from(sum) / count as f64)
 }

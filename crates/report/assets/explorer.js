@@ -3,6 +3,7 @@ import { bytes, element } from "./elements.js";
 import { ask, latest } from "./explorer_asks.js";
 import { headSwitches, patches, predictionTable } from "./explorer_changes.js";
 import { heatmap } from "./heatmap.js";
+import { mayAttend } from "./may_attend.js";
 import { themeButton } from "./theme.js";
 import { walk } from "./walk.js";
 import { sourceOf } from "./walk_source.js";
@@ -25,7 +26,7 @@ const heads = headSwitches(pageData.heads, choose, (name, isOff) => {
 const patternPlace = element("div", { class: "one-pattern" });
 const walkPlace = element("div", {});
 
-const attends = (query, key) => key <= query && (pageData.window === null || query - key < pageData.window);
+const attends = mayAttend(pageData.window);
 
 /** A head's pattern in the last answer. */
 function patternOf(name) {

@@ -1,6 +1,7 @@
 // The heads of a run under way: what each looks like by now, and where it looks.
 import { bytes, element, fixed } from "./elements.js";
 import { heatmap, thumbnail } from "./heatmap.js";
+import { mayAttend } from "./may_attend.js";
 
 /** `show(heads, patterns)`: rows of the heads' scores, and patterns or null where there are no newer ones. */
 export function liveHeads({ n_heads: headsInLayer, window }) {
@@ -15,7 +16,7 @@ export function liveHeads({ n_heads: headsInLayer, window }) {
   let chosen = null;
   let map = null;
 
-  const attends = (query, key) => key <= query && (window === null || query - key < window);
+  const attends = mayAttend(window);
 
   function patternOf(name) {
     const { step, tokens, weights } = shown;

@@ -1,5 +1,6 @@
 // The report's data in the form in which it is drawn.
 import { bytes, floats } from "./elements.js";
+import { mayAttend } from "./may_attend.js";
 import { KIND } from "./vocabulary.js";
 import { sourceOf } from "./walk_source.js";
 
@@ -51,8 +52,7 @@ export function patternOf(sequence, stepIndex, head, ways = {}) {
   const n = tokens.length;
   const start = (head * n * (n + 1)) / 2;
   const bytesHere = weights[stepIndex];
-  const { window } = pageData.run;
-  const attends = (query, key) => key <= query && (window === null || query - key < window);
+  const attends = mayAttend(pageData.run.window);
   const raw = (query, key) => (attends(query, key) ? bytesHere[start + (query * (query + 1)) / 2 + key] / 255 : 0);
   const weighted = ways.valueWeighted && hasValueNorms(sequence, stepIndex);
   const kept = (query, key) =>

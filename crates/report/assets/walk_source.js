@@ -1,6 +1,7 @@
 // From a walk as it is written to the matrices that are drawn.
 import { floats } from "./elements.js";
 import { table } from "./matrix.js";
+import { mayAttend } from "./may_attend.js";
 
 /** A head's numbers of `data` (WalkData), in the form in which walk_stages.js takes them. */
 export function sourceOf(data, layerAt, headAt, window) {
@@ -49,7 +50,7 @@ export function sourceOf(data, layerAt, headAt, window) {
       data.d_model,
       stream.values.map((x, i) => x + added.values[i]),
     ),
-    attends: (query, key) => key <= query && (window === null || query - key < window),
+    attends: mayAttend(window),
     replacesStream: data.replaces_stream,
   };
 }

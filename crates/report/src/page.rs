@@ -16,10 +16,11 @@ macro_rules! module {
 pub(crate) use module;
 
 /// Modules that any page may use, each after those it imports.
-const COMPONENTS: [(&str, &str); 11] = [
+const COMPONENTS: [(&str, &str); 12] = [
     module!("elements.js"),
     module!("colour.js"),
     module!("theme.js"),
+    module!("may_attend.js"),
     module!("grid.js"),
     module!("heatmap.js"),
     module!("data_table.js"),

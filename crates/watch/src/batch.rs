@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_residual::token_tensor;
+use headlight_residual::{self as residual, token_tensor};
 use headlight_tasks::Sequence;
 
 /// Inputs, targets and weights of some sequences.
@@ -76,7 +76,7 @@ pub fn count_scored(sequences: &[Sequence]) -> usize {
 /// - logits: `[rows, positions, vocabulary]`
 #[must_use]
 pub fn summed_loss(logits: Tensor<3>, batch: &Batch) -> Tensor<1> {
-    headlight_ops::cross_entropy(logits, batch.targets.clone(), batch.scored.clone())
+    residual::summed_loss(logits, batch.targets.clone(), batch.scored.clone())
 }
 
 /// What a model got right.
@@ -94,8 +94,7 @@ pub struct Right {
 /// - logits: `[rows, positions, vocabulary]`
 #[must_use]
 pub fn count_right(logits: Tensor<3>, batch: &Batch) -> Right {
-    let guesses = logits.argmax(2).squeeze_dim::<2>(2);
-    let right = guesses.equal(batch.targets.clone()).float() * batch.scored.clone();
+    let right = residual::is_right(logits, batch.targets.clone()) * batch.scored.clone();
     let of_rows = right.sum_dim(1);
     let whole = of_rows
         .clone()

@@ -1,10 +1,9 @@
 //! The residual stream: what each part writes, and what could be read on the way.
 
 use burn::tensor::{Tensor, activation::softmax};
-use headlight_heads::first_largest;
 use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
-use headlight_residual::{BlockSite, Decoder, NoProbe, Site, token_tensor};
+use headlight_residual::{BlockSite, Decoder, NoProbe, Site, argmax, token_tensor};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_watch::{no_room, uses::left};
@@ -79,11 +78,10 @@ impl Inspection {
         for (_, site) in &sites {
             let logits = model.unembed(seen.tensor(*site), &mut NoProbe);
             let probabilities = numbers(softmax(logits, 2));
-            let rows = probabilities.chunks(model.vocabulary()).map(|row| {
-                let best = first_largest(0..row.len(), |&token| f64::from(row[token]));
-                (row, best.unwrap_or(0) as u32)
-            });
-            let rows: Vec<(&[f32], u32)> = rows.collect();
+            let rows: Vec<(&[f32], u32)> = probabilities
+                .chunks(model.vocabulary())
+                .map(|row| (row, argmax(row).unwrap_or(0) as u32))
+                .collect();
             right.extend(
                 rows.iter()
                     .zip(targets)
