@@ -3,14 +3,16 @@
 use std::{io::Write, process::ExitCode};
 
 use anstream::{AutoStream, ColorChoice};
-use clap::Parser;
-use headlight_report::say;
+use headlight_report::say_wrapped;
 use headlight_run::InputError;
 use headlight_trainer::{Stopped, interrupt};
 use tracing_subscriber::EnvFilter;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
-pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCode {
+pub fn run<A>(
+    arguments: impl FnOnce() -> A,
+    program: impl FnOnce(&A) -> Result<(), Failure>,
+) -> ExitCode {
     // Pictures warn of every letter that the first font lacks and the second has.
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
@@ -22,7 +24,7 @@ pub fn run<A: Parser>(program: impl FnOnce(&A) -> Result<(), Failure>) -> ExitCo
         .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never)
         .log_internal_errors(false)
         .init();
-    match program(&A::parse()) {
+    match program(&arguments()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }
@@ -50,7 +52,7 @@ impl Failure {
         } else {
             "error"
         };
-        say(&format!("{kind}: {self}"));
+        say_wrapped(&format!("{kind}: {self}"), 0);
         ExitCode::from(match self {
             Self::Input(_) => 2,
             Self::Running(_) => 1,

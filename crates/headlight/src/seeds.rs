@@ -10,7 +10,7 @@ use std::{
 use headlight_heads::Spread;
 use headlight_inspect::{curves_of, report_after_training};
 use headlight_lens::{half_way, spread};
-use headlight_report::{plain_table, say};
+use headlight_report::{Printout, Table, say};
 use headlight_run::{
     Config, EventRow, InputError, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
@@ -261,9 +261,9 @@ fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {
     }
 }
 
-/// As text: a line for each measure, a column for each seed.
+/// A line for each measure, a column for each seed.
 #[must_use]
-pub fn seeds_text(summary: &SeedsSummary) -> String {
+pub fn seeds_printout(summary: &SeedsSummary) -> Printout {
     let table = |title: &str, spreads: &BTreeMap<String, Spread>, digits: usize| {
         let number = |value: Option<f64>| {
             value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
@@ -285,15 +285,15 @@ pub fn seeds_text(summary: &SeedsSummary) -> String {
                 .map(number);
             std::iter::once(name.clone()).chain(numbers).collect()
         };
-        plain_table(&header, spreads.iter().map(row))
+        Table::new(&header, spreads.iter().map(row)).whole_in("seeds.json")
     };
-    format!(
-        "{}\n\n{}\n\n{}\n\n{}\n\n\
-         The interval is that of the mean over seeds, by Student's t. A role emerges at the first logged step at which a\n\
-         head takes it on; half of the way: from the first to the last value.",
-        table("at the end", &summary.measures, 4),
-        table("heads that look like", &summary.heads, 1),
-        table("role emerges at step", &summary.emergence, 0),
-        table("half of the way at step", &summary.half_way, 0),
-    )
+    Printout::new()
+        .table(table("at the end", &summary.measures, 4))
+        .table(table("heads that look like", &summary.heads, 1))
+        .table(table("role emerges at step", &summary.emergence, 0))
+        .table(table("half of the way at step", &summary.half_way, 0))
+        .prose(
+            "The interval is that of the mean over seeds, by Student's t. A role emerges at the first logged step at \
+             which a head takes it on; half of the way: from the first to the last value.",
+        )
 }

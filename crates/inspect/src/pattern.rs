@@ -2,7 +2,7 @@
 
 use headlight_heads::HeadName;
 use headlight_report::{
-    Heatmap, Ink, MOST_PICTURED_TOKENS, MayAttend, csv, pattern_grid_svg, pattern_svg,
+    Heatmap, MOST_PICTURED_TOKENS, MayAttend, Terminal, csv, pattern_grid_svg, pattern_svg,
 };
 use headlight_run::InputError;
 use headlight_tasks as tasks;
@@ -82,9 +82,9 @@ impl Inspection {
 impl HeadPattern {
     /// The heat map.
     #[must_use]
-    pub fn draw(&self, ink: Ink) -> String {
+    pub fn draw(&self, terminal: &Terminal) -> String {
         let weights: Vec<f32> = self.pattern.concat();
-        format!("{}\n\n{}", self.head, self.heatmap(&weights).draw(ink))
+        format!("{}\n\n{}", self.head, self.heatmap(&weights).draw(terminal))
     }
 
     /// One head with its tokens, or several as a grid, for papers.

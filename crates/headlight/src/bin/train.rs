@@ -6,8 +6,8 @@ use std::{
 };
 
 use clap::Parser;
-use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
-use headlight_report::{LiveAddress, LiveRun, say};
+use headlight_inspect::{Inspection, breakdown_printout, loss_text, report_after_training};
+use headlight_report::{LiveAddress, LiveRun, Printout, Terminal, say, say_wrapped};
 use headlight_run::{Config, InputError, RunDirectory, Seeds, reference, schema};
 use headlight_trainer::{
     Training, View, interrupt,
@@ -16,8 +16,11 @@ use headlight_trainer::{
 
 use headlight::{
     command_line::{self, Failure, print},
-    seeds::{run_path, seeds_text, train_seeds},
+    seeds::{run_path, seeds_printout, train_seeds},
 };
+
+/// Where the text of a decision begins, after its name.
+const DECISION: usize = 12;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -71,7 +74,7 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    command_line::run(run)
+    command_line::run(Arguments::parse, run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -109,12 +112,12 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         .map_err(Failure::Input)?;
     let directory = open_run(&out, &config, arguments).map_err(Failure::Input)?;
     for line in training.decisions() {
-        say(&line);
+        say_wrapped(&line, DECISION);
     }
     if started > 1 {
+        let rows = config.train.batch_size / started;
         say(&format!(
-            "ranks       {started}, each on {} rows of a batch",
-            config.train.batch_size / started
+            "ranks       {started}, each on {rows} rows of a batch"
         ));
     }
     let live = address.map(|address| address.show(&training.live_facts(&out), &out));
@@ -132,20 +135,25 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         live.wait_for_last_look();
     }
     let inspection = Inspection::open(&out, &arguments.device).map_err(Failure::Running)?;
-    print(&format!(
-        "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
-         Written to {}; report.html there shows it all. A head's pattern: inspect {} pattern --head L0H0",
+    let result = format!(
+        "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s",
         summary.accuracy,
         summary.chance,
         loss_text(summary.loss, summary.floor),
         summary.steps,
         summary.seconds,
         summary.tokens_per_second,
-        breakdown_text(&summary.breakdown),
-        inspection.heads_text().map_err(Failure::Running)?,
-        out.display(),
-        out.display(),
-    ))
+    );
+    let where_to_look = format!(
+        "Written to {0}; report.html there shows it all. A head's pattern: inspect {0} pattern --head L0H0",
+        out.display()
+    );
+    let printout = Printout::new()
+        .prose(result)
+        .printout(breakdown_printout(&summary.breakdown))
+        .printout(inspection.heads_printout().map_err(Failure::Running)?)
+        .prose(where_to_look);
+    print(&printout.draw(&Terminal::of_standard_output()))
 }
 
 /// One run for each seed.
@@ -164,11 +172,10 @@ fn run_seeds(
     listen(&*ranks)?;
     let open = |path: &Path, config: &Config| open_run(path, config, arguments);
     match train_seeds(config, seeds, out, &arguments.device, ranks, open)? {
-        Some(summary) => print(&format!(
-            "{}\n\nWritten to {}.",
-            seeds_text(&summary),
-            out.display()
-        )),
+        Some(summary) => {
+            let printout = seeds_printout(&summary).prose(format!("Written to {}.", out.display()));
+            print(&printout.draw(&Terminal::of_standard_output()))
+        }
         None => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ use super::{
     pattern::{draw_pattern, tokens_per_dot},
     state::{Head, State},
 };
-use crate::{Ink, LINE_COLOURS};
+use crate::{Ink, colour::terminal_line_colour};
 
 /// Lines of what was said last.
 const SAID: u16 = 4;
@@ -197,7 +197,7 @@ fn draw_chosen(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
 fn painted(style: Style, ink: Ink, index: Option<usize>) -> Style {
     match (ink, index) {
         (Ink::Colour, Some(index)) => {
-            let [r, g, b] = LINE_COLOURS[index % LINE_COLOURS.len()];
+            let [r, g, b] = terminal_line_colour(index);
             style.fg(Color::Rgb(r, g, b))
         }
         _ => style,
