@@ -47,7 +47,6 @@ pub use learn_page::{
 };
 pub use live_page::LiveFacts;
 pub use may_attend::MayAttend;
-pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;
