@@ -32,7 +32,7 @@ use burn::tensor::{Device, Tensor};
 use clap::Parser;
 use encoder::{Config, Encoder};
 use headlight_heads::MayAttend;
-use headlight_report::{Heatmap, Ink};
+use headlight_report::{Heatmap, Terminal};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use tokenizer::{Encoding, Tokenizer};
 
@@ -73,7 +73,10 @@ fn main() -> ExitCode {
             "{}",
             serde_json::to_string(&answer).expect("numbers and strings")
         ),
-        Ok(answer) => println!("{}", answer.text(&arguments, ink())),
+        Ok(answer) => println!(
+            "{}",
+            answer.text(&arguments, &Terminal::of_standard_output())
+        ),
         Err(message) => {
             eprintln!("error: {message}");
             return ExitCode::from(2);
@@ -175,14 +178,6 @@ fn rows(matrix: Tensor<2>) -> Vec<Vec<f32>> {
     numbers.chunks(width).map(<[f32]>::to_vec).collect()
 }
 
-/// Colours where the terminal shows them and `NO_COLOR` does not forbid it, else characters.
-fn ink() -> Ink {
-    match anstream::AutoStream::choice(&std::io::stdout()) {
-        anstream::ColorChoice::Never => Ink::Characters,
-        _ => Ink::Colour,
-    }
-}
-
 impl Answer {
     fn text(
         &self,
@@ -192,7 +187,7 @@ impl Answer {
             head,
             ..
         }: &Arguments,
-        ink: Ink,
+        terminal: &Terminal,
     ) -> String {
         let mut out = String::new();
         for (index, (sentence, tokens)) in sentences.iter().zip(&self.tokens).enumerate() {
@@ -221,7 +216,7 @@ impl Answer {
         let _ = write!(
             out,
             "Where L{layer}H{head} looks in sentence 1:\n\n{}",
-            heatmap.draw(ink).trim_end()
+            heatmap.draw(terminal).trim_end()
         );
         out
     }

@@ -8,7 +8,7 @@ import { fitsItsWidth, numberIn, visit } from "./browser.mjs";
 const file = `${process.env.PAGES}/run/report.html`;
 const html = readFileSync(file, "utf8");
 const [before, json, after] = html.split(
-  /(?<=<script type="application\/json" id="data">)(.*)(?=<\/script>\n<script)/s,
+  /(?<=<script type="application\/json" id="data">)(.*)(?=<\/script>\s*<script)/s,
 );
 const data = JSON.parse(json);
 const bytes = (base64) => Buffer.from(base64, "base64");

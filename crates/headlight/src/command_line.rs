@@ -7,16 +7,17 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
-use clap::Parser;
-use headlight_report::say;
+use headlight_report::say_wrapped;
 use headlight_run::{Error, ErrorKind};
 use headlight_trainer::{Stopped, interrupt};
 use tracing_subscriber::EnvFilter;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
-pub fn run<A, E>(program: impl FnOnce(&A) -> Result<(), E>) -> ExitCode
+pub fn run<A, E>(
+    arguments: impl FnOnce() -> A,
+    program: impl FnOnce(&A) -> Result<(), E>,
+) -> ExitCode
 where
-    A: Parser,
     E: Into<Failure>,
 {
     // Pictures warn of every letter that the first font lacks and the second has.
@@ -30,7 +31,7 @@ where
         .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never)
         .log_internal_errors(false)
         .init();
-    match program(&A::parse()) {
+    match program(&arguments()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             let failure: Failure = failure.into();
@@ -95,7 +96,7 @@ impl Failure {
         } else {
             "error"
         };
-        say(&format!("{kind}: {self}"));
+        say_wrapped(&format!("{kind}: {self}"), 0);
     }
 }
 

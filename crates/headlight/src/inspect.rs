@@ -1,20 +1,30 @@
 //! Shows what the heads of a run learned.
 
-use std::{io::Write, path::PathBuf};
+use std::{
+    io::{IsTerminal, Write},
+    path::PathBuf,
+};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{
+    Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    error::{self, ContextKind, ContextValue},
+};
 use headlight_heads::HeadName;
 use headlight_inspect::{
     ExportFormat, HeadPattern, Inspection, PictureFiles, PredictArguments, curves_picture,
-    detect_text, head_curves_picture, head_curves_text, offsets_text, swaps_text, write_learn_page,
+    curves_text, detect_printout, head_curves_picture, head_curves_text, offsets_printout,
+    swaps_printout, write_learn_page,
 };
 use headlight_lens::Ablation;
-use headlight_report::{Ink, curves_text, say};
+use headlight_report::{Terminal, say};
 use headlight_residual::{Generation, Sampling};
 use headlight_run::{Error, ErrorKind, Weights};
 use serde::Serialize;
 
 use crate::command_line::print;
+
+/// The verb that needs no run.
+const LEARN: &str = "learn";
 
 /// Look at the attention heads of a run.
 ///
@@ -154,6 +164,9 @@ enum What {
     },
     /// How every head's scores changed over training, on the probe
     Scores {
+        /// This head alone, written L0H1
+        #[arg(long)]
+        head: Option<HeadName>,
         #[command(flatten)]
         files: PictureFiles,
     },
@@ -201,6 +214,52 @@ impl From<InPlace> for Ablation {
     }
 }
 
+/// Reads the arguments. Whoever writes RUN behind the verb learns where it belongs.
+#[must_use]
+pub fn arguments() -> Arguments {
+    let mut command = Arguments::command().mut_subcommands(with_run_in_usage);
+    let parsed = command
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
+    match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => match run_behind_verb(&command, &error) {
+            Some(message) => command
+                .error(error::ErrorKind::UnknownArgument, message)
+                .exit(),
+            None => error.exit(),
+        },
+    }
+}
+
+/// `inspect <RUN> export [OPTIONS] --to <DIR>`: a verb stands behind RUN, which clap leaves out.
+fn with_run_in_usage(verb: Command) -> Command {
+    if verb.get_name() == LEARN {
+        return verb;
+    }
+    let mut usage = format!("inspect <RUN> {} [OPTIONS]", verb.get_name());
+    for argument in verb.get_arguments() {
+        if let (true, Some(name)) = (argument.is_required_set(), argument.get_long()) {
+            let value = argument.get_value_names().unwrap_or_default().join(" ");
+            usage = format!("{usage} --{name} <{value}>");
+        }
+    }
+    verb.override_usage(usage)
+}
+
+/// What to say of `inspect pattern runs/induction`.
+fn run_behind_verb(command: &Command, error: &clap::Error) -> Option<String> {
+    let verb = std::env::args()
+        .skip(1)
+        .find(|argument| command.find_subcommand(argument).is_some())?;
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let is_run = error.kind() == error::ErrorKind::UnknownArgument && !argument.starts_with('-');
+    (is_run && verb != LEARN)
+        .then(|| format!("RUN stands before the verb: inspect {argument} {verb}"))
+}
+
 /// Runs the program.
 ///
 /// # Errors
@@ -233,8 +292,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Error> {
+    let terminal = Terminal::of_standard_output();
     match (what, json) {
-        (What::Heads, false) => inspection.heads_text(),
+        (What::Heads, false) => inspection
+            .heads_printout()
+            .map(|printout| printout.draw(&terminal)),
         (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
         (
             What::Pattern {
@@ -256,7 +318,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                     (false, Some(written), _) => Ok(written),
                     (false, None, _) => Ok(patterns
                         .iter()
-                        .map(|pattern| pattern.draw(ink()))
+                        .map(|pattern| pattern.draw(&terminal))
                         .collect::<Vec<_>>()
                         .join("\n")),
                 }
@@ -268,7 +330,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 if json {
                     to_json(&ablations)
                 } else {
-                    Ok(ablations.text())
+                    Ok(ablations.printout().draw(&terminal))
                 }
             })
         }
@@ -276,21 +338,21 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             if json {
                 to_json(&paths)
             } else {
-                Ok(paths.text())
+                Ok(paths.printout().draw(&terminal))
             }
         }),
         (What::Lens { prompt }, json) => inspection.lens(prompt.as_deref()).and_then(|lens| {
             if json {
                 to_json(&lens)
             } else {
-                Ok(lens.text())
+                Ok(lens.printout().draw(&terminal))
             }
         }),
         (What::Circuits { head }, json) => inspection.circuits(*head).and_then(|tables| {
             if json {
                 to_json(&tables)
             } else {
-                Ok(tables.text())
+                Ok(tables.printout().draw(&terminal))
             }
         }),
         (What::Detect { prompt }, json) => {
@@ -299,7 +361,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 if json {
                     to_json(&heads)
                 } else {
-                    Ok(detect_text(&heads))
+                    Ok(detect_printout(&heads).draw(&terminal))
                 }
             })
         }
@@ -316,7 +378,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 if json {
                     to_json(&patch)
                 } else {
-                    Ok(patch.text())
+                    Ok(patch.printout().draw(&terminal))
                 }
             })
         }
@@ -326,7 +388,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 if json {
                     to_json(&predictions)
                 } else {
-                    Ok(predictions.text())
+                    Ok(predictions.printout().draw(&terminal))
                 }
             })
         }
@@ -334,28 +396,28 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             if json {
                 to_json(&swaps)
             } else {
-                Ok(swaps_text(&swaps))
+                Ok(swaps_printout(&swaps).draw(&terminal))
             }
         }),
         (What::Offsets, json) => inspection.offsets().and_then(|heads| {
             if json {
                 to_json(&heads)
             } else {
-                Ok(offsets_text(&heads))
+                Ok(offsets_printout(&heads).draw(&terminal))
             }
         }),
         (What::Relations, json) => inspection.relations().and_then(|heads| {
             if json {
                 to_json(&heads)
             } else {
-                Ok(heads.text())
+                Ok(heads.printout().draw(&terminal))
             }
         }),
         (What::Phases, json) => inspection.phases().and_then(|phases| {
             if json {
                 to_json(&phases)
             } else {
-                Ok(phases.text())
+                Ok(phases.printout().draw(&terminal))
             }
         }),
         (
@@ -418,18 +480,23 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             match written {
                 _ if json => inspection.metrics().and_then(|rows| to_json(&rows)),
                 Some(written) => Ok(written),
-                None => Ok(curves_text(&curves, ink())),
+                None => inspection
+                    .loss_curves()
+                    .map(|losses| curves_text(&curves, &losses, &terminal)),
             }
         }),
-        (What::Scores { files }, json) => inspection.head_curves().and_then(|heads| {
+        (What::Scores { head, files }, json) => inspection.head_curves(*head).and_then(|heads| {
             let written = files
                 .any()
                 .then(|| files.write(&head_curves_picture(&heads)))
                 .transpose()?;
             match written {
-                _ if json => inspection.head_rows().and_then(|rows| to_json(&rows)),
+                _ if json => inspection.head_rows().and_then(|mut rows| {
+                    rows.retain(|row| head.is_none_or(|head| row.head == head));
+                    to_json(&rows)
+                }),
                 Some(written) => Ok(written),
-                None => Ok(head_curves_text(&heads, ink())),
+                None => Ok(head_curves_text(&heads, &terminal)),
             }
         }),
         (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
@@ -442,7 +509,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 if json {
                     to_json(&elsewhere)
                 } else {
-                    Ok(elsewhere.text())
+                    Ok(elsewhere.printout().draw(&terminal))
                 }
             })
         }
@@ -455,19 +522,21 @@ fn announce(address: std::net::SocketAddr) {
     let _ = print(&format!("http://{address}"));
 }
 
-/// Shows a token as soon as it is there.
+/// Shows a token as soon as it is there. In a terminal, a control character that the model learned
+/// from a text is a dot: it could move the cursor or worse.
 fn print_piece(token: &str) {
     let mut out = std::io::stdout().lock();
+    let in_terminal = out.is_terminal();
+    let shown = |c: char| {
+        if in_terminal && c.is_control() && !matches!(c, '\n' | '\t') {
+            '·'
+        } else {
+            c
+        }
+    };
+    let token: String = token.chars().map(shown).collect();
     // A reader that has gone away is no failure; anything else shows when the ending is printed.
     let _ = write!(out, "{token}").and_then(|()| out.flush());
-}
-
-/// Colours where the terminal shows them and `NO_COLOR` does not forbid it, else characters.
-fn ink() -> Ink {
-    match anstream::AutoStream::choice(&std::io::stdout()) {
-        anstream::ColorChoice::Never => Ink::Characters,
-        _ => Ink::Colour,
-    }
 }
 
 fn to_json<T: Serialize>(value: &T) -> Result<String, Error> {

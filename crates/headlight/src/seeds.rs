@@ -10,7 +10,7 @@ use std::{
 use headlight_heads::{Role, RoleEvent, Spread};
 use headlight_inspect::{curves_of, report_after_training};
 use headlight_lens::{half_way, spread};
-use headlight_report::{number_or_dash, plain_table, say};
+use headlight_report::{Printout, Table, number_or_dash, say};
 use headlight_run::{
     Config, Error, ErrorKind, EventRow, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
@@ -258,18 +258,18 @@ impl Ended {
     }
 }
 
-/// As text: a line for each measure, a column for each seed.
+/// A line for each measure, a column for each seed.
 #[must_use]
-pub fn seeds_text(summary: &SeedsSummary) -> String {
-    format!(
-        "{}\n\n{}\n\n{}\n\n{}\n\n\
-         The interval is that of the mean over seeds, by Student's t. A role emerges at the first logged step at which a\n\
-         head takes it on; half of the way: from the first to the last value.",
-        spreads_table(summary, "at the end", &summary.measures, 4),
-        spreads_table(summary, "heads that look like", &summary.heads, 1),
-        spreads_table(summary, "role emerges at step", &summary.emergence, 0),
-        spreads_table(summary, "half of the way at step", &summary.half_way, 0),
-    )
+pub fn seeds_printout(summary: &SeedsSummary) -> Printout {
+    Printout::new()
+        .table(spreads_table(summary, "at the end", &summary.measures, 4))
+        .table(spreads_table(summary, "heads that look like", &summary.heads, 1))
+        .table(spreads_table(summary, "role emerges at step", &summary.emergence, 0))
+        .table(spreads_table(summary, "half of the way at step", &summary.half_way, 0))
+        .prose(
+            "The interval is that of the mean over seeds, by Student's t. A role emerges at the first logged step at \
+             which a head takes it on; half of the way: from the first to the last value.",
+        )
 }
 
 /// A line for each name, a column for each seed.
@@ -278,7 +278,7 @@ fn spreads_table<N: ToString>(
     title: &str,
     spreads: &BTreeMap<N, Spread>,
     decimals: usize,
-) -> String {
+) -> Table {
     let seeds = summary.seeds.iter().map(|seed| format!("seed {seed}"));
     let header: Vec<String> = [title, "mean", "95 % from", "to"]
         .map(str::to_owned)
@@ -295,5 +295,5 @@ fn spreads_table<N: ToString>(
         }
         row
     };
-    plain_table(&header, spreads.iter().map(row))
+    Table::new(&header, spreads.iter().map(row)).whole_in("seeds.json")
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use headlight_inspect::{Inspection, breakdown_text, loss_text, report_after_training};
-use headlight_report::{LiveAddress, LiveRun, say};
+use headlight_inspect::{Inspection, breakdown_printout, loss_text, report_after_training};
+use headlight_report::{LiveAddress, LiveRun, Printout, Terminal, say, say_wrapped};
 use headlight_run::{Config, Error, RunDirectory, Seeds, schema};
 use headlight_trainer::{
     Setup, View, interrupt,
@@ -13,8 +13,11 @@ use headlight_trainer::{
 
 use crate::{
     command_line::{Failure, print},
-    seeds::{run_path, seeds_text, train_seeds},
+    seeds::{run_path, seeds_printout, train_seeds},
 };
+
+/// Where the text of a decision begins, after its name.
+const DECISION: usize = 12;
 
 /// Train a mini-transformer and watch its attention heads form.
 ///
@@ -96,12 +99,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .transpose()?;
     let directory = open_run(&out, &config, arguments)?;
     for line in training.decisions() {
-        say(&line);
+        say_wrapped(&line, DECISION);
     }
     if started > 1 {
+        let rows = config.train.batch_size / started;
         say(&format!(
-            "ranks       {started}, each on {} rows of a batch",
-            config.train.batch_size / started
+            "ranks       {started}, each on {rows} rows of a batch"
         ));
     }
     let live = address.map(|address| address.show(&training.live_facts(&out), &out));
@@ -119,20 +122,25 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         live.wait_for_last_look();
     }
     let inspection = Inspection::open(&out, &arguments.device)?;
-    print(&format!(
-        "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s\n{}\n{}\n\n\
-         Written to {}; report.html there shows it all. A head's pattern: inspect {} pattern --head L0H0",
+    let result = format!(
+        "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s",
         summary.accuracy,
         summary.chance,
         loss_text(summary.loss, summary.floor),
         summary.steps,
         summary.seconds,
         summary.tokens_per_second,
-        breakdown_text(&summary.breakdown),
-        inspection.heads_text()?,
-        out.display(),
-        out.display(),
-    ))?;
+    );
+    let where_to_look = format!(
+        "Written to {0}; report.html there shows it all. A head's pattern: inspect {0} pattern --head L0H0",
+        out.display()
+    );
+    let printout = Printout::new()
+        .prose(result)
+        .printout(breakdown_printout(&summary.breakdown))
+        .printout(inspection.heads_printout()?)
+        .prose(where_to_look);
+    print(&printout.draw(&Terminal::of_standard_output()))?;
     Ok(())
 }
 
@@ -153,8 +161,8 @@ fn run_seeds(
     let open = |path: &Path, config: &Config| open_run(path, config, arguments);
     let summary = train_seeds(config, seeds, out, &arguments.device, ranks, open)?;
     if let Some(summary) = summary {
-        let table = seeds_text(&summary);
-        print(&format!("{table}\n\nWritten to {}.", out.display()))?;
+        let printout = seeds_printout(&summary).prose(format!("Written to {}.", out.display()));
+        print(&printout.draw(&Terminal::of_standard_output()))?;
     }
     Ok(())
 }

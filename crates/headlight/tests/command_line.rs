@@ -4,6 +4,7 @@ mod common;
 
 use std::{fs, path::Path, process::Stdio};
 
+use assert_cmd::Command;
 use common::{SMALL, Workshop, assert_ok, assert_one_line, json};
 use headlight_heads::Measure;
 use serde_json::Value;
@@ -294,7 +295,8 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     );
     let drawn = String::from_utf8(workshop.inspect("run", &["curves"]).stdout).unwrap();
     assert!(
-        drawn.contains("* accuracy on the validation set, null 0.083"),
+        drawn.contains("* accuracy on the validation set, null 0.083")
+            && drawn.contains("o loss on the validation set"),
         "{drawn}"
     );
 
@@ -574,6 +576,55 @@ fn inspect_refuses_what_is_not_there() {
         2,
         &["weights.safetensors", "damaged"],
     );
+}
+
+#[test]
+fn the_usage_of_every_verb_says_where_the_run_stands() {
+    let workshop = Workshop::new();
+    let inspect = |arguments: &[&str]| {
+        let mut command = Command::cargo_bin("inspect").unwrap();
+        let output = command
+            .current_dir(workshop.path(""))
+            .args(arguments)
+            .output();
+        output.unwrap()
+    };
+    let help = |verb: &str| String::from_utf8(inspect(&[verb, "--help"]).stdout).unwrap();
+    let all = help("--help");
+    let verbs = all
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next());
+    let verbs: Vec<&str> = verbs.collect();
+    assert!(verbs.len() > 15, "{verbs:?}");
+    for verb in verbs {
+        let usage = match verb {
+            "help" => continue,
+            "learn" => "Usage: inspect learn [OPTIONS]",
+            "export" => "Usage: inspect <RUN> export [OPTIONS] --to <DIR>\n",
+            "predict" => "Usage: inspect <RUN> predict [OPTIONS] --prompt <PROMPT>\n",
+            verb => &format!("Usage: inspect <RUN> {verb} [OPTIONS]\n"),
+        };
+        assert!(help(verb).contains(usage), "{}", help(verb));
+    }
+
+    let wrong = inspect(&["pattern", "runs/induction", "--json"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let message = String::from_utf8(wrong.stderr).unwrap();
+    assert!(
+        message.contains("RUN stands before the verb: inspect runs/induction pattern"),
+        "{message}"
+    );
+    let unknown = inspect(&["runs/induction", "pattern", "--nothing"]);
+    let message = String::from_utf8(unknown.stderr).unwrap();
+    assert!(
+        message.contains("unexpected argument '--nothing'"),
+        "{message}"
+    );
+    assert_one_line(&inspect(&["pattern"]), 2, &["no run is named"]);
 }
 
 #[test]

@@ -241,7 +241,14 @@ fn the_explorer_refuses_what_is_not_its_own() {
         assert_eq!(status(&format!("GET {path}"), &own), 404, "{path}");
     }
     assert_eq!(status("GET /", "Host: evil.example"), 403);
-    assert_eq!(status("GET /", "Host: 127.0.0.1:1"), 403);
+    // Through a tunnel or out of a container, from another port.
+    for host in ["127.0.0.1:1", "localhost:9000", "[::1]:9000", "localhost"] {
+        assert_eq!(status("GET /", &format!("Host: {host}")), 200, "{host}");
+        let asking = format!("Host: {host}\r\nOrigin: http://{host}");
+        assert_eq!(status("GET /", &asking), 200, "{host}");
+        let other = format!("Host: {host}\r\nOrigin: http://{host}0");
+        assert_eq!(status("GET /", &other), 403, "{host}");
+    }
     assert_eq!(
         status("GET /", &format!("{own}\r\nOrigin: https://evil.example")),
         403

@@ -5,7 +5,7 @@ use headlight_lens::{
     Ablation, Behaviour, Estimate, Input, Performance, ablate, ablate_frozen, all_heads,
     heads_after, matched_sets, minimal_set, path_tests,
 };
-use headlight_report::{number_or_dash, plain_table, with_interval};
+use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::InputError;
 use headlight_tasks as tasks;
@@ -212,9 +212,9 @@ impl Inspection {
 }
 
 impl Ablations {
-    /// As text.
+    /// For the terminal.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn printout(&self) -> Printout {
         let line = |set: &Without| {
             let controls = match set.controls.as_slice() {
                 [] => "too few other heads".to_owned(),
@@ -245,46 +245,60 @@ impl Ablations {
             .minimal
             .iter()
             .map(|(head, left)| [vec![head.to_string()], cells(left)].concat());
-        format!(
-            "In place of the ablated heads: {}.\n\n{}\n\nTogether, beside as many other heads drawn at random:\n\n{}\n\n\
-             Taken away one after the other, each time the head without which accuracy is lowest:\n\n{}\n\n\
-             accuracy±half of the 95 % interval; loss on scored targets, and on the others, in nats. A head whose loss\n\
-             changes nothing alone may still be one of several that do the same: see the sets. patterns held: accuracy while\n\
-             all later heads attend as in the untouched model. What is lost there too is lost through what the heads move\n\
-             (OV); what comes back was lost because later heads look elsewhere without them (QK).",
-            self.ablation,
-            plain_table(
-                &[
-                    "without",
-                    "looks like",
-                    "accuracy",
-                    "loss",
-                    "elsewhere",
-                    "patterns held"
-                ],
-                std::iter::once(untouched).chain(alone)
-            ),
-            plain_table(
-                &[
-                    "without",
-                    "",
-                    "accuracy",
-                    "loss",
-                    "elsewhere",
-                    "patterns held",
-                    "accuracy without others"
-                ],
-                self.sets.iter().map(line)
-            ),
-            plain_table(&["without also", "accuracy", "loss", "elsewhere"], minimal),
-        )
+        let alone = Table::new(
+            &[
+                "without",
+                "looks like",
+                "accuracy",
+                "loss",
+                "elsewhere",
+                "patterns held",
+            ],
+            std::iter::once(untouched).chain(alone),
+        );
+        let together = Table::new(
+            &[
+                "without",
+                "that is",
+                "accuracy",
+                "loss",
+                "elsewhere",
+                "patterns held",
+                "accuracy without others",
+            ],
+            self.sets.iter().map(line),
+        );
+        let minimal = Table::new(&["without also", "accuracy", "loss", "elsewhere"], minimal);
+        Printout::new()
+            .prose(format!(
+                "In place of the ablated heads: {}.",
+                self.ablation
+            ))
+            .table(alone.text_columns(2).first_to_go(&["elsewhere", "loss"]))
+            .prose("Together, beside as many other heads drawn at random:")
+            .table(together.text_columns(2).first_to_go(&[
+                "elsewhere",
+                "loss",
+                "patterns held",
+            ]))
+            .prose(
+                "Taken away one after the other, each time the head without which accuracy is lowest:",
+            )
+            .table(minimal)
+            .prose(
+                "accuracy±half of the 95 % interval; loss on scored targets, and on the others, in nats. A head whose \
+                 loss changes nothing alone may still be one of several that do the same: see the sets. patterns held: \
+                 accuracy while all later heads attend as in the untouched model. What is lost there too is lost \
+                 through what the heads move (OV); what comes back was lost because later heads look elsewhere \
+                 without them (QK).",
+            )
     }
 }
 
 impl Paths {
-    /// As text: a line for each writer and reader, a column for each input.
+    /// A line for each writer and reader, a column for each input.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn printout(&self) -> Printout {
         let rows = self.paths.chunks(Input::ALL.len()).map(|inputs| {
             let accuracies = inputs.iter().map(|path| accuracy(&path.performance));
             [
@@ -295,16 +309,18 @@ impl Paths {
             .chain(accuracies)
             .collect()
         });
-        let header: Vec<&str> = ["hidden from", "reader"]
+        let untouched = format!(
+            "Accuracy is {} with every path open. What a writer wrote is replaced by its mean in one input of a later \
+             layer only; everything else sees it.",
+            accuracy(&self.untouched)
+        );
+        let columns: Vec<&str> = ["hidden from", "reader"]
             .into_iter()
             .chain(Input::ALL.map(|input| input.reader().name()))
             .collect();
-        format!(
-            "Accuracy is {} with every path open. What a writer wrote is replaced by its mean in one input of a later\n\
-             layer only; everything else sees it.\n\n{}",
-            accuracy(&self.untouched),
-            plain_table(&header, rows)
-        )
+        Printout::new()
+            .prose(untouched)
+            .table(Table::new(&columns, rows).text_columns(2))
     }
 }
 

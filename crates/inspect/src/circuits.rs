@@ -5,7 +5,7 @@ use headlight_lens::{
     AgainstRandom, Circuits, Composition, Direction, End, FactoredMatrix, FavouriteDistance, Input,
     Random, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
 };
-use headlight_report::{or_dash, plain_table, plus_minus};
+use headlight_report::{Printout, Table, or_dash, plus_minus};
 use headlight_residual::Positions;
 use headlight_run::{ErrorKind, InputError};
 use serde::Serialize;
@@ -183,7 +183,7 @@ impl TokenTable {
         }
     }
 
-    fn text(&self, from: &str, to: &str) -> String {
+    fn printout(&self, from: &str, to: &str) -> Printout {
         let pairs = self
             .pairs
             .iter()
@@ -204,50 +204,67 @@ impl TokenTable {
                 .map(line)
                 .collect::<Vec<_>>()
         };
-        format!(
-            "{}\n\n{}",
-            plain_table(&[from, to, "entry"], pairs),
-            plain_table(
-                &[from, to, "singular value", "share of squares"],
-                self.directions.iter().flat_map(of_direction)
-            )
-        )
+        let directions = Table::new(
+            &[from, to, "singular value", "share of squares"],
+            self.directions.iter().flat_map(of_direction),
+        );
+        Printout::new()
+            .table(Table::new(&[from, to, "entry"], pairs).text_columns(2))
+            .table(directions.text_columns(2))
     }
 }
 
 impl CircuitTables {
-    /// As text.
+    /// For the terminal.
     #[must_use]
-    pub fn text(&self) -> String {
-        let tables = format!(
-            "Circuits in the weights, norm gains folded in. {}\n\n{}\n\n\
-             copying: Σλ/Σ|λ| over the eigenvalues of W_E·W_OV·W_U, from −1 to 1; z against {DRAWS} random heads.\n\
-             own token: the share of tokens that the head, looking at them, makes likelier than every other.\n\
-             looks back: where most rows of W_pos·W_QK·W_posᵀ have their largest score, and which share of rows; in\n\
-             brackets the share that scores in no order have at this distance.\n\n{}\n\n\
-             composition: ‖W_OV·M‖ / (‖W_OV‖·‖M‖), at most 1; W_OV the writer's, M the reader's W_QK for its queries, W_QKᵀ\n\
-             for its keys, W_OV for its values. turned: both matrices turned at random against each other, {DRAWS} times.\n\
-             own token: the share of tokens that look above all for themselves in what the writer put into keys; by\n\
-             chance {}.\n\
-             That two heads fit does not show that they are used so: see paths.",
-            self.positions,
-            self.heads_table(),
-            self.compositions_table(),
-            two(self.own_token_null),
-        );
+    pub fn printout(&self) -> Printout {
+        let left_out = self.compositions.len().saturating_sub(SHOWN_COMPOSITIONS);
+        let compositions = match (self.compositions.len(), left_out) {
+            (0, _) => "No head reads what another wrote.".to_owned(),
+            (_, 0) => String::new(),
+            _ => format!("… {left_out} more in inspect --json."),
+        };
+        let tables = Printout::new()
+            .prose(format!(
+                "Circuits in the weights, norm gains folded in. {}",
+                self.positions
+            ))
+            .table(self.heads_table())
+            .prose(format!(
+                "copying: Σλ/Σ|λ| over the eigenvalues of W_E·W_OV·W_U, from −1 to 1; z against {DRAWS} random heads.\n\
+                 own token: the share of tokens that the head, looking at them, makes likelier than every other.\n\
+                 looks back: where most rows of W_pos·W_QK·W_posᵀ have their largest score, and which share of rows; \
+                 in brackets the share that scores in no order have at this distance."
+            ))
+            .table(self.compositions_table())
+            .prose(compositions)
+            .prose(format!(
+                "composition: ‖W_OV·M‖ / (‖W_OV‖·‖M‖), at most 1; W_OV the writer's, M the reader's W_QK for its \
+                 queries, W_QKᵀ for its keys, W_OV for its values. turned: both matrices turned at random against each \
+                 other, {DRAWS} times.\n\
+                 own token: the share of tokens that look above all for themselves in what the writer put into keys; \
+                 by chance {}.\n\
+                 That two heads fit does not show that they are used so: see paths.",
+                two(self.own_token_null)
+            ));
         match &self.chosen {
             None => tables,
-            Some(ChosenHead { head, qk, ov }) => format!(
-                "{tables}\n\n{head}, W_E·W_QK·W_Eᵀ: which token looks for which\n\n{}\n\n\
-                 {head}, W_E·W_OV·W_U: which token, looked at, makes which more likely\n\n{}\n\n\
-                 Entries hold up to the factor that the norms divide by. Singular directions have two ends, one a line.",
-                qk.text("query", "key"),
-                ov.text("looked at", "next"),
-            ),
+            Some(ChosenHead { head, qk, ov }) => tables
+                .prose(format!(
+                    "{head}, W_E·W_QK·W_Eᵀ: which token looks for which"
+                ))
+                .printout(qk.printout("query", "key"))
+                .prose(format!(
+                    "{head}, W_E·W_OV·W_U: which token, looked at, makes which more likely"
+                ))
+                .printout(ov.printout("looked at", "next"))
+                .prose(
+                    "Entries hold up to the factor that the norms divide by. Singular directions have two ends, one a line.",
+                ),
         }
     }
 
-    fn heads_table(&self) -> String {
+    fn heads_table(&self) -> Table {
         let row = |head: &HeadCircuits| {
             let (copying, z) = head
                 .copying
@@ -280,10 +297,10 @@ impl CircuitTables {
             "looks back",
             "share of rows",
         ];
-        plain_table(&header, self.heads.iter().map(row).chain([random]))
+        Table::new(&header, self.heads.iter().map(row).chain([random]))
     }
 
-    fn compositions_table(&self) -> String {
+    fn compositions_table(&self) -> Table {
         let row = |ComposedHeads {
                        composition,
                        own_token,
@@ -316,18 +333,10 @@ impl CircuitTables {
             "z",
             "own token",
         ];
-        match self.compositions.len() {
-            0 => "No head reads what another wrote.".to_owned(),
-            count if count > SHOWN_COMPOSITIONS => format!(
-                "{}\n … {} more in JSON",
-                plain_table(
-                    &header,
-                    self.compositions.iter().take(SHOWN_COMPOSITIONS).map(row)
-                ),
-                count - SHOWN_COMPOSITIONS
-            ),
-            _ => plain_table(&header, self.compositions.iter().map(row)),
-        }
+        let shown = self.compositions.iter().take(SHOWN_COMPOSITIONS);
+        Table::new(&header, shown.map(row))
+            .text_columns(3)
+            .first_to_go(&["own token"])
     }
 }
 

@@ -2,8 +2,8 @@
 
 use headlight_heads::{HeadName, Measure, Role, Score, ScoreName, SequenceKind};
 use headlight_report::{
-    Curve, CurvePoint, HeadCurves, Ink, csv, curves_svg, curves_text, head_scores_svg, line_colour,
-    role_colour,
+    Curve, CurvePoint, HeadCurves, Printout, Terminal, TerminalCurves, csv, curves_svg,
+    head_scores_svg, head_scores_table, line_colour, role_colour,
 };
 use headlight_run::{HeadRow, InputError, MetricsRow};
 
@@ -19,39 +19,50 @@ impl Inspection {
         let rows = self.metrics()?;
         // A run that was stopped has no summary, and its chance is not known.
         let null = self.summary().ok().map(|summary| summary.chance);
-        let curve = |name: &str, value: &dyn Fn(&MetricsRow) -> Option<f64>| {
-            let point = |row: &MetricsRow| {
-                Some(CurvePoint {
-                    step: row.step,
-                    value: value(row)?,
-                    interval: None,
-                })
-            };
-            Curve {
-                name: name.to_owned(),
-                colour: [0; 3],
-                points: rows.iter().filter_map(point).collect(),
-                null,
-            }
-        };
-        let mut curves = vec![
-            curve("accuracy on the training set", &|row| row.training_accuracy),
-            curve("accuracy on the validation set", &|row| Some(row.accuracy)),
+        let curves = vec![
+            curve("accuracy on the training set", &rows, null, |row| {
+                row.training_accuracy
+            }),
+            curve("accuracy on the validation set", &rows, null, |row| {
+                Some(row.accuracy)
+            }),
         ];
-        curves.retain(|curve| !curve.points.is_empty());
-        for (index, curve) in curves.iter_mut().enumerate() {
-            curve.colour = line_colour(index);
-        }
-        Ok(curves)
+        Ok(coloured(curves))
     }
 
-    /// Every head's scores on the probe over training.
+    /// Losses over training, nats: of the batches trained on, and on validation sequences. Their
+    /// null is the floor, where it is known.
     ///
     /// # Errors
-    /// If the run has no head scores.
-    pub fn head_curves(&self) -> Result<Vec<HeadCurves>, InputError> {
+    /// If the run has no metrics.
+    pub fn loss_curves(&self) -> Result<Vec<Curve>, InputError> {
+        let rows = self.metrics()?;
+        let floor = self.summary().ok().and_then(|summary| summary.floor);
+        let curves = vec![
+            curve("loss of the training batches", &rows, None, |row| row.loss),
+            curve("loss on the validation set", &rows, floor, |row| {
+                Some(row.validation)
+            }),
+        ];
+        Ok(coloured(curves))
+    }
+
+    /// The scores on the probe over training, of every head or of `only` one.
+    ///
+    /// # Errors
+    /// If the run has no head scores, or there is no such head.
+    pub fn head_curves(&self, only: Option<HeadName>) -> Result<Vec<HeadCurves>, InputError> {
         let mut rows = self.head_rows()?;
         rows.retain(|row| row.on == SequenceKind::Probe);
+        if let Some(head) = only {
+            rows.retain(|row| row.head == head);
+            if rows.is_empty() {
+                return Err(InputError::new(
+                    format_args!("--head {head}"),
+                    "there is no such head",
+                ));
+            }
+        }
         let mut heads: Vec<HeadName> = rows.iter().map(|row| row.head).collect();
         heads.sort_unstable();
         heads.dedup();
@@ -80,6 +91,37 @@ impl Inspection {
         };
         Ok(heads.into_iter().map(curves).collect())
     }
+}
+
+/// What `value` gives over the steps.
+fn curve(
+    name: &str,
+    rows: &[MetricsRow],
+    null: Option<f64>,
+    value: fn(&MetricsRow) -> Option<f64>,
+) -> Curve {
+    let point = |row: &MetricsRow| {
+        Some(CurvePoint {
+            step: row.step,
+            value: value(row)?,
+            interval: None,
+        })
+    };
+    Curve {
+        name: name.to_owned(),
+        colour: [0; 3],
+        points: rows.iter().filter_map(point).collect(),
+        null,
+    }
+}
+
+/// The curves of one picture, each in a colour of its own; one that has no points takes none.
+fn coloured(mut curves: Vec<Curve>) -> Vec<Curve> {
+    curves.retain(|curve| !curve.points.is_empty());
+    for (index, curve) in curves.iter_mut().enumerate() {
+        curve.colour = line_colour(index);
+    }
+    curves
 }
 
 /// Curves as a picture.
@@ -128,12 +170,52 @@ fn rows(curve: &Curve) -> impl Iterator<Item = Vec<String>> {
     })
 }
 
-/// Every head's scores for the terminal, one plot below the other.
+/// Accuracy and loss for the terminal, one plot above the other.
 #[must_use]
-pub fn head_curves_text(heads: &[HeadCurves], ink: Ink) -> String {
-    let plot = |head: &HeadCurves| {
-        let role = head.role.map_or("", Role::name);
-        format!("{} {role}\n\n{}", head.head, curves_text(&head.curves, ink))
+pub fn curves_text(accuracies: &[Curve], losses: &[Curve], terminal: &Terminal) -> String {
+    let points = losses.iter().flat_map(|curve| &curve.points);
+    let highest = points
+        .filter(|point| point.step > 0)
+        .map(|point| point.value)
+        .fold(0.0, f64::max);
+    let accuracies = TerminalCurves {
+        title: "accuracy",
+        curves: accuracies,
+        highest: 1.0,
     };
-    heads.iter().map(plot).collect::<Vec<_>>().join("\n\n")
+    let losses = TerminalCurves {
+        title: "loss in nats",
+        curves: losses,
+        highest,
+    };
+    format!("{}\n\n{}", accuracies.draw(terminal), losses.draw(terminal))
+}
+
+/// The scores for the terminal: one head as a plot, several as a table with a line for each.
+#[must_use]
+pub fn head_curves_text(heads: &[HeadCurves], terminal: &Terminal) -> String {
+    if let [head] = heads {
+        let curves = TerminalCurves {
+            title: "scores on the probe",
+            curves: &head.curves,
+            highest: 1.0,
+        };
+        let role = head.role.map_or("", Role::name);
+        return format!("{} {role}\n\n{}", head.head, curves.draw(terminal));
+    }
+    let steps = || {
+        let curves = heads.iter().flat_map(|head| &head.curves);
+        let points = curves.flat_map(|curve| &curve.points);
+        points.map(|point| point.step).filter(|&step| step > 0)
+    };
+    let text = format!(
+        "Scores on the probe from step {} to {}, logarithmic, from 0 (▁) to 1 (█), and the last value. --head L0H0 \
+         draws those of one head.",
+        steps().min().unwrap_or(0),
+        steps().max().unwrap_or(0)
+    );
+    Printout::new()
+        .prose(text)
+        .table(head_scores_table(heads))
+        .draw(terminal)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headlight_heads::{HeadName, Measure};
 use headlight_lens::{DetectHead, detect_head};
-use headlight_report::plain_table;
+use headlight_report::{Printout, Table};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, Watched};
@@ -70,12 +70,17 @@ fn name(measure: Measure) -> String {
     format!("{}_head", measure.name().replace(' ', "_"))
 }
 
-/// As a table.
+/// `previous mul`
+fn column(measure: Measure, error: &str) -> String {
+    format!("{} {error}", measure.name().replace(" token", ""))
+}
+
+/// A table.
 #[must_use]
-pub fn detect_text(heads: &[DetectedHead]) -> String {
+pub fn detect_printout(heads: &[DetectedHead]) -> Printout {
     let columns = MEASURES
         .iter()
-        .flat_map(|measure| ["mul", "abs"].map(|error| format!("{measure}, {error}")));
+        .flat_map(|measure| ["mul", "abs"].map(|error| column(*measure, error)));
     let header: Vec<String> = std::iter::once("head".to_owned()).chain(columns).collect();
     let row = |head: &DetectedHead| {
         let found = MEASURES.iter().map(|&measure| &head.found[&name(measure)]);
@@ -86,9 +91,11 @@ pub fn detect_text(heads: &[DetectedHead]) -> String {
             .chain(cells)
             .collect()
     };
-    format!(
-        "What TransformerLens' detect_head gives each head, for comparison with that tool: it counts queries without a\n\
-         target too, has no null, and its induction score stays below ½ on a block that comes once again.\n\n{}",
-        plain_table(&header, heads.iter().map(row))
-    )
+    let duplicate = ["mul", "abs"].map(|error| column(Measure::DuplicateToken, error));
+    Printout::new()
+        .prose(
+            "What TransformerLens' detect_head gives each head, for comparison with that tool: it counts queries \
+             without a target too, has no null, and its induction score stays below ½ on a block that comes once again.",
+        )
+        .table(Table::new(&header, heads.iter().map(row)).first_to_go(&duplicate))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use headlight_heads::Role;
-use headlight_report::{HeadLine, heads_table};
+use headlight_report::{HeadLine, Printout, Table, heads_table};
 use headlight_run::{Answers, Breakdown, Config, ErrorKind, HeadSummary, InputError};
 use headlight_tasks as tasks;
 use headlight_watch::{Cores, Watched, evaluate, questions};
@@ -99,9 +99,9 @@ impl Inspection {
 }
 
 impl Elsewhere {
-    /// As text.
+    /// For the terminal.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn printout(&self) -> Printout {
         let line = |head: &HeadSummary| HeadLine {
             head: head.head,
             role: Some(head.role),
@@ -109,17 +109,19 @@ impl Elsewhere {
             scores: head.scores.clone(),
         };
         let lines: Vec<HeadLine> = self.heads.iter().map(line).collect();
-        format!(
-            "On {} ({}): accuracy {:.4} (chance {:.4}), {}\n{}\n{}\n\n\
-             Scores are on this task, roles are read on the probe.",
+        let answers = format!(
+            "On {} ({}): accuracy {:.4} (chance {:.4}), {}",
             self.on,
             self.task,
             self.accuracy,
             self.chance,
-            loss_text(self.loss, self.floor),
-            breakdown_text(&self.breakdown),
-            heads_table(&score_names(), &lines, &[])
-        )
+            loss_text(self.loss, self.floor)
+        );
+        Printout::new()
+            .prose(answers)
+            .printout(breakdown_printout(&self.breakdown))
+            .table(heads_table(&score_names(), &lines, &[]))
+            .prose("Scores are on this task, roles are read on the probe.")
     }
 }
 
@@ -138,22 +140,16 @@ pub fn loss_text(loss: f64, floor: Option<f64>) -> String {
 
 /// A line for each kind of question, or nothing.
 #[must_use]
-pub fn breakdown_text(breakdown: &Breakdown) -> String {
-    let width = breakdown
-        .keys()
-        .map(|kind| kind.chars().count())
-        .max()
-        .unwrap_or(0);
+pub fn breakdown_printout(breakdown: &Breakdown) -> Printout {
     let line = |(kind, answers): (&String, &Answers)| {
-        format!(
-            "\n{kind:width$}  {:.4} of {}",
-            answers.accuracy, answers.count
-        )
+        vec![
+            kind.clone(),
+            format!("{:.4}", answers.accuracy),
+            answers.count.to_string(),
+        ]
     };
-    let lines: String = breakdown.iter().map(line).collect();
-    if lines.is_empty() {
-        lines
-    } else {
-        format!("\nRight answers:{lines}\n")
-    }
+    Printout::new().table(Table::new(
+        &["right answers", "share", "of"],
+        breakdown.iter().map(line),
+    ))
 }

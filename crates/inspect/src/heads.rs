@@ -3,13 +3,13 @@
 
 use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
 use headlight_lens::ShuffledContext;
-use headlight_report::{HeadLine, heads_table, or_dash, relations_table};
+use headlight_report::{HeadLine, Printout, heads_table, or_dash, relations_table};
 use headlight_run::{Config, HeadRow, HeadSummary, InputError};
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, uses::uses_text};
+use super::{Inspection, ModelParts, uses::uses_printout};
 
 /// A head as `inspect heads --json` prints it: as in `summary.json`, with one more null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,11 +54,11 @@ impl ShuffledHeads {
 }
 
 impl Inspection {
-    /// The heads as text: on the probe with their roles, and on the run's own task.
+    /// The heads on the probe with their roles, and on the run's own task.
     ///
     /// # Errors
     /// If the run has no head scores.
-    pub fn heads_text(&self) -> Result<String, InputError> {
+    pub fn heads_printout(&self) -> Result<Printout, InputError> {
         let rows = self.head_rows_here()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
         let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
@@ -81,25 +81,33 @@ impl Inspection {
             let references = [("shuffled", shuffled.lines(kind)), ("step 0", before)];
             heads_table(&score_names(), &lines(last, kind), &references)
         };
-        Ok(format!(
-            "Heads after {last} steps, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random tokens, of random\n\
-             length and start, comes back.\n\n{}\n\n\
-             The same heads on the run's own task, {}. A task can make a head look like what it is not.\n\n{}\n\n\
-             value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: the\n\
-             highest of all heads at the same places when the tokens are shuffled, so that no match is there (with few tokens\n\
-             some stay; those are left out); step 0: the highest of all heads before training. A role is the score furthest\n\
-             on the way from uniform to ceiling, if past half.\n\n\
-             {}\n\n\
-             Mean attention distance by layer in tokens, on the probe {}, on the task {}.{}",
-            table(SequenceKind::Probe),
-            self.config.task.name(),
-            table(SequenceKind::Task),
-            uses.as_ref()
-                .map_or_else(String::new, |uses| format!("{}\n\n", uses_text(uses))),
+        let probe = format!(
+            "Heads after {last} steps, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random tokens, \
+             of random length and start, comes back."
+        );
+        let task = format!(
+            "The same heads on the run's own task, {}. A task can make a head look like what it is not.",
+            self.config.task.name()
+        );
+        let distances = format!(
+            "Mean attention distance by layer in tokens, on the probe {}, on the task {}.",
             distances_text(&lines(last, SequenceKind::Probe)),
             distances_text(&lines(last, SequenceKind::Task)),
-            relations_text(&rows, last, &shuffled.relations),
-        ))
+        );
+        let printout = Printout::new()
+            .prose(probe)
+            .table(table(SequenceKind::Probe))
+            .prose(task)
+            .table(table(SequenceKind::Task))
+            .prose(
+                "value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: \
+                 the highest of all heads at the same places when the tokens are shuffled, so that no match is there \
+                 (with few tokens some stay; those are left out); step 0: the highest of all heads before training. A \
+                 role is the score furthest on the way from uniform to ceiling, if past half.",
+            )
+            .printout(uses.as_ref().map(uses_printout).unwrap_or_default())
+            .prose(distances);
+        Ok(printout.printout(relations_printout(&rows, last, &shuffled.relations)))
     }
 
     /// The heads of the summary, with what they score on shuffled tokens.
@@ -234,19 +242,23 @@ fn distances_text(lines: &[HeadLine]) -> String {
 }
 
 /// The heads' scores against the task's gold relations, or nothing.
-fn relations_text(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]) -> String {
+fn relations_printout(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]) -> Printout {
     let here = rows
         .iter()
         .filter(|row| row.step == step && row.on == SequenceKind::Task);
     let heads: Vec<_> = here.map(|row| (row.head, &row.relations)).collect();
-    match relations_table(&heads, shuffled) {
-        table if table.is_empty() => table,
-        table => format!(
-            "\n\nThe weight from a word, and from the word before it (next …), to the word it depends on:\n\n{table}\n\n\
-             distance: the most that any head gives at the same distances to words that are no source; shuffled: the most\n\
-             that any head gives to the same places when other words stand there."
-        ),
+    if heads.iter().all(|(_, relations)| relations.is_empty()) {
+        return Printout::new();
     }
+    Printout::new()
+        .prose(
+            "The weight from a word, and from the word before it (next …), to the word it depends on:",
+        )
+        .table(relations_table(&heads, shuffled))
+        .prose(
+            "distance: the most that any head gives at the same distances to words that are no source; shuffled: the \
+             most that any head gives to the same places when other words stand there.",
+        )
 }
 
 /// The scores of tables, in their order.

@@ -1,7 +1,7 @@
 //! `inspect RUN lens`: how the answer forms along the stream, and which parts give it.
 
 use headlight_lens::{Behaviour, Contribution, Depth, direct_logit_attribution, logit_lens};
-use headlight_report::plain_table;
+use headlight_report::{Printout, Table};
 use headlight_residual::{Decoder, token_tensor};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
@@ -64,9 +64,9 @@ impl Inspection {
 }
 
 impl Lens {
-    /// As text.
+    /// For the terminal.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn printout(&self) -> Printout {
         let depths = self.depths.iter().map(|depth| {
             let norm = format!("{:.2}", depth.norm);
             [
@@ -76,25 +76,30 @@ impl Lens {
             ]
             .concat()
         });
-        let depths = plain_table(
-            &["stream at", "accuracy", "loss", "elsewhere", "norm"],
-            depths,
-        );
-        let contributions = self.contributions.as_ref().map_or_else(
-            || "its norms replace the stream, so that parts do not add up".to_owned(),
-            |parts| {
+        let columns = ["stream at", "accuracy", "loss", "elsewhere", "norm"];
+        let printout = Printout::new()
+            .prose(
+                "What the unembedding reads from the stream on its way; the last row is the model itself.",
+            )
+            .table(Table::new(&columns, depths).first_to_go(&["norm"]))
+            .prose(
+                "What each part adds to the right token's logit, above the mean of all logits, on scored targets:",
+            );
+        let printout = match &self.contributions {
+            None => printout.prose("its norms replace the stream, so that parts do not add up"),
+            Some(parts) => {
                 let row =
                     |part: &Contribution| vec![part.name.clone(), format!("{:+.3}", part.logit)];
                 let sum: f64 = parts.iter().map(|part| part.logit).sum();
                 let total = vec!["together".to_owned(), format!("{sum:+.3}")];
-                plain_table(&["part", "logit"], parts.iter().map(row).chain([total]))
-            },
-        );
-        format!(
-            "What the unembedding reads from the stream on its way; the last row is the model itself.\n\n{depths}\n\n\
-             What each part adds to the right token's logit, above the mean of all logits, on scored targets:\n\n\
-             {contributions}\n\n\
-             A part that adds nothing here may be needed by later parts: see ablate and paths."
+                printout.table(Table::new(
+                    &["part", "logit"],
+                    parts.iter().map(row).chain([total]),
+                ))
+            }
+        };
+        printout.prose(
+            "A part that adds nothing here may be needed by later parts: see ablate and paths.",
         )
     }
 }

@@ -36,15 +36,15 @@ pub use causal::{Ablations, Path as CausalPath, Paths, Without};
 pub use circuits::{
     ChosenHead, CircuitTables, ComposedHeads, HeadCircuits, NamedDirection, TokenTable,
 };
-pub use curves::{curves_picture, head_curves_picture, head_curves_text};
-pub use detect::{DetectedHead, detect_text};
-pub use evaluate::{Elsewhere, breakdown_text, loss_text};
+pub use curves::{curves_picture, curves_text, head_curves_picture, head_curves_text};
+pub use detect::{DetectedHead, detect_printout};
+pub use evaluate::{Elsewhere, breakdown_printout, loss_text};
 pub use export::ExportFormat;
 pub use generate::Written;
 pub use heads::InspectedHead;
 pub use learn::write_learn_page;
 pub use lens::Lens;
-pub use offsets::{HeadOffsets, offsets_text};
+pub use offsets::{HeadOffsets, offsets_printout};
 pub use patch::Patch;
 pub use pattern::HeadPattern;
 pub use phases::Phases;
@@ -53,7 +53,7 @@ pub use picture_files::{Picture, PictureFiles};
 pub use predict::{PredictArguments, Prediction, Predictions};
 pub use relations::{RelationHead, RelationHeads};
 pub use report::report_after_training;
-pub use swap::{Swapped, swaps_text};
+pub use swap::{Swapped, swaps_printout};
 
 /// A run opened to be looked at.
 pub struct Inspection {

@@ -3,7 +3,7 @@
 
 use headlight_heads::{HeadName, Measure, Score, ScoreName, Scores};
 use headlight_lens::{Offset, offset_profile, score_layer, value_disagreement};
-use headlight_report::{number_or_dash, plain_table};
+use headlight_report::{Printout, Table, number_or_dash};
 use headlight_run::InputError;
 use headlight_watch::{CarriedPatterns, Watched};
 use serde::Serialize;
@@ -61,9 +61,19 @@ impl Inspection {
     }
 }
 
-/// As two tables.
+/// The places that say least of a head, first.
+const FARTHEST: [&str; 6] = [
+    "distance 4",
+    "distance 3",
+    "match−3",
+    "match+3",
+    "distance 2",
+    "match−2",
+];
+
+/// Two tables.
 #[must_use]
-pub fn offsets_text(heads: &[HeadOffsets]) -> String {
+pub fn offsets_printout(heads: &[HeadOffsets]) -> Printout {
     let cell = |score: Option<&Score>| number_or_dash(score.map(|score| score.value), 2);
     let places: Vec<String> = Offset::all().map(|offset| offset.to_string()).collect();
     let value = |head: &HeadOffsets, place: &String| {
@@ -119,15 +129,20 @@ pub fn offsets_text(heads: &[HeadOffsets]) -> String {
             .map(|name| name.replace(" token", ""))
             .collect::<Vec<_>>()
     };
-    format!(
-        "Mean weight around an earlier token equal to the current one, and by distance; on the probe, over the queries\n\
-         whose token has been there before.\n\n{}\n\n\
-         Scores of the pattern, and of the pattern scaled by the norm of the values: what a head moves. elsewhere: the\n\
-         share of the weight that stands on other keys then.\n\n{}",
-        plain_table(&names(&places), profile.chain([uniform])),
-        plain_table(
-            &[names(&measures), vec!["elsewhere".to_owned()]].concat(),
-            weighted
-        ),
-    )
+    let profile = Table::new(&names(&places), profile.chain([uniform]));
+    let weighted = Table::new(
+        &[names(&measures), vec!["elsewhere".to_owned()]].concat(),
+        weighted,
+    );
+    Printout::new()
+        .prose(
+            "Mean weight around an earlier token equal to the current one, and by distance; on the probe, over the \
+             queries whose token has been there before.",
+        )
+        .table(profile.first_to_go(&FARTHEST))
+        .prose(
+            "Scores of the pattern, and of the pattern scaled by the norm of the values: what a head moves. elsewhere: \
+             the share of the weight that stands on other keys then.",
+        )
+        .table(weighted.first_to_go(&["current", "first", "duplicate"]))
 }

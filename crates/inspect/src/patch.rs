@@ -2,7 +2,7 @@
 
 use headlight_heads::HeadName;
 use headlight_lens::{Estimate, Patched, Patching, PatchingError, Place, Swap, all_heads};
-use headlight_report::plain_table;
+use headlight_report::{Printout, Table, one_line};
 use headlight_residual::Decoder;
 use headlight_run::InputError;
 use headlight_tasks as tasks;
@@ -226,20 +226,15 @@ fn heads(model: &Decoder, shares: &[[Vec<f64>; 2]]) -> Vec<PatchedHead> {
 }
 
 impl Patch {
-    /// As text: both prompts, a table of positions and places for each direction, and the heads
-    /// over all pairs.
+    /// Both prompts, a table of positions and places for each direction, and the heads over all
+    /// pairs.
     #[must_use]
-    pub fn text(&self) -> String {
-        let prompt = |prompt: &Prompt| {
-            let tokens = prompt
-                .tokens
-                .iter()
-                .map(|token| printable(token))
-                .collect::<Vec<_>>()
-                .join(" ");
+    pub fn printout(&self) -> Printout {
+        let prompt = |name: &str, prompt: &Prompt| {
             format!(
-                "{tokens} → {} ({:+.2})",
-                printable(&prompt.answer),
+                "{name}: {} → {} ({:+.2})",
+                names_of(&prompt.tokens),
+                one_line(&prompt.answer),
                 prompt.difference
             )
         };
@@ -250,37 +245,47 @@ impl Patch {
                 share(&head.lost),
             ]
         });
-        let heads = if self.heads.is_empty() {
+        let pairs = if self.heads.is_empty() {
             format!(
                 "Pairs made from the probe that the model answers differently: {}, too few for a mean.",
                 self.pairs
             )
         } else {
             format!(
-                "Each head at all positions, over {} pairs made from the probe, share±half of the 95 % interval:\n\n{}",
-                self.pairs,
-                plain_table(&["head", "returns", "lost"], heads)
+                "Each head at all positions, over {} pairs made from the probe, share±half of the 95 % interval:",
+                self.pairs
             )
         };
-        format!(
-            "clean      {}\ncorrupted  {}\n\n\
-             → the likeliest token after position {} (m = logit of the clean answer over that of the corrupted one)\n\n\
-             Clean activations put into the corrupted run, one place at a time: the share of the clean answer that returns,\n\
-             (m − m corrupted) / (m clean − m corrupted).\n\n{}\n\n\
-             Corrupted activations put into the clean run: the share of the clean answer that is lost.\n\n{}\n\n\
-             pre: the stream before a layer; attn, mlp: what its attention and its feed-forward add; L0H0: a head's blend of\n\
-             values; all: at all positions together. · is less than .005 either way; 1 is all of it. One pair of prompts has\n\
-             no interval.\n\n{heads}",
-            prompt(&self.clean),
-            prompt(&self.corrupted),
-            self.position,
-            self.table(&self.returns),
-            self.table(&self.lost),
-        )
+        Printout::new()
+            .prose(format!(
+                "{}\n{}",
+                prompt("clean", &self.clean),
+                prompt("corrupted", &self.corrupted)
+            ))
+            .prose(format!(
+                "→ the likeliest token after position {} (m = logit of the clean answer over that of the corrupted one)",
+                self.position
+            ))
+            .prose(
+                "Clean activations put into the corrupted run, one place at a time: the share of the clean answer that \
+                 returns, (m − m corrupted) / (m clean − m corrupted).",
+            )
+            .table(self.table(&self.returns))
+            .prose(
+                "Corrupted activations put into the clean run: the share of the clean answer that is lost.",
+            )
+            .table(self.table(&self.lost))
+            .prose(
+                "pre: the stream before a layer; attn, mlp: what its attention and its feed-forward add; L0H0: a head's \
+                 blend of values; all: at all positions together. · is less than .005 either way; 1 is all of it. One \
+                 pair of prompts has no interval.",
+            )
+            .prose(pairs)
+            .table(Table::new(&["head", "returns", "lost"], heads))
     }
 
     /// A line for each position, a column for each place.
-    fn table(&self, places: &[Patched]) -> String {
+    fn table(&self, places: &[Patched]) -> Table {
         let share = |share: f64| {
             if share.abs() < 0.005 {
                 "·".to_owned()
@@ -298,9 +303,9 @@ impl Patch {
             .enumerate();
         let row = |(position, (clean, corrupted)): (usize, (&String, &String))| {
             let token = if clean == corrupted {
-                printable(clean)
+                clean.clone()
             } else {
-                format!("{}/{}", printable(clean), printable(corrupted))
+                format!("{clean}/{corrupted}")
             };
             let shares = places
                 .iter()
@@ -313,8 +318,22 @@ impl Patch {
         let all = std::iter::once("all".to_owned())
             .chain(everywhere)
             .collect();
-        plain_table(&header, tokens.map(row).chain([all]))
+        Table::new(&header, tokens.map(row).chain([all])).first_to_go(&by_effect(places))
     }
+}
+
+/// The places, first those whose activations move the answer least.
+fn by_effect(places: &[Patched]) -> Vec<String> {
+    let largest = |place: &Patched| {
+        let shares = place.by_position.iter().chain([&place.everywhere]);
+        shares.map(|share| share.abs()).fold(0.0, f64::max)
+    };
+    let mut by_effect: Vec<(f64, String)> = places
+        .iter()
+        .map(|place| (largest(place), short(&place.place)))
+        .collect();
+    by_effect.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    by_effect.into_iter().map(|(_, place)| place).collect()
 }
 
 /// `blocks.0.hook_resid_pre` as `pre 0`.
@@ -334,10 +353,8 @@ fn short(place: &str) -> String {
     short.unwrap_or_else(|| place.to_owned())
 }
 
-/// A token's name on one line.
-pub(super) fn printable(token: &str) -> String {
-    token
-        .chars()
-        .map(|c| if c.is_control() { '·' } else { c })
-        .collect()
+/// Tokens with spaces between them, on one line.
+pub(super) fn names_of(tokens: &[String]) -> String {
+    let tokens: Vec<String> = tokens.iter().map(|token| one_line(token)).collect();
+    tokens.join(" ")
 }

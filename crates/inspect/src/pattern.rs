@@ -1,7 +1,9 @@
 //! `inspect RUN pattern`: who looks where.
 
 use headlight_heads::{HeadName, MayAttend};
-use headlight_report::{Heatmap, Ink, MOST_PICTURED_TOKENS, csv, pattern_grid_svg, pattern_svg};
+use headlight_report::{
+    Heatmap, MOST_PICTURED_TOKENS, Terminal, csv, pattern_grid_svg, pattern_svg,
+};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, Watched};
@@ -80,9 +82,9 @@ impl Inspection {
 impl HeadPattern {
     /// The heat map.
     #[must_use]
-    pub fn draw(&self, ink: Ink) -> String {
+    pub fn draw(&self, terminal: &Terminal) -> String {
         let weights: Vec<f32> = self.pattern.concat();
-        format!("{}\n\n{}", self.head, self.heatmap(&weights).draw(ink))
+        format!("{}\n\n{}", self.head, self.heatmap(&weights).draw(terminal))
     }
 
     /// One head with its tokens, or several as a grid, for papers.

@@ -3,7 +3,7 @@
 
 use headlight_heads::{HeadName, Measure, ScoreName, SequenceKind};
 use headlight_lens::half_way;
-use headlight_report::{number_or_dash, or_dash, plain_table};
+use headlight_report::{Printout, Table, number_or_dash, or_dash};
 use headlight_run::{HeadRow, InputError, MetricsRow};
 use headlight_tasks as tasks;
 use headlight_tasks::{Sequence, Task};
@@ -242,9 +242,9 @@ fn by_position(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -
 }
 
 impl Phases {
-    /// As text.
+    /// For the terminal.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn printout(&self) -> Printout {
         let step = |step: Option<usize>| or_dash(step.map(|step| step.to_string()));
         let levels = self.levels.iter().map(|level| {
             vec![
@@ -293,17 +293,26 @@ impl Phases {
                 number_or_dash(at.floor, 3),
             ]
         });
-        format!(
-            "Levels of the loss, nats, and the first logged step within {NEAR} of each:\n\n{}\n\n\
-             Head scores on the task that moved by at least {MOVED} on the way to a level from the one above it:\n\n{}\n\n\
-             The first logged step at which a measure is half of the way from its first to its last value; of each head\n\
-             the score that moved most:\n\n{}\n\n\
-             Loss by position at the end, nats:\n\n{}",
-            plain_table(&["level", "loss", "reached"], levels),
-            plain_table(&["on the way to", "head", "score", "from", "to"], moved),
-            plain_table(&["measure", "first", "last", "half at step"], measures),
-            plain_table(&["position", "loss", "floor"], positions),
-        )
+        let moved = Table::new(&["on the way to", "head", "score", "from", "to"], moved);
+        Printout::new()
+            .prose(format!(
+                "Levels of the loss, nats, and the first logged step within {NEAR} of each:"
+            ))
+            .table(Table::new(&["level", "loss", "reached"], levels))
+            .prose(format!(
+                "Head scores on the task that moved by at least {MOVED} on the way to a level from the one above it:"
+            ))
+            .table(moved.text_columns(3))
+            .prose(
+                "The first logged step at which a measure is half of the way from its first to its last value; of each \
+                 head the score that moved most:",
+            )
+            .table(Table::new(
+                &["measure", "first", "last", "half at step"],
+                measures,
+            ))
+            .prose("Loss by position at the end, nats:")
+            .table(Table::new(&["position", "loss", "floor"], positions))
     }
 }
 

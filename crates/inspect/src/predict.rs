@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use headlight_heads::HeadName;
-use headlight_report::{ActivationPatch, Question, plain_table};
+use headlight_report::{ActivationPatch, Printout, Question, Table, one_line};
 use headlight_run::InputError;
 use serde::Serialize;
 
 use super::{
     Inspection,
-    patch::printable,
+    patch::names_of,
     prompt_reader::{PromptReader, Reading, SHOWN_TOKENS, check_position, likeliest},
 };
 
@@ -167,25 +167,18 @@ fn of_argument(error: InputError) -> InputError {
 }
 
 impl Predictions {
-    /// As text: the prompt, what was changed, a line for each token.
+    /// The prompt, what was changed, a line for each token.
     #[must_use]
-    pub fn text(&self) -> String {
-        let prompt = self
-            .tokens
-            .iter()
-            .map(|token| printable(token))
-            .collect::<Vec<_>>()
-            .join(" ");
-        let position = format!(
-            "next after position {}, {}",
+    pub fn printout(&self) -> Printout {
+        let mut question = format!(
+            "{}\nnext after position {}, {}",
+            names_of(&self.tokens),
             self.position,
-            printable(&self.tokens[self.position])
+            one_line(&self.tokens[self.position])
         );
-        let changes = self
-            .changes
-            .iter()
-            .map(|change| format!("with  {}", printable(change)));
-        let above: Vec<String> = [prompt, position].into_iter().chain(changes).collect();
+        for change in &self.changes {
+            question = question + "\nwith  " + &one_line(change);
+        }
         let columns = ["token", "probability", "untouched"];
         let columns = if self.changes.is_empty() {
             &columns[..2]
@@ -197,16 +190,17 @@ impl Predictions {
                 .into_iter()
                 .flatten();
             let numbers = numbers.map(|probability| format!("{probability:.4}"));
-            std::iter::once(printable(&prediction.token))
+            std::iter::once(prediction.token.clone())
                 .chain(numbers)
                 .collect()
         };
-        format!(
-            "{}\n\n{}\n\nSoftmax of the logits; guessing gives each of the {} tokens {:.4}.",
-            above.join("\n"),
-            plain_table(columns, self.predictions.iter().map(row)),
-            self.vocabulary,
-            1.0 / self.vocabulary as f64,
-        )
+        Printout::new()
+            .prose(question)
+            .table(Table::new(columns, self.predictions.iter().map(row)))
+            .prose(format!(
+                "Softmax of the logits; guessing gives each of the {} tokens {:.4}.",
+                self.vocabulary,
+                1.0 / self.vocabulary as f64
+            ))
     }
 }

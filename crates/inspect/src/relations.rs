@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headlight_heads::{HeadName, RelationScore, RelationScores};
 use headlight_lens::{ShuffledContext, all_heads, best_head, score_relations};
-use headlight_report::{number_or_dash, plain_table, with_interval};
+use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::{Breakdown, InputError};
 use headlight_tasks as tasks;
@@ -141,9 +141,9 @@ struct HeadRelations {
 }
 
 impl RelationHeads {
-    /// As text.
+    /// For the terminal.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn printout(&self) -> Printout {
         let number = |value: f64| format!("{value:.2}");
         let best = self.best.iter().map(|best| {
             let RelationScore {
@@ -196,28 +196,56 @@ impl RelationHeads {
             .into_iter()
             .chain(heads.iter().map(ToString::to_string))
             .collect();
-        format!(
-            "For each relation the head with the largest weight above both nulls on one half of the validation sequences,\n\
-             and its weight on the other half ({} sequences), where all nulls are counted:\n\n{}\n\n\
-             uniform: even attention; distance: the same head at the same distances to words that are no source; shuffled:\n\
-             the same head at the same places when the tokens are shuffled; values: weights scaled by the norms of the values.\n\n\
-             Right answers on the other half without each head alone, its mean in its place:\n\n{}",
-            self.sequences,
-            plain_table(
-                &[
-                    "relation",
-                    "head",
-                    "chosen by",
-                    "weight",
-                    "pairs",
-                    "uniform",
-                    "distance",
-                    "shuffled",
-                    "values"
-                ],
-                best
-            ),
-            plain_table(&columns, answers)
-        )
+        let best = Table::new(
+            &[
+                "relation",
+                "head",
+                "chosen by",
+                "weight",
+                "pairs",
+                "uniform",
+                "distance",
+                "shuffled",
+                "values",
+            ],
+            best,
+        );
+        let chosen = format!(
+            "For each relation the head with the largest weight above both nulls on one half of the validation \
+             sequences, and its weight on the other half ({} sequences), where all nulls are counted:",
+            self.sequences
+        );
+        Printout::new()
+            .prose(chosen)
+            .table(
+                best.text_columns(2)
+                    .first_to_go(&["values", "pairs", "chosen by"]),
+            )
+            .prose(
+                "uniform: even attention; distance: the same head at the same distances to words that are no source; \
+                 shuffled: the same head at the same places when the tokens are shuffled; values: weights scaled by \
+                 the norms of the values.",
+            )
+            .prose(
+                "Right answers on the other half without each head alone, its mean in its place:",
+            )
+            .table(Table::new(&columns, answers).first_to_go(&self.heads_by_need()))
+    }
+
+    /// The heads, first those without which the answers change least.
+    fn heads_by_need(&self) -> Vec<String> {
+        let most_lost = |without: &Breakdown| {
+            let lost = self.untouched.iter().filter_map(|(kind, untouched)| {
+                Some(untouched.accuracy - without.get(kind)?.accuracy)
+            });
+            lost.fold(0.0, f64::max)
+        };
+        let mut heads: Vec<(f64, String)> = self
+            .without
+            .iter()
+            .map(|(head, without)| (most_lost(without), head.to_string()))
+            .collect();
+        heads.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        heads.into_iter().map(|(_, head)| head).collect()
     }
 }

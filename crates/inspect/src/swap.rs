@@ -2,7 +2,7 @@
 
 use headlight_heads::{HeadName, SequenceKind, heads_by_role};
 use headlight_lens::{Ablation, SwapFollow, all_heads, matched_sets, swap_follow};
-use headlight_report::plain_table;
+use headlight_report::{Printout, Table};
 use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_watch::{Watched, no_room};
@@ -77,9 +77,9 @@ impl Inspection {
     }
 }
 
-/// As text: one table for the probe, one for the task.
+/// One table for the probe, one for the task.
 #[must_use]
-pub fn swaps_text(swaps: &[Swapped]) -> String {
+pub fn swaps_printout(swaps: &[Swapped]) -> Printout {
     let row = |swap: &Swapped| {
         let SwapFollow {
             copies,
@@ -93,32 +93,40 @@ pub fn swaps_text(swaps: &[Swapped]) -> String {
     };
     let header = [
         "without",
-        "",
+        "heads",
         "copies",
         "follows",
         "control follows",
         "control keeps",
     ];
-    let table = |on: SequenceKind, title: &str| {
+    let of = |on: SequenceKind, title: &str| {
         let of: Vec<&Swapped> = swaps.iter().filter(|swap| swap.on == on).collect();
         match of.first() {
             Some(first) => {
                 let queries = first.swap_follow.queries;
-                format!(
-                    "On {title}, {queries} queries:\n\n{}\n\n",
-                    plain_table(&header, of.into_iter().map(row))
-                )
+                Printout::new()
+                    .prose(format!("On {title}, {queries} queries:"))
+                    .table(
+                        Table::new(&header, of.into_iter().map(row))
+                            .text_columns(2)
+                            .first_to_go(&["heads"]),
+                    )
             }
-            None => format!("On {title} no token comes back after another one.\n\n"),
+            None => {
+                Printout::new().prose(format!("On {title} no token comes back after another one."))
+            }
         }
     };
-    format!(
-        "Every token that followed an earlier token equal to the current one is replaced by one other token.\n\n{}{}\
-         copies: before, the likeliest next token is one that followed. follows: afterwards it is the token in their place.\n\
-         control: as many context tokens, none of them such a successor, are replaced by the same token instead; follows:\n\
-         the likeliest is that token; keeps: it is what it was. share±half of the 95 % interval, ceiling 1. In place of\n\
-         ablated heads stands their mean.",
-        table(SequenceKind::Probe, "the probe"),
-        table(SequenceKind::Task, "the run's own task"),
-    )
+    Printout::new()
+        .prose(
+            "Every token that followed an earlier token equal to the current one is replaced by one other token.",
+        )
+        .printout(of(SequenceKind::Probe, "the probe"))
+        .printout(of(SequenceKind::Task, "the run's own task"))
+        .prose(
+            "copies: before, the likeliest next token is one that followed. follows: afterwards it is the token in \
+             their place. control: as many context tokens, none of them such a successor, are replaced by the same \
+             token instead; follows: the likeliest is that token; keeps: it is what it was. share±half of the 95 % \
+             interval, ceiling 1. In place of ablated heads stands their mean.",
+        )
 }

@@ -1,12 +1,12 @@
-//! What the heads are used as, as text.
+//! What the heads are used as, for the terminal.
 
 use headlight_heads::Reader;
-use headlight_report::{or_dash, plain_table, with_interval};
+use headlight_report::{Printout, Table, or_dash, with_interval};
 use headlight_run::{HeadsUse, Left, UsesRow};
 
 /// What is left of the task without each head, the heads of each role and each layer, and with them
 /// hidden from one kind of reader.
-pub(super) fn uses_text(row: &UsesRow) -> String {
+pub(super) fn uses_printout(row: &UsesRow) -> Printout {
     let cell = |left: Option<&Left>| {
         or_dash(left.map(|left| with_interval(left.accuracy, left.interval, 3)))
     };
@@ -23,18 +23,26 @@ pub(super) fn uses_text(row: &UsesRow) -> String {
         ]
         .concat()
     });
-    let header: Vec<&str> = ["heads", "", "for all"]
+    let columns: Vec<&str> = ["heads", "look like", "for all"]
         .into_iter()
         .chain(Reader::ALL.map(Reader::name))
         .collect();
-    format!(
-        "Accuracy on {} sequences of the task is {} untouched. What is left when the mean over sequences and positions\n\
-         stands in place of what these heads write, for all that read it or for one kind of reader only:\n\n{}\n\n\
-         \"Is used as\" names the readers through whom accuracy falls, by at least .02 and beyond both intervals, and its\n\
-         fall for all of them. (set): nothing falls without the head alone, but without all heads that look like it.\n\
-         all: it falls, but through no single reader.",
+    let untouched = format!(
+        "Accuracy on {} sequences of the task is {} untouched. What is left when the mean over sequences and \
+         positions stands in place of what these heads write, for all that read it or for one kind of reader only:",
         row.sequences,
         cell(Some(&row.untouched)),
-        plain_table(&header, lines)
-    )
+    );
+    let table = Table::new(&columns, lines)
+        .text_columns(2)
+        .first_to_go(&[Reader::Values, Reader::Queries].map(Reader::name))
+        .whole_in("uses.jsonl");
+    Printout::new()
+        .prose(untouched)
+        .table(table)
+        .prose(
+            "\"Is used as\" names the readers through whom accuracy falls, by at least .02 and beyond both intervals, \
+             and its fall for all of them. (set): nothing falls without the head alone, but without all heads that \
+             look like it. all: it falls, but through no single reader.",
+        )
 }

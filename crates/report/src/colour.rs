@@ -1,5 +1,7 @@
 //! The colours of every picture, whoever draws it: terminal, SVG or a page.
 
+use anstyle::{RgbColor, Style};
+
 /// Anchors of cividis (Nuñez et al. 2018) from weight 0 to weight 1, sRGB: even steps of lightness,
 /// the same for colour-blind eyes. Between them colours are linear.
 pub(crate) const COLOURS: [[u8; 3]; 6] = [
@@ -31,6 +33,24 @@ pub fn line_colour(index: usize) -> [u8; 3] {
         ORANGE,
     ];
     colours[index % colours.len()]
+}
+
+/// A colour of a line or a role as a terminal shows it, whose background may be black or white: the
+/// dark blue changes places with the light blue.
+pub(crate) fn terminal_colour(colour: [u8; 3]) -> [u8; 3] {
+    match colour {
+        BLUE => SKY_BLUE,
+        SKY_BLUE => BLUE,
+        other => other,
+    }
+}
+
+/// Text for a terminal in the colour `front` on the colour `behind`; none leaves the terminal's
+/// own.
+pub(crate) fn painted(text: &str, front: Option<[u8; 3]>, behind: Option<[u8; 3]>) -> String {
+    let rgb = |colour: Option<[u8; 3]>| colour.map(|[r, g, b]| RgbColor(r, g, b).into());
+    let style = Style::new().fg_color(rgb(front)).bg_color(rgb(behind));
+    format!("{style}{text}{style:#}")
 }
 
 /// The colour of a weight between 0 and 1.

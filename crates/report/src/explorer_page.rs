@@ -1,27 +1,30 @@
 //! The live explorer's page.
 
 use headlight_run::InputError;
+use maud::html;
 
 use crate::{
     ExplorerFacts,
-    page::{Page, escaped_html, module},
+    page::{Page, Visible, module},
 };
+
+/// The page's own modules.
+pub(crate) const MODULES: [(&str, &str); 4] = [
+    module!("walk_source.js"),
+    module!("explorer_asks.js"),
+    module!("explorer_changes.js"),
+    module!("explorer.js"),
+];
 
 /// The page as one HTML file; its answers come from where it came from.
 pub(crate) fn explorer_page(facts: &ExplorerFacts) -> Result<String, InputError> {
     Page {
         title: &format!("{}: live", facts.name),
-        modules: &[
-            module!("walk_source.js"),
-            module!("explorer_asks.js"),
-            module!("explorer_changes.js"),
-            module!("explorer.js"),
-        ],
+        modules: &MODULES,
         data: facts,
-        without_script: &format!(
-            "<p>The live explorer of {} needs JavaScript.</p>",
-            escaped_html(&facts.name)
-        ),
+        without_script: html! {
+            p { "The live explorer of " (Visible(&facts.name)) " needs JavaScript." }
+        },
     }
     .html()
 }

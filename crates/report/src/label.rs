@@ -1,16 +1,46 @@
-//! A token as it is written beside a picture.
+//! A token as it is written beside a picture or in a table.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 /// A label longer than this is cut.
 const LONGEST_LABEL: usize = 12;
 
-/// A token as one short line that cannot move or hide its neighbours: in place of line breaks,
-/// other control characters and those that turn the direction of writing stands a dot.
-pub(crate) fn token_label(token: &str) -> String {
-    token
-        .chars()
+/// Text as one line that cannot move or hide its neighbours: in place of line breaks, other control
+/// characters and those that turn the direction of writing stands a dot.
+///
+/// ```
+/// assert_eq!(headlight_report::one_line("two\nlines"), "two·lines");
+/// ```
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    text.chars()
         .map(|c| if is_shown(c) { c } else { '·' })
-        .take(LONGEST_LABEL)
         .collect()
+}
+
+/// A token in a picture, as [`one_line`] of at most twelve characters.
+pub(crate) fn token_label(token: &str) -> String {
+    one_line(token).chars().take(LONGEST_LABEL).collect()
+}
+
+/// A token in a terminal, as [`one_line`] that takes at most twelve columns, and at most `columns`.
+/// Terminals do not agree how wide a variation selector makes the character before it, so there is
+/// none.
+pub(crate) fn terminal_label(token: &str, columns: usize) -> String {
+    let is_selector = |c: &char| matches!(c, '\u{fe00}'..='\u{fe0f}');
+    let shown: String = one_line(token)
+        .chars()
+        .filter(|c| !is_selector(c))
+        .collect();
+    let mut label = String::new();
+    for grapheme in shown.graphemes(true) {
+        if label.width() + grapheme.width() > columns.min(LONGEST_LABEL) {
+            break;
+        }
+        label.push_str(grapheme);
+    }
+    label
 }
 
 fn is_shown(c: char) -> bool {
@@ -28,5 +58,15 @@ mod tests {
         assert_eq!(token_label("a\nb\u{202e}c\u{0}"), "a·b·c·");
         assert_eq!(token_label("שלום"), "שלום");
         assert_eq!(token_label(&"x".repeat(500)).len(), LONGEST_LABEL);
+    }
+
+    #[test]
+    fn a_label_in_a_terminal_is_cut_by_columns_between_characters() {
+        assert_eq!(terminal_label("猫猫猫猫猫猫猫", 80), "猫猫猫猫猫猫");
+        assert_eq!(terminal_label("a猫猫猫猫猫猫", 80), "a猫猫猫猫猫");
+        assert_eq!(terminal_label("❤\u{fe0f}!", 80), "❤!");
+        assert_eq!(terminal_label("e\u{301}t\u{e9}", 80), "e\u{301}t\u{e9}");
+        assert_eq!(terminal_label("a\u{200d}b", 80), "a·b");
+        assert_eq!(terminal_label("猫猫", 3), "猫");
     }
 }

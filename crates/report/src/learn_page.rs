@@ -1,11 +1,21 @@
 //! `learn.html`: the mechanism, explained with numbers that can be clicked.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::collections::BTreeMap;
 
 use headlight_run::InputError;
+use maud::{Markup, html};
 use serde::Serialize;
 
-use crate::page::{Page, escaped_html, module};
+use crate::page::{Page, Visible, module};
+
+/// The page's own modules.
+pub(crate) const MODULES: [(&str, &str); 5] = [
+    module!("learn_controls.js"),
+    module!("learn_scores.js"),
+    module!("learn_softmax.js"),
+    module!("learn_heads.js"),
+    module!("learn.js"),
+];
 
 /// Numbers row by row.
 pub type Rows = Vec<Vec<f32>>;
@@ -132,50 +142,44 @@ pub struct MemoryUse {
 pub fn learn_page(lesson: &Lesson) -> Result<String, InputError> {
     Page {
         title: "How attention works",
-        modules: &[
-            module!("learn_controls.js"),
-            module!("learn_scores.js"),
-            module!("learn_softmax.js"),
-            module!("learn_heads.js"),
-            module!("learn.js"),
-        ],
+        modules: &MODULES,
         data: lesson,
-        without_script: &without_script(lesson),
+        without_script: without_script(lesson),
     }
     .html()
 }
 
+/// The matrices of the worked example that are shown without JavaScript.
+const MATRICES: [&str; 11] = [
+    "X", "W_Q", "W_K", "W_V", "Q", "K", "V", "scores", "scaled", "weights", "output",
+];
+
 /// The worked example as tables.
-fn without_script(lesson: &Lesson) -> String {
-    let mut html =
-        "<h1>How attention works</h1>\n<p>The figures of this page need JavaScript. These are the matrices of \
-                    the worked example.</p>\n"
-            .to_owned();
-    for name in [
-        "X", "W_Q", "W_K", "W_V", "Q", "K", "V", "scores", "scaled", "weights", "output",
-    ] {
-        let Some(rows) = lesson.example.get(name) else {
-            continue;
-        };
-        let names = if rows.len() == lesson.tokens.len() {
+fn without_script(lesson: &Lesson) -> Markup {
+    let names = |rows: &Rows| {
+        if rows.len() == lesson.tokens.len() {
             &lesson.tokens
         } else {
             &lesson.features
-        };
-        let _ = write!(html, "<table><caption>{}</caption>", escaped_html(name));
-        for (row, name) in rows.iter().zip(names) {
-            let cells = row
-                .iter()
-                .map(|value| format!("<td>{value:.2}</td>"))
-                .collect::<Vec<_>>()
-                .concat();
-            let _ = write!(
-                html,
-                "<tr><th scope=\"row\">{}</th>{cells}</tr>",
-                escaped_html(name)
-            );
         }
-        html.push_str("</table>\n");
+    };
+    html! {
+        h1 { "How attention works" }
+        p {
+            "The figures of this page need JavaScript. These are the matrices of the worked example."
+        }
+        @for (name, rows) in MATRICES.iter().filter_map(|name| Some((name, lesson.example.get(*name)?))) {
+            table {
+                caption { (name) }
+                @for (row, name) in rows.iter().zip(names(rows)) {
+                    tr {
+                        th scope="row" { (Visible(name)) }
+                        @for value in row {
+                            td { (format!("{value:.2}")) }
+                        }
+                    }
+                }
+            }
+        }
     }
-    html
 }

@@ -14,21 +14,27 @@ mod learn_page;
 mod live_page;
 mod numbers;
 mod page;
+mod pattern_dots;
 mod pattern_svg;
 mod plot;
 mod png;
+mod printout;
+mod prose;
 mod report_data;
 mod report_page;
 mod role_look;
 mod say;
 mod screen;
 mod serve;
+mod sparkline;
 mod svg;
+mod table;
+mod terminal;
 mod terminal_curves;
+mod terminal_head_scores;
 mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
-mod terminal_table;
 #[cfg(test)]
 mod vocabulary;
 mod walk_data;
@@ -39,30 +45,33 @@ pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::{finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
+pub use label::one_line;
 pub use learn_page::{
     Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening,
     ValueSize, learn_page,
 };
 pub use live_page::LiveFacts;
 pub use numbers::{number_or_dash, or_dash, plus_minus, with_interval};
-pub use page::{Page, escaped_html};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;
+pub use printout::Printout;
 pub use report_data::{
     Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries,
     StreamData,
 };
 pub use report_page::report_page;
 pub use role_look::{role_colour, scores_as_told};
-pub use say::say;
+pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
 pub use serve::{
     ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve,
 };
-pub use terminal_curves::curves_text;
+pub use table::Table;
+pub use terminal::{Ink, Terminal};
+pub use terminal_curves::TerminalCurves;
+pub use terminal_head_scores::head_scores_table;
 pub use terminal_heads::{HeadLine, heads_table};
-pub use terminal_heatmap::{Heatmap, Ink};
+pub use terminal_heatmap::Heatmap;
 pub use terminal_relations::relations_table;
-pub use terminal_table::plain_table;
 pub use walk_data::{WalkData, WalkHead, WalkLayer, WalkNorm};

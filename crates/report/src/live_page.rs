@@ -1,9 +1,10 @@
 //! The page of a run under way.
 
 use headlight_run::InputError;
+use maud::html;
 use serde::Serialize;
 
-use crate::page::{Page, escaped_html, module};
+use crate::page::{Page, Visible, module};
 
 /// The page's own modules.
 pub(crate) const MODULES: [(&str, &str); 6] = [
@@ -43,11 +44,12 @@ pub(crate) fn live_page(facts: &LiveFacts) -> Result<String, InputError> {
         title: &format!("{}: training", facts.name),
         modules: &MODULES,
         data: facts,
-        without_script: &format!(
-            "<p>Watching {} train needs JavaScript; when it has ended, its report is {}.</p>",
-            escaped_html(&facts.name),
-            escaped_html(&facts.report)
-        ),
+        without_script: html! {
+            p {
+                "Watching " (Visible(&facts.name)) " train needs JavaScript; when it has ended, its report is "
+                (Visible(&facts.report)) "."
+            }
+        },
     }
     .html()
 }

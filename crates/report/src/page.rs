@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use headlight_run::{ErrorKind, InputError};
+use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use serde::Serialize;
 
 use crate::colour::COLOURS;
@@ -37,8 +38,8 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
                       connect-src 'self'; base-uri 'none'; form-action 'none'";
 
 /// A page that draws `data` with its own modules and with those every page has.
-#[derive(Debug, Clone, Copy)]
-pub struct Page<'a, T> {
+#[derive(Debug, Clone)]
+pub(crate) struct Page<'a, T> {
     /// Names the window.
     pub title: &'a str,
     /// The page's own modules, names and texts, each after those it imports. They may import the
@@ -46,8 +47,8 @@ pub struct Page<'a, T> {
     pub modules: &'a [(&'a str, &'a str)],
     /// Found by the modules as `pageData`.
     pub data: &'a T,
-    /// HTML for readers without JavaScript, its texts [escaped](crate::escaped_html).
-    pub without_script: &'a str,
+    /// For readers without JavaScript.
+    pub without_script: Markup,
 }
 
 impl<T: Serialize> Page<'_, T> {
@@ -63,41 +64,38 @@ impl<T: Serialize> Page<'_, T> {
             .chain(self.modules)
             .map(|(name, text)| script_of(name, text))
             .collect::<String>();
-        Ok(format!(
-            r#"<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<main id="page"></main>
-<noscript>
-{without_script}
-</noscript>
-<script type="application/json" id="data">{data}</script>
-<script type="module">
-const colourAnchors = {COLOURS:?};
-const modules = {{}};
-const pageData = JSON.parse(document.getElementById("data").textContent);
-{modules}</script>
-</body>
-</html>
-"#,
-            title = escaped_html(self.title),
-            style = include_str!("../assets/page.css"),
-            without_script = self.without_script,
-            data = inert(&json),
-        ))
+        let script = format!(
+            "\nconst colourAnchors = {COLOURS:?};\nconst modules = {{}};\n\
+             const pageData = JSON.parse(document.getElementById(\"data\").textContent);\n{modules}"
+        );
+        let page = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    title { (Visible(self.title)) }
+                    style { (PreEscaped(include_str!("../assets/page.css"))) }
+                }
+                body {
+                    main id="page" {}
+                    noscript { (self.without_script) }
+                    script type="application/json" id="data" { (PreEscaped(inert(&json))) }
+                    script type="module" { (PreEscaped(script)) }
+                }
+            }
+        };
+        Ok(page.into_string())
     }
 }
 
 /// A module as a part of one script, in a scope of its own. The head of whatever is exported stands
 /// on one line; nothing is renamed on the way.
+///
+/// The modules could be `data:` addresses in an import map instead. But a module without a folder
+/// finds no `./elements.js`: every file would import bare names, which no editor follows, and the
+/// policy would let scripts come from addresses.
 fn script_of(name: &str, text: &str) -> String {
     let mut script = String::from("{\n");
     let mut exported = Vec::new();
@@ -116,15 +114,21 @@ fn script_of(name: &str, text: &str) -> String {
             continue;
         }
         let rest = line.strip_prefix("export ");
-        // `function draw(…`, `const legend = …`
-        exported.extend(
-            rest.and_then(|rest| rest.split([' ', '(']).nth(1))
-                .map(str::to_owned),
-        );
+        exported.extend(rest.and_then(exported_name));
         script += rest.unwrap_or(&line);
         script += "\n";
     }
     script + &format!("modules[{name:?}] = {{ {} }};\n}}\n", exported.join(", "))
+}
+
+/// The name in `function draw(…`, `async function ask(…`, `const legend = …` or `class Plot {`.
+fn exported_name(declaration: &str) -> Option<String> {
+    let declaration = declaration.strip_prefix("async ").unwrap_or(declaration);
+    let (keyword, rest) = declaration.split_once(' ')?;
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
+    let name: String = rest.chars().take_while(|c| is_part(*c)).collect();
+    let is_known = ["function", "const", "class"].contains(&keyword);
+    (is_known && !name.is_empty()).then_some(name)
 }
 
 /// The same JSON without characters that end a script or begin markup.
@@ -134,30 +138,23 @@ fn inert(json: &str) -> String {
         .replace('&', "\\u0026")
 }
 
-/// Text for HTML, in content or between quotes. Control characters and those that turn the
-/// direction of text become visible, so that a token looks like what it is: `U+202E`.
-///
-/// ```
-/// use headlight_report::escaped_html;
-///
-/// assert_eq!(escaped_html("</script> & \"two\"\n"), "&lt;/script&gt; &amp; &quot;two&quot;⟨U+000A⟩");
-/// assert_eq!(escaped_html("\u{202e}abc"), "⟨U+202E⟩abc");
-/// ```
-#[must_use]
-pub fn escaped_html(text: &str) -> String {
-    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().fold(String::new(), |mut html, c| {
-        match c {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            c if c.is_control() || turns(c) => html.extend(format!("⟨U+{:04X}⟩", c as u32).chars()),
-            c => html.push(c),
+/// Text in which control characters and those that turn the direction of text are seen, so that a
+/// token looks like what it is: `U+202E`. As all text in `html!`, it stays text.
+pub(crate) struct Visible<'a>(pub &'a str);
+
+impl Render for Visible<'_> {
+    fn render_to(&self, html: &mut String) {
+        let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        let mut visible = String::new();
+        for c in self.0.chars() {
+            if c.is_control() || turns(c) {
+                let _ = write!(visible, "⟨U+{:04X}⟩", c as u32);
+            } else {
+                visible.push(c);
+            }
         }
-        html
-    })
+        visible.render_to(html);
+    }
 }
 
 #[cfg(test)]
@@ -183,12 +180,54 @@ mod tests {
             title: hostile[0],
             modules: &[],
             data: &hostile,
-            without_script: "",
+            without_script: html! { (Visible(hostile[0])) },
         };
         let html = page.html().unwrap();
         assert!(!html.contains("alert(1)</script>"));
         let read: Vec<String> = serde_json::from_str(data_of(&html)).unwrap();
         assert_eq!(read, hostile);
+    }
+
+    #[test]
+    fn text_of_others_is_escaped_and_seen() {
+        let html = |text| html! { (Visible(text)) }.into_string();
+        assert_eq!(
+            html("</script> & \"two\"\n"),
+            "&lt;/script&gt; &amp; &quot;two&quot;⟨U+000A⟩"
+        );
+        assert_eq!(html("\u{202e}abc"), "⟨U+202E⟩abc");
+    }
+
+    #[test]
+    fn every_export_is_of_a_form_that_is_understood() {
+        assert_eq!(
+            exported_name("async function ask(a) {").as_deref(),
+            Some("ask")
+        );
+        assert_eq!(exported_name("class Plot {").as_deref(), Some("Plot"));
+        assert_eq!(exported_name("const $b = 1;").as_deref(), Some("$b"));
+        for other in [
+            "default function () {",
+            "{ a, b };",
+            "const { a } = b;",
+            "let a = 1;",
+        ] {
+            assert_eq!(exported_name(other), None, "{other}");
+        }
+        let own = crate::report_page::MODULES
+            .iter()
+            .chain(&crate::live_page::MODULES);
+        let own = own.chain(&crate::learn_page::MODULES);
+        let all = COMPONENTS
+            .iter()
+            .chain(own)
+            .chain(&crate::explorer_page::MODULES);
+        for (name, text) in all {
+            for line in text.lines().filter(|line| line.starts_with("export")) {
+                let declaration = line.strip_prefix("export ").and_then(exported_name);
+                assert!(declaration.is_some(), "{name}: {line}");
+            }
+        }
     }
 
     #[test]
@@ -204,6 +243,8 @@ mod tests {
         for own in [
             crate::report_page::MODULES.as_slice(),
             &crate::live_page::MODULES,
+            &crate::learn_page::MODULES,
+            &crate::explorer_page::MODULES,
         ] {
             let mut known = Vec::new();
             for (name, text) in COMPONENTS.iter().chain(own) {

@@ -1,10 +1,12 @@
 //! `report.html`: the whole run as one page.
 
-use headlight_heads::{HeadName, Role, SequenceKind};
+use headlight_heads::{HeadName, SequenceKind};
 use headlight_run::InputError;
+use maud::{Markup, html};
 
 use crate::{
-    Page, ReportData, ScoreSeries, escaped_html, finding, headline, number_or_dash, page::module,
+    ReportData, ScoreSeries, finding, headline, number_or_dash,
+    page::{Page, Visible, module},
 };
 
 /// The largest page that is written.
@@ -55,9 +57,9 @@ const LEAST_NEEDED: [Part; 7] = [
 /// If it is too large even without all that can be left out.
 pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
     (data.finding, data.headline) = (finding(&data), headline(&data));
-    let mut html = html(&data)?;
+    let mut page = page(&data)?;
     for (name, leave_out) in LEAST_NEEDED {
-        if html.len() <= MOST_PAGE_BYTES {
+        if page.len() <= MOST_PAGE_BYTES {
             break;
         }
         leave_out(&mut data);
@@ -65,95 +67,97 @@ pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
             "{name}: the page would be larger than {} MB",
             MOST_PAGE_BYTES / 1_000_000
         ));
-        html = self::html(&data)?;
+        page = self::page(&data)?;
     }
-    if html.len() > MOST_PAGE_BYTES {
+    if page.len() > MOST_PAGE_BYTES {
         let message = format!(
             "would have {} bytes, more than {MOST_PAGE_BYTES}",
-            html.len()
+            page.len()
         );
         return Err(InputError::new("report.html", message));
     }
-    Ok(html)
+    Ok(page)
 }
 
-fn html(data: &ReportData) -> Result<String, InputError> {
+fn page(data: &ReportData) -> Result<String, InputError> {
     let title = format!("{}: what its heads learned", data.run.name);
     Page {
         title: &title,
         modules: &MODULES,
         data,
-        without_script: &tables(data),
+        without_script: without_script(data),
     }
     .html()
 }
 
 /// The report for readers without JavaScript: what came out, and the heads at the end.
-fn tables(data: &ReportData) -> String {
-    let paragraph = |text: &str| format!("<p>{}</p>\n", escaped_html(text));
-    let left_out = |what: &String| paragraph(&format!("Left out: {what}."));
-    format!(
-        "<h1>{}</h1>\n{}<p>The pictures of this page need JavaScript; here are the heads at the end, on the probe.</p>\n\
-         <div class=\"scroll\"><table>\n{}</table></div>\n{}",
-        escaped_html(&data.run.name),
-        data.finding
-            .iter()
-            .map(|sentence| paragraph(sentence))
-            .collect::<String>(),
-        heads_rows(data),
-        data.left_out.iter().map(left_out).collect::<String>(),
-    )
+fn without_script(data: &ReportData) -> Markup {
+    html! {
+        h1 { (Visible(&data.run.name)) }
+        @for sentence in &data.finding {
+            p { (Visible(sentence)) }
+        }
+        p {
+            "The pictures of this page need JavaScript; here are the heads at the end, on the probe."
+        }
+        div class="scroll" {
+            table { (heads_rows(data)) }
+        }
+        @for part in &data.left_out {
+            p { "Left out: " (Visible(part)) "." }
+        }
+    }
 }
 
 /// A row for each head, and what uniform attention scores.
-fn heads_rows(data: &ReportData) -> String {
-    let row = |tag: &str, cells: &[String]| {
-        let cell = |text: &String| format!("<{tag}>{}</{tag}>", escaped_html(text));
-        format!("<tr>{}</tr>\n", cells.iter().map(cell).collect::<String>())
-    };
-    let number = |value: Option<f64>| number_or_dash(value, 3);
-    let on_probe: Vec<_> = data
+fn heads_rows(data: &ReportData) -> Markup {
+    let on_probe: Vec<&ScoreSeries> = data
         .scores
         .iter()
         .filter(|series| series.on == SequenceKind::Probe)
         .collect();
-    let names = on_probe.iter().map(|series| series.name.clone());
-    let header = ["head", "looks like"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(names)
-        .chain(["accuracy without it".to_owned()]);
-    let of_head = |(index, (head, role)): (usize, &(HeadName, Role))| {
-        let last = data
-            .steps
-            .len()
-            .checked_sub(1)
-            .map(|last| 3 * (last * data.heads.len() + index));
-        let value = |series: &&ScoreSeries| {
-            number(
-                last.and_then(|at| series.values.0.get(at))
-                    .map(|x| f64::from(*x)),
-            )
-        };
-        let alone = data
-            .uses
-            .last()
-            .and_then(|row| row.uses.iter().find(|uses| uses.heads == [*head])?.ablated);
-        let first = [head.to_string(), role.to_string()];
-        let cells = first
-            .into_iter()
-            .chain(on_probe.iter().map(value))
-            .chain([number(alone.map(|left| left.accuracy))]);
-        row("td", &cells.collect::<Vec<_>>())
+    // Value, low and high of every head at every step; the last step is wanted.
+    let value = |series: &ScoreSeries, head: usize| {
+        let last = data.steps.len().checked_sub(1)?;
+        let at = 3 * (last * data.heads.len() + head);
+        series.values.0.get(at).map(|&value| f64::from(value))
     };
-    let nulls = on_probe.iter().map(|series| number(Some(series.null)));
-    let uniform = ["uniform attention".to_owned(), String::new()]
-        .into_iter()
-        .chain(nulls);
-    [
-        row("th", &header.collect::<Vec<_>>()),
-        data.heads.iter().enumerate().map(of_head).collect(),
-        row("td", &uniform.collect::<Vec<_>>()),
-    ]
-    .concat()
+    html! {
+        tr {
+            th { "head" }
+            th { "looks like" }
+            @for series in &on_probe {
+                th { (Visible(&series.name)) }
+            }
+            th { "accuracy without it" }
+        }
+        @for (index, (head, role)) in data.heads.iter().enumerate() {
+            tr {
+                td { (head) }
+                td { (role) }
+                @for series in &on_probe {
+                    td { (number(value(series, index))) }
+                }
+                td { (number(accuracy_without(data, *head))) }
+            }
+        }
+        tr {
+            td { "uniform attention" }
+            td {}
+            @for series in &on_probe {
+                td { (number(Some(series.null))) }
+            }
+        }
+    }
+}
+
+/// Accuracy at the end without a head alone, where it was measured.
+fn accuracy_without(data: &ReportData, head: HeadName) -> Option<f64> {
+    let row = data.uses.last()?;
+    let alone = row.uses.iter().find(|uses| uses.heads == [head])?;
+    alone.ablated.map(|left| left.accuracy)
+}
+
+fn number(value: Option<f64>) -> String {
+    number_or_dash(value, 3)
 }

@@ -1,9 +1,8 @@
 //! The heads of a run as a table.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets::NOTHING};
-use headlight_heads::{HeadName, Role, Score, ScoreName, Scores};
+use headlight_heads::{HeadName, Measure, Role, Score, ScoreName, Scores};
 
-use crate::{number_or_dash, or_dash, with_interval};
+use crate::{Table, number_or_dash, or_dash, with_interval};
 
 /// A head and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +17,15 @@ pub struct HeadLine {
     pub scores: Scores,
 }
 
+/// The scores that are left out first where a terminal is narrow: induction and the previous-token
+/// heads that it is built on stay longest.
+pub(crate) const LEAST_IMPORTANT: [Measure; 4] = [
+    Measure::CurrentToken,
+    Measure::FirstToken,
+    Measure::DuplicateToken,
+    Measure::Induction,
+];
+
 /// One line per head, one column per score, and below them what each score is measured against.
 ///
 /// A cell is `value±half`, half the width of the 95 % interval. `names` are the scores to show, in
@@ -28,19 +36,17 @@ pub fn heads_table(
     names: &[ScoreName],
     lines: &[HeadLine],
     references: &[(&str, Vec<HeadLine>)],
-) -> String {
+) -> Table {
     let has_roles = lines.iter().any(|line| line.role.is_some());
     let has_uses = lines.iter().any(|line| line.used_as.is_some());
 
-    let mut table = Table::new();
-    table
-        .load_preset(NOTHING)
-        .set_content_arrangement(ContentArrangement::Disabled);
     let mut header = vec!["head".to_owned()];
     header.extend(has_roles.then(|| "looks like".to_owned()));
     header.extend(has_uses.then(|| "is used as".to_owned()));
-    header.extend(names.iter().map(|name| name.name().replace(" token", "")));
-    table.set_header(header);
+    let text_columns = header.len();
+    header.extend(names.iter().map(|name| column_of(name.name())));
+
+    let mut rows = Vec::new();
     for line in lines {
         let mut row = vec![line.head.to_string()];
         row.extend(has_roles.then(|| line.role.map_or("", Role::name).to_owned()));
@@ -49,14 +55,13 @@ pub fn heads_table(
             let score = line.scores.get(name);
             or_dash(score.map(|score| with_interval(score.value, score.interval, 2)))
         }));
-        table.add_row(row);
+        rows.push(row);
     }
     let mut reference = |title: &str, value: &dyn Fn(ScoreName) -> Option<f64>| {
         let mut row = vec![title.to_owned()];
-        row.extend(has_roles.then(String::new));
-        row.extend(has_uses.then(String::new));
+        row.resize(text_columns, String::new());
         row.extend(names.iter().map(|&name| number_or_dash(value(name), 2)));
-        table.add_row(row);
+        rows.push(row);
     };
     let any = |name: ScoreName, of: fn(&Score) -> f64| {
         let scores = lines.iter().find_map(|line| line.scores.get(&name));
@@ -73,11 +78,12 @@ pub fn heads_table(
         });
     }
     reference("ceiling", &|name| any(name, |score| score.ceiling));
-    for column in table
-        .column_iter_mut()
-        .skip(1 + usize::from(has_roles) + usize::from(has_uses))
-    {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.trim_fmt()
+    Table::new(&header, rows)
+        .text_columns(text_columns)
+        .first_to_go(&LEAST_IMPORTANT.map(|measure| column_of(measure.name())))
+}
+
+/// `previous` for the score `previous token`.
+pub(crate) fn column_of(score: &str) -> String {
+    score.replace(" token", "")
 }

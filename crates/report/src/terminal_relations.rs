@@ -2,19 +2,19 @@
 
 use headlight_heads::{HeadName, RelationScore, RelationScores};
 
-use crate::{number_or_dash, plain_table};
+use crate::{Table, number_or_dash};
 
 /// One line per relation, one column per head, and what the scores are measured against: uniform
 /// attention, the largest that any head gives at the same distances to words that are no source,
-/// and, where `shuffled` has the heads' scores on shuffled tokens, the largest of these. Empty if
+/// and, where `shuffled` has the heads' scores on shuffled tokens, the largest of these. Without rows if
 /// there are no relations.
 #[must_use]
 pub fn relations_table(
     heads: &[(HeadName, &RelationScores)],
     shuffled: &[RelationScores],
-) -> String {
+) -> Table {
     let Some((_, first)) = heads.first().filter(|(_, relations)| !relations.is_empty()) else {
-        return String::new();
+        return Table::new(&["relation"], []);
     };
     let mut header = vec!["relation".to_owned(), "pairs".to_owned()];
     header.extend(heads.iter().map(|(head, _)| head.to_string()));
@@ -41,5 +41,18 @@ pub fn relations_table(
         }
         row
     };
-    plain_table(&header, first.iter().map(row))
+    // The heads that follow no relation more than their nulls are left out first.
+    let closest = |relations: &RelationScores| {
+        let above_nulls = relations
+            .values()
+            .map(|relation| relation.score.value - relation.score.null.max(relation.distance_null));
+        above_nulls.fold(f64::NEG_INFINITY, f64::max)
+    };
+    let mut by_closest: Vec<(f64, String)> = heads
+        .iter()
+        .map(|(head, relations)| (closest(relations), head.to_string()))
+        .collect();
+    by_closest.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let first_to_go: Vec<String> = by_closest.into_iter().map(|(_, head)| head).collect();
+    Table::new(&header, first.iter().map(row)).first_to_go(&first_to_go)
 }

@@ -33,7 +33,8 @@ impl Progress {
     #[must_use]
     pub fn new(steps: usize) -> Self {
         let bar = if std::io::stderr().is_terminal() {
-            let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {eta} left")
+            // The bar has the columns that the rest leaves.
+            let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {eta} left")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(steps as u64).with_style(style)
         } else {

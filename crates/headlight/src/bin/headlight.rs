@@ -26,7 +26,7 @@ enum Program {
 }
 
 fn main() -> ExitCode {
-    command_line::run(run)
+    command_line::run(Arguments::parse, run)
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {

@@ -8,5 +8,5 @@ use headlight::{command_line, inspect};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    command_line::run(inspect::run)
+    command_line::run(inspect::arguments, inspect::run)
 }

@@ -16,7 +16,9 @@ use super::{
     state::{Head, State},
 };
 use crate::{
-    Ink, line_colour, role_colour,
+    Ink,
+    colour::terminal_colour,
+    line_colour, role_colour,
     role_look::{role_letter, role_word},
 };
 
@@ -213,7 +215,10 @@ fn colour_of(role: Role) -> Option<[u8; 3]> {
 /// In this colour, if there are colours.
 fn painted(style: Style, ink: Ink, colour: Option<[u8; 3]>) -> Style {
     match (ink, colour) {
-        (Ink::Colour, Some([r, g, b])) => style.fg(Color::Rgb(r, g, b)),
+        (Ink::Colour, Some(colour)) => {
+            let [r, g, b] = terminal_colour(colour);
+            style.fg(Color::Rgb(r, g, b))
+        }
         _ => style,
     }
 }

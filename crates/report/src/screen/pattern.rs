@@ -4,25 +4,19 @@ use headlight_heads::{HeadName, MayAttend};
 use headlight_run::PatternFile;
 use ratatui::{buffer::Buffer, layout::Rect, style::Color};
 
-use crate::{Ink, colour};
-
-/// From weight 0 to weight 1.
-const CHARACTERS: [char; 10] = ['.', ':', '-', '=', '+', 'o', '*', 'x', '%', '@'];
+use crate::{
+    Ink,
+    pattern_dots::{Dots, character, half_blocks, rows_in_a_line},
+};
 
 /// How many tokens along an axis one dot of the picture stands for: the fewest with which it fits.
-///
-/// In colour a character holds two dots, one above the other.
 #[must_use]
 pub fn tokens_per_dot(length: usize, area: Rect, ink: Ink) -> usize {
     let (columns, rows) = (
         usize::from(area.width),
-        usize::from(area.height) * dots_per_row(ink),
+        usize::from(area.height) * rows_in_a_line(ink),
     );
     length.div_ceil(columns.min(rows).max(1)).max(1)
-}
-
-fn dots_per_row(ink: Ink) -> usize {
-    if ink == Ink::Colour { 2 } else { 1 }
 }
 
 /// Draws the pattern on the first sequence: queries downwards, keys to the right. A dot is the
@@ -36,53 +30,51 @@ pub fn draw_pattern(
     ink: Ink,
 ) {
     let length = patterns.tokens().first().map_or(0, Vec::len);
-    let per_dot = tokens_per_dot(length, area, ink);
-    let dots = length.div_ceil(per_dot);
-    let dot = |row: usize, column: usize| {
-        let tokens = |dot: usize| dot * per_dot..((dot + 1) * per_dot).min(length);
-        let weights = tokens(row).flat_map(|query| tokens(column).map(move |key| (query, key)));
-        let seen = weights.filter(|(query, key)| may_attend.keys(*query, length).contains(key));
-        let largest =
-            seen.map(|(query, key)| patterns.weight(head.layer, 0, head.head, query, key));
-        largest.reduce(f32::max).filter(|_| row < dots)
+    let dots = Dots {
+        length,
+        per_dot: tokens_per_dot(length, area, ink),
+        may_attend,
+        weight: |query, key| patterns.weight(head.layer, 0, head.head, query, key),
     };
-    let rows_at_once = dots_per_row(ink);
-    for line in 0..dots.div_ceil(rows_at_once).min(usize::from(area.height)) {
-        for column in 0..dots.min(usize::from(area.width)) {
+    let rows_in_a_line = rows_in_a_line(ink);
+    let lines = dots.side().div_ceil(rows_in_a_line);
+    for line in 0..lines.min(usize::from(area.height)) {
+        let row = line * rows_in_a_line;
+        for column in 0..dots.side().min(usize::from(area.width)) {
             let cell = &mut buffer[(area.x + column as u16, area.y + line as u16)];
-            let (upper, lower) = (
-                dot(line * rows_at_once, column),
-                dot(line * rows_at_once + 1, column),
-            );
-            match (ink, upper, lower) {
-                (Ink::Characters, Some(weight), _) => {
-                    cell.set_char(
-                        CHARACTERS[(weight * (CHARACTERS.len() - 1) as f32).round() as usize],
-                    );
-                }
-                (Ink::Characters, None, _) | (Ink::Colour, None, None) => {}
-                (Ink::Colour, Some(upper), lower) => {
-                    cell.set_char('▀').set_fg(rgb(upper));
-                    if let Some(lower) = lower {
-                        cell.set_bg(rgb(lower));
+            match ink {
+                Ink::Characters => {
+                    if let Some(weight) = dots.at(row, column) {
+                        cell.set_char(character(weight));
                     }
                 }
-                (Ink::Colour, None, Some(lower)) => {
-                    cell.set_char('▄').set_fg(rgb(lower));
+                Ink::Colour => {
+                    if let Some(blocks) =
+                        half_blocks(dots.at(row, column), dots.at(row + 1, column))
+                    {
+                        cell.set_char(blocks.character).set_fg(rgb(blocks.front));
+                        if let Some(behind) = blocks.behind {
+                            cell.set_bg(rgb(behind));
+                        }
+                    }
                 }
             }
         }
     }
 }
 
-fn rgb(weight: f32) -> Color {
-    let [r, g, b] = colour(weight);
+fn rgb([r, g, b]: [u8; 3]) -> Color {
     Color::Rgb(r, g, b)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::colour;
+
+    fn rgb(weight: f32) -> Color {
+        super::rgb(colour(weight))
+    }
 
     fn picture(length: usize, width: u16, height: u16, ink: Ink) -> Buffer {
         masked_picture(length, [width, height], MayAttend::Causal, ink)

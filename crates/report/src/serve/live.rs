@@ -72,11 +72,7 @@ impl LiveAddress {
             }),
             address: self.address,
         };
-        let router = router(
-            Arc::clone(&live.watched),
-            live_page(facts)?,
-            self.address.port(),
-        );
+        let router = router(Arc::clone(&live.watched), live_page(facts)?);
         let wrong = |error: std::io::Error| InputError::system(self.address, error);
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -233,13 +229,13 @@ impl Watched {
     }
 }
 
-fn router(watched: Arc<Watched>, page: String, port: u16) -> Router {
+fn router(watched: Arc<Watched>, page: String) -> Router {
     let router = Router::new()
         .route("/", get(|| async move { Html(page) }))
         .route("/news", post(news))
         .route("/report.html", get(report))
         .with_state(watched);
-    closed(router, port)
+    closed(router)
 }
 
 async fn news(State(watched): State<Arc<Watched>>, asked: Asked<NewsQuestion>) -> Response {

@@ -14,7 +14,7 @@ use axum::{
     Json, Router,
     extract::{DefaultBodyLimit, State, rejection::JsonRejection},
     http::StatusCode,
-    middleware::from_fn_with_state,
+    middleware::from_fn,
     response::{Html, IntoResponse, Response},
     routing::{get, post},
 };
@@ -54,31 +54,30 @@ pub fn serve(
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
             .map_err(wrong)?;
-        let address = listener.local_addr().map_err(wrong)?;
-        ready(address);
-        axum::serve(listener, router(explorer, page, address.port()))
+        ready(listener.local_addr().map_err(wrong)?);
+        axum::serve(listener, router(explorer, page))
             .await
             .map_err(wrong)
     })
 }
 
 /// Every path there is; none of them leads to a file.
-fn router(explorer: Arc<dyn Explorer>, page: String, port: u16) -> Router {
+fn router(explorer: Arc<dyn Explorer>, page: String) -> Router {
     let router = Router::new()
         .route("/", get(|| async move { Html(page) }))
         .route("/sample", post(sample))
         .route("/explore", post(explore))
         .route("/walk", post(walk))
         .with_state(explorer);
-    closed(router, port)
+    closed(router)
 }
 
 /// No other paths, no large questions, no other pages.
-fn closed(router: Router, port: u16) -> Router {
+fn closed(router: Router) -> Router {
     router
         .fallback(|| async { refused(StatusCode::NOT_FOUND, "there is no such page") })
         .layer(DefaultBodyLimit::max(MOST_QUESTION_BYTES))
-        .layer(from_fn_with_state(port, guard::own_page_only))
+        .layer(from_fn(guard::own_page_only))
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,75 @@
+//! Text that keeps within the columns it has.
+
+use unicode_width::UnicodeWidthStr;
+
+/// Longer lines are hard to read, however wide the terminal is.
+const MOST_COLUMNS: usize = 100;
+
+/// Breaks `text` between words. A line break in `text` stays; lines after the first begin `indent`
+/// columns further to the right. A word that is longer than a line stays whole, so that a path can
+/// be copied.
+pub(crate) fn wrapped(text: &str, columns: usize, indent: usize) -> String {
+    let columns = columns.min(MOST_COLUMNS);
+    let mut out = String::new();
+    for (index, paragraph) in text.split('\n').enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        let mut used = 0;
+        // Spaces at the beginning of a line, and several between words, are meant.
+        for word in paragraph.split_inclusive(' ') {
+            let width = word.trim_end().width();
+            if used > indent && used + width > columns {
+                out.truncate(out.trim_end_matches(' ').len());
+                out.push('\n');
+                out.extend(std::iter::repeat_n(' ', indent));
+                used = indent;
+            }
+            out.push_str(word);
+            used += word.width();
+        }
+        out.truncate(out.trim_end_matches(' ').len());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_keep_within_the_columns() {
+        assert_eq!(wrapped("one two three", 8, 0), "one two\nthree");
+        assert_eq!(wrapped("one two three", 7, 0), "one two\nthree");
+        assert_eq!(wrapped("one two three", 6, 0), "one\ntwo\nthree");
+        assert_eq!(wrapped("one\ntwo three", 80, 0), "one\ntwo three");
+        assert_eq!(wrapped("", 80, 0), "");
+    }
+
+    #[test]
+    fn a_word_longer_than_a_line_stays_whole() {
+        assert_eq!(
+            wrapped("in runs/induction now", 6, 0),
+            "in\nruns/induction\nnow"
+        );
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!(wrapped("猫 犬 鳥", 6, 0), "猫 犬\n鳥");
+        assert_eq!(wrapped("🐈 🐕 🐦", 5, 0), "🐈 🐕\n🐦");
+    }
+
+    #[test]
+    fn lines_after_the_first_stand_below_its_text() {
+        let text = wrapped("task   repeat, 64 tokens, sequences", 20, 7);
+        assert_eq!(text, "task   repeat, 64\n       tokens,\n       sequences");
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_reader_likes() {
+        let text = wrapped(&"word ".repeat(100), 300, 0);
+        assert!(text.lines().all(|line| line.width() <= MOST_COLUMNS));
+        assert!(text.lines().next().unwrap().width() > MOST_COLUMNS - 5);
+    }
+}
