@@ -63,7 +63,7 @@ pub use exchange::{
 pub use feed_forward::{
     Activation, FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward,
 };
-pub use generate::{Ending, GenerateError, Generated, Generation};
+pub use generate::{Ending, GenerateError, Generated, GeneratedTexts, Generation, NextToken};
 pub use initialize::Initialization;
 pub use kept_tensor::KeptTensor;
 pub use leaves::Leaves;

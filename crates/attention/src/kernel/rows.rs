@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
-use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
+use crate::{Mask, Positions, mask_rule::Rule, positions::shared_or_own, score_shape::ScoreShape};
 
 /// The rules of a mask, asked row by row.
 #[derive(Debug)]
 pub(crate) struct VisibleKeys {
     rules: Vec<Rule>,
     positions: Positions,
-    /// Keys stand in order without gaps and every rule speaks of positions: what a row sees is one
-    /// run of columns.
-    in_runs: bool,
+    /// The number of keys in each sequence, `[1 or batch]`, where they stand in order without gaps
+    /// and every rule speaks of positions: what a row sees is then one run of columns.
+    in_order: Option<Vec<usize>>,
 }
 
 impl VisibleKeys {
@@ -26,16 +26,19 @@ impl VisibleKeys {
             .all(|rule| !matches!(rule, Rule::Array(_)));
         Self {
             rules: mask.rules.clone(),
-            in_runs: by_position && positions.keys_in_order(),
+            in_order: positions.keys_in_order().filter(|_| by_position),
             positions,
         }
     }
 
     /// The run of columns that `row` may see at most; exactly these if [`in_runs`](Self::in_runs).
     pub fn run(&self, batch: usize, row: usize) -> Range<usize> {
-        let keys = self.positions.len().1;
-        if !self.in_runs || keys == 0 {
-            return 0..keys;
+        let Some(in_order) = &self.in_order else {
+            return 0..self.positions.len().1;
+        };
+        let keys = *shared_or_own(in_order, batch);
+        if keys == 0 {
+            return 0..0;
         }
         let query = self.positions.query(batch, row);
         let first = self.positions.key(batch, 0).unwrap_or(0);
@@ -66,7 +69,7 @@ impl VisibleKeys {
 
     /// Whether [`run`](Self::run) says all there is to say.
     pub fn in_runs(&self) -> bool {
-        self.in_runs
+        self.in_order.is_some()
     }
 
     /// Whether `row` may see `column`.
@@ -89,7 +92,7 @@ impl VisibleKeys {
         let mut dead = vec![true; batches * shape.keys];
         for batch in 0..batches {
             let dead = &mut dead[batch * shape.keys..][..shape.keys];
-            if self.in_runs {
+            if self.in_runs() {
                 // Runs mostly move on with the rows, so that what the row before has visited can be
                 // passed over. Queries may stand in any order, though: only a run that starts no
                 // earlier than the last one is a continuation.
