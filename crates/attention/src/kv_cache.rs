@@ -2,16 +2,15 @@
 
 use std::ops::Range;
 
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 use crate::{Heads, Mask, MultiHeadAttention, Positions, attention, multi_head::add_bias};
 
 /// The keys, values and positions of the tokens that one attention layer has seen.
 ///
-/// A full cache holds up to `capacity` tokens. A rolling cache holds the tokens that a sliding
-/// window can still see, in a buffer that does not grow. Rows of a batch may have different
-/// lengths: feed them padded at the end, then [`truncate`](Self::truncate) each row to its own
-/// length.
+/// A full cache holds up to `capacity` tokens. A rolling cache holds what a sliding window can
+/// still see, in a buffer that does not grow. Rows of a batch may have different lengths
+/// ([`MultiHeadAttention::forward_cached_rows`]).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, Tolerance};
@@ -130,8 +129,42 @@ impl KvCache {
         }
     }
 
-    /// The number of tokens that may be written at once without losing a token that the first of
-    /// them still sees.
+    /// Keeps only these rows of the batch, in this order; the others need no more work.
+    ///
+    /// ```
+    /// # use burn::tensor::{Device, Tensor};
+    /// # use headlight_attention::{KvCache, Mask, MultiHeadAttentionConfig};
+    /// let device = Device::flex();
+    /// let attention = MultiHeadAttentionConfig::new(4, 1).try_init(&device)?;
+    /// let mut cache = KvCache::with_capacity(8);
+    /// let x = Tensor::ones([3, 2, 4], &device);
+    /// let _ = attention.forward_cached_rows(x, &[2, 0, 1], &Mask::causal(), &mut cache);
+    /// cache.keep_rows(&[2, 0]);
+    /// assert_eq!(cache.lengths(), [1, 2]);
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn keep_rows(&mut self, rows: &[usize]) {
+        assert!(
+            rows.iter().all(|&row| row < self.lengths.len()),
+            "a cache of {} rows has not all of {rows:?}",
+            self.lengths.len()
+        );
+        self.lengths = rows.iter().map(|&row| self.lengths[row]).collect();
+        self.positions = rows
+            .iter()
+            .map(|&row| self.positions[row].clone())
+            .collect();
+        self.buffers = self.buffers.take().map(|(keys, values)| {
+            let indices: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+            let indices = Tensor::<1, Int>::from_data(indices.as_slice(), &keys.device());
+            (keys.select(0, indices.clone()), values.select(0, indices))
+        });
+    }
+
+    /// How many tokens may be written at once without losing one that the first of them still sees.
     fn most_new(&self) -> usize {
         self.window
             .map_or(usize::MAX, |window| self.slots - window + 1)
@@ -156,39 +189,42 @@ impl KvCache {
         );
     }
 
-    /// Writes the keys and values of the next tokens. Returns the keys, values and positions of all
-    /// slots that have ever been used.
+    /// Writes the keys and values of the next tokens, in each row the first `counts[row]`; gives
+    /// back those of all slots that have ever been used, and their positions.
     fn append(
         &mut self,
         k: Tensor<4>,
         v: Tensor<4>,
+        counts: &[usize],
     ) -> (Tensor<4>, Tensor<4>, Vec<Vec<Option<i64>>>) {
-        let [batch, _, count, _] = k.dims();
-        let longest = self.lengths.iter().max().copied().unwrap_or(0);
-        assert!(
-            self.window.is_some() || longest + count <= self.slots,
-            "a cache of capacity {} has {longest} tokens and got {count} more",
-            self.slots
-        );
-        // The buffers are taken out: Burn would copy a tensor that is held twice before writing to
-        // it.
+        let batch = counts.len();
+        for (length, count) in self.lengths.iter().zip(counts) {
+            assert!(
+                self.window.is_some() || length + count <= self.slots,
+                "a cache of capacity {} has {length} tokens and got {count} more",
+                self.slots
+            );
+        }
+        // The buffers are taken out: a tensor that is held twice would be copied before it is
+        // written.
         let (mut keys, mut values) = self
             .buffers
             .take()
             .unwrap_or_else(|| (empty_like(&k, self.slots), empty_like(&v, self.slots)));
-        // Rows of equal length are written together.
-        let rows: Vec<Range<usize>> = if self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
+        // Rows of equal length that get equally many tokens are written together.
+        let rows: Vec<Range<usize>> = if all_equal(&self.lengths) && all_equal(counts) {
             std::iter::once(0..batch).collect()
         } else {
             (0..batch).map(|row| row..row + 1).collect()
         };
         for rows in rows {
-            for (from, slots) in self.runs(self.lengths[rows.start], count) {
+            for (from, slots) in self.runs(self.lengths[rows.start], counts[rows.start]) {
                 keys = write(keys, &rows, &slots, &k, from);
                 values = write(values, &rows, &slots, &v, from);
             }
         }
-        for (length, positions) in self.lengths.iter_mut().zip(&mut self.positions) {
+        let rows = self.lengths.iter_mut().zip(&mut self.positions);
+        for ((length, positions), count) in rows.zip(counts) {
             for position in *length..*length + count {
                 positions[position % self.slots] = Some(position as i64);
             }
@@ -249,6 +285,50 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn forward_cached(&self, x_new: Tensor<3>, mask: &Mask, cache: &mut KvCache) -> Tensor<3> {
         let [batch, new, _] = x_new.dims();
+        self.forward_cached_rows(x_new, &vec![new; batch], mask, cache)
+    }
+
+    /// [`forward_cached`](Self::forward_cached) where rows get different numbers of tokens: in row
+    /// `b` the first `counts[b]` of `x_new` are tokens, and the rest is padding, of which nothing
+    /// is kept and whose outputs mean nothing. Each row goes on at its own position, and gets what
+    /// it would get alone. A row that is full takes part with 0 tokens.
+    ///
+    /// # Shapes
+    /// - `x_new`, output: `[batch, new, d_model]`
+    /// - counts: `[batch]`, each at most `new`
+    ///
+    /// # Panics
+    /// As [`forward_cached`](Self::forward_cached), or if the counts do not fit `x_new`.
+    ///
+    /// ```
+    /// # use burn::tensor::{Device, Distribution, Tensor, Tolerance};
+    /// # use headlight_attention::{KvCache, Mask, MultiHeadAttentionConfig};
+    /// let device = Device::flex();
+    /// let attention = MultiHeadAttentionConfig::new(8, 2).try_init(&device)?;
+    /// // Two sequences of 3 tokens and of 1, the second padded.
+    /// let x = Tensor::<3>::random([2, 3, 8], Distribution::Default, &device);
+    /// let mut cache = KvCache::with_capacity(3);
+    /// let y = attention.forward_cached_rows(x.clone(), &[3, 1], &Mask::causal(), &mut cache);
+    /// assert_eq!(cache.lengths(), [3, 1]);
+    /// let alone = attention.forward(x.slice([1..2, 0..1]), &Mask::causal());
+    /// let second = y.slice([1..2, 0..1]).into_data();
+    /// second.assert_approx_eq::<f32>(&alone.into_data(), Tolerance::absolute(1e-6));
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn forward_cached_rows(
+        &self,
+        x_new: Tensor<3>,
+        counts: &[usize],
+        mask: &Mask,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
+        let [batch, new, _] = x_new.dims();
+        assert!(
+            counts.len() == batch && counts.iter().all(|&count| count <= new),
+            "counts {counts:?} do not fit new tokens of shape {:?}",
+            x_new.dims()
+        );
         let heads = self.project(x_new.clone(), x_new.clone(), x_new);
         cache.start(batch);
         if new == 0 {
@@ -272,13 +352,17 @@ impl MultiHeadAttention {
         let mut blends = Vec::new();
         while done < new {
             let count = cache.most_new().min(new - done);
+            let counts: Vec<usize> = counts
+                .iter()
+                .map(|&in_row| in_row.saturating_sub(done).min(count))
+                .collect();
             let part = |heads: &Tensor<4>| heads.clone().narrow(2, done, count);
             let heads = Heads {
                 q: part(&heads.q),
                 k: part(&heads.k),
                 v: part(&heads.v),
             };
-            blends.push(self.attend_cached(heads, &mask, cache));
+            blends.push(self.attend_cached(heads, &counts, &mask, cache));
             done += count;
         }
         self.merge(Tensor::cat(blends, 2)) // [batch, n_heads, new, d_value] → [batch, new, d_model]
@@ -286,14 +370,20 @@ impl MultiHeadAttention {
 
     /// Attention of a few new tokens. The cache keeps keys as they are compared, rotated to their
     /// positions.
-    fn attend_cached(&self, new: Heads, mask: &Mask, cache: &mut KvCache) -> Tensor<4> {
+    fn attend_cached(
+        &self,
+        new: Heads,
+        counts: &[usize],
+        mask: &Mask,
+        cache: &mut KvCache,
+    ) -> Tensor<4> {
         let queries = cache.next_positions(new.q.dims()[2]);
         let rotate = |heads| match &self.position {
             Some(scheme) => scheme.rotate(heads, &queries),
             None => heads,
         };
         let (q, k) = (rotate(new.q), rotate(new.k));
-        let (k, v, key_positions) = cache.append(k, new.v); // [batch, kv_heads, used, width]
+        let (k, v, key_positions) = cache.append(k, new.v, counts);
         let positions = Positions::new(queries, key_positions).shared_if_equal();
         let bias = self
             .position
@@ -301,6 +391,10 @@ impl MultiHeadAttention {
             .and_then(|scheme| scheme.bias(&positions, &q.device()));
         attention(q, k, v, &add_bias(&mask.at(positions), bias), &self.options)
     }
+}
+
+fn all_equal(numbers: &[usize]) -> bool {
+    numbers.windows(2).all(|pair| pair[0] == pair[1])
 }
 
 fn empty_like(new: &Tensor<4>, slots: usize) -> Tensor<4> {

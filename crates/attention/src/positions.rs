@@ -128,15 +128,11 @@ impl Positions {
         self.queries.len().max(self.keys.len())
     }
 
-    /// Whether the keys of each row are in order, without gaps.
+    /// The number of keys in each row, `[1 or batch]`, if they stand one after the other without
+    /// gaps and empty slots come last; else `None`.
     #[cfg(feature = "flex")]
-    pub(crate) fn keys_in_order(&self) -> bool {
-        let in_order = |row: &Vec<Option<i64>>| {
-            row.windows(2)
-                .all(|pair| matches!(pair, [Some(a), Some(b)] if *b == a + 1))
-                && !row.contains(&None)
-        };
-        self.keys.iter().all(in_order)
+    pub(crate) fn keys_in_order(&self) -> Option<Vec<usize>> {
+        self.keys.iter().map(|row| count_in_order(row)).collect()
     }
 
     /// Whether some slot is empty.
@@ -145,7 +141,19 @@ impl Positions {
     }
 }
 
-fn shared_or_own<T>(rows: &[T], batch: usize) -> &T {
+/// The number of keys before the first empty slot, if each stands one after the last and no key
+/// comes after an empty slot.
+#[cfg(feature = "flex")]
+fn count_in_order(row: &[Option<i64>]) -> Option<usize> {
+    let count = row.iter().take_while(|key| key.is_some()).count();
+    let (keys, empty) = row.split_at(count);
+    let in_order = keys
+        .windows(2)
+        .all(|pair| matches!(pair, [Some(a), Some(b)] if *b == a + 1));
+    (in_order && empty.iter().all(Option::is_none)).then_some(count)
+}
+
+pub(crate) fn shared_or_own<T>(rows: &[T], batch: usize) -> &T {
     if rows.len() == 1 {
         &rows[0]
     } else {

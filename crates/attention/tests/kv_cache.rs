@@ -104,6 +104,98 @@ proptest! {
     }
 }
 
+/// `count` tokens of one row, perhaps none.
+fn some_tokens(x: &Tensor<3>, row: usize, from: usize, count: usize) -> Tensor<3> {
+    let [_, _, width] = x.dims();
+    x.clone()
+        .slice([row..row + 1, from..from + count, 0..width])
+}
+
+/// Feeds rows of different length in rounds: in each, row `b` gets the next `rounds[round][b]` of
+/// its own tokens and padding that is anything but 0. Gives back each row's outputs.
+fn in_rounds(
+    module: &MultiHeadAttention,
+    x: &Tensor<3>,
+    cache: &mut KvCache,
+    rounds: &[Vec<usize>],
+) -> Vec<Vec<f64>> {
+    let [batch, _, width] = x.dims();
+    let mut outputs = vec![Vec::new(); batch];
+    let mut done = vec![0; batch];
+    for counts in rounds {
+        let longest = *counts.iter().max().unwrap();
+        let rows = (0..batch).map(|row| {
+            let own = x
+                .clone()
+                .narrow(0, row, 1)
+                .narrow(1, done[row], counts[row]);
+            let padding = Tensor::full([1, longest - counts[row], width], 9.0, &x.device());
+            Tensor::cat(vec![own, padding], 1)
+        });
+        let rows = Tensor::cat(rows.collect(), 0);
+        let y = module.forward_cached_rows(rows, counts, &Mask::causal(), cache);
+        for row in 0..batch {
+            outputs[row].extend(values(some_tokens(&y, row, 0, counts[row])));
+            done[row] += counts[row];
+        }
+        assert_eq!(cache.lengths(), done);
+    }
+    outputs
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn rows_that_get_different_numbers_of_tokens_each_get_what_they_get_alone(
+        rounds in prop::collection::vec(prop::collection::vec(0..5_usize, 3), 1..6),
+        window in 1..5_usize,
+        salt in any::<u64>(),
+    ) {
+        let lengths: Vec<usize> = (0..3).map(|row| rounds.iter().map(|counts| counts[row]).sum()).collect();
+        let longest = *lengths.iter().max().unwrap();
+        let x = random([3, longest, D_MODEL], salt, &Device::flex());
+        for position in schemes() {
+            let module = module(position);
+            for (mut cache, mask) in [
+                (KvCache::with_capacity(longest), Mask::causal()),
+                (KvCache::rolling(window), Mask::window(window)),
+            ] {
+                let found = in_rounds(&module, &x, &mut cache, &rounds);
+                for (row, &length) in lengths.iter().enumerate() {
+                    let alone = some_tokens(&x, row, 0, length);
+                    let expected = values(module.forward(alone, &mask));
+                    assert_close("ragged", &found[row], &expected, 1e-5);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_kept_go_on_and_the_others_are_gone() {
+    for position in schemes() {
+        let module = module(position);
+        let x = random([3, 6, D_MODEL], 4, &Device::flex());
+        for mut cache in [KvCache::with_capacity(6), KvCache::rolling(20)] {
+            let counts = [2, 5, 3];
+            let first = x.clone().narrow(1, 0, 5);
+            let _ = module.forward_cached_rows(first, &counts, &Mask::causal(), &mut cache);
+            cache.keep_rows(&[2, 0]);
+            assert_eq!(cache.lengths(), [3, 2]);
+            let next = |row: usize| x.clone().narrow(0, row, 1).narrow(1, counts[row], 1);
+            let y = Tensor::cat(vec![next(2), next(0)], 0);
+            let y = module.forward_cached(y, &Mask::causal(), &mut cache);
+            for (at, row) in [(0, 2), (1, 0)] {
+                let alone = x.clone().narrow(0, row, 1).narrow(1, 0, counts[row] + 1);
+                let alone = module.forward(alone, &Mask::causal());
+                let expected = values(alone.narrow(1, counts[row], 1));
+                assert_close("kept", &values(y.clone().narrow(0, at, 1)), &expected, 1e-5);
+            }
+        }
+    }
+}
+
 #[test]
 fn rows_of_different_lengths_go_on_where_each_ended() {
     let lengths = [2, 5, 3];

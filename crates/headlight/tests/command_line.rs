@@ -219,6 +219,23 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     assert!(
         String::from_utf8_lossy(&text.stdout).starts_with(&format!("a b c {}", names.join(" ")))
     );
+    // Several prompts of different length: each gets what it gets alone.
+    let several = ["a b c", "d", "b a d c b a d c b a d c b a d c"];
+    let prompts = several.iter().flat_map(|prompt| ["--prompt", prompt]);
+    let mut arguments: Vec<&str> = prompts.chain(["--seed", "3", "--json"]).collect();
+    let together = json(&generate(&arguments));
+    for (at, prompt) in several.into_iter().enumerate() {
+        let alone = json(&generate(&["--prompt", prompt, "--seed", "3", "--json"]));
+        assert_eq!(together[at], alone);
+    }
+    assert_eq!(together[2]["tokens"], serde_json::json!([]), "it was full");
+    arguments.pop();
+    let text = generate(&arguments);
+    assert_ok(&text);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    let blocks: Vec<&str> = text.trim_end().split("\n\n").collect();
+    assert_eq!(blocks.len(), 6, "a text and its ending for each: {text}");
+    assert!(blocks[2].starts_with("d ") && blocks[4].trim_end() == several[2]);
     let few = json(&generate(&[
         "--tokens", "3", "--seed", "5", "--top-k", "4", "--top-p", "0.9", "--json",
     ]));

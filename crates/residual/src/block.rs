@@ -77,15 +77,25 @@ impl Block {
         })
     }
 
-    /// [`forward`](Self::forward) of new tokens. They also see the earlier tokens in the cache.
+    /// [`forward`](Self::forward) of new tokens, in row `b` the first `counts[b]`, which see what
+    /// the cache holds of those before.
     ///
     /// # Shapes
     /// - x, output: `[batch, new, d_model]`
+    ///
+    /// # Panics
+    /// As [`MultiHeadAttention::forward_cached_rows`].
     #[must_use]
-    pub fn forward_cached(&self, x: Tensor<3>, mask: &Mask, cache: &mut KvCache) -> Tensor<3> {
+    pub fn forward_cached(
+        &self,
+        x: Tensor<3>,
+        counts: &[usize],
+        mask: &Mask,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
         self.walk(x, 0, &mut NoProbe, |x, probe| {
             let [x, _, _] = self.attention_inputs(x, 0, probe);
-            self.attn.forward_cached(x, mask, cache)
+            self.attn.forward_cached_rows(x, counts, mask, cache)
         })
     }
 

@@ -2,14 +2,14 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Int, Tensor, module::embedding},
+    tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{Dropout, KvCache, Mask};
 use headlight_ops::linear;
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm, Positions,
-    Probe, Site, block::normalize, positions::sinusoids, probe::visit,
+    Probe, Site, block::normalize, positions::sinusoids, probe::visit, token_tensor,
 };
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
@@ -52,7 +52,8 @@ impl Decoder {
     /// As [`forward`](Self::forward).
     #[must_use]
     pub fn forward_probed<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
-        let mut x = self.embed(tokens, 0, probe);
+        self.assert_room_for(tokens.dims()[1]);
+        let mut x = self.embed(tokens, &[0], probe);
         let mask = self.mask();
         for (layer, block) in self.blocks.iter().enumerate() {
             x = block.forward(x, &mask, layer, probe);
@@ -72,7 +73,8 @@ impl Decoder {
         dropout: &Dropout,
         probe: &mut P,
     ) -> Tensor<3> {
-        let mut x = self.embed(tokens, 0, probe);
+        self.assert_room_for(tokens.dims()[1]);
+        let mut x = self.embed(tokens, &[0], probe);
         let mask = self.mask();
         for (layer, block) in self.blocks.iter().enumerate() {
             let dropout = dropout.at_site(dropout.site() + layer as u64);
@@ -92,14 +94,58 @@ impl Decoder {
     /// If positions are learned and there are more than `n_ctx`, or a cache is full.
     #[must_use]
     pub fn forward_cached(&self, tokens: Tensor<2, Int>, caches: &mut [KvCache]) -> Tensor<3> {
-        let seen = caches
-            .first()
-            .and_then(|cache| cache.lengths().first().copied())
-            .unwrap_or(0);
-        let mut x = self.embed(tokens, seen, &mut NoProbe);
+        let [batch, new] = tokens.dims();
+        self.forward_cached_rows(tokens, &vec![new; batch], caches)
+    }
+
+    /// [`forward_cached`](Self::forward_cached) where rows get different numbers of tokens: in row
+    /// `b` the first `counts[b]` are tokens, and the rest is padding with any token, whose logits
+    /// mean nothing. Each row goes on at its own position, and gets the logits it would get alone.
+    /// A row whose context is full takes part with 0 tokens.
+    ///
+    /// # Shapes
+    /// - tokens: `[batch, new]`
+    /// - counts: `[batch]`, each at most `new`
+    /// - logits: `[batch, new, vocabulary]`
+    ///
+    /// # Panics
+    /// As [`forward_cached`](Self::forward_cached), or if the counts do not fit the tokens.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tolerance};
+    /// use headlight_residual::{DecoderConfig, token_tensor};
+    ///
+    /// let device = Device::flex();
+    /// let model = DecoderConfig::default().try_init(0, &device)?;
+    /// let mut caches = model.caches(4);
+    /// // Prompts of 3 tokens and of 1, the second padded; then one more token each.
+    /// let prompts = token_tensor(&[[5, 6, 7], [8, 0, 0]], &device);
+    /// let _ = model.forward_cached_rows(prompts, &[3, 1], &mut caches);
+    /// let logits = model.forward_cached(token_tensor(&[[9], [9]], &device), &mut caches);
+    /// let alone = model.forward(token_tensor(&[[8, 9]], &device)).narrow(1, 1, 1);
+    /// let second = logits.narrow(0, 1, 1).into_data();
+    /// second.assert_approx_eq::<f32>(&alone.into_data(), Tolerance::absolute(1e-6));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn forward_cached_rows(
+        &self,
+        tokens: Tensor<2, Int>,
+        counts: &[usize],
+        caches: &mut [KvCache],
+    ) -> Tensor<3> {
+        let [batch, _] = tokens.dims();
+        let starts = match caches.first().map(KvCache::lengths) {
+            Some(lengths) if !lengths.is_empty() => lengths.to_vec(),
+            _ => vec![0; batch],
+        };
+        for (start, count) in starts.iter().zip(counts) {
+            self.assert_room_for(start + count);
+        }
+        let mut x = self.embed(tokens, &starts, &mut NoProbe);
         let mask = self.mask();
         for (block, cache) in self.blocks.iter().zip(caches) {
-            x = block.forward_cached(x, &mask, cache);
+            x = block.forward_cached(x, counts, &mask, cache);
         }
         self.unembed(x, &mut NoProbe)
     }
@@ -115,27 +161,58 @@ impl Decoder {
         self.blocks.iter().map(|_| cache()).collect()
     }
 
-    /// The stream before the first block, for tokens at positions `first ..`.
-    fn embed<P: Probe>(&self, tokens: Tensor<2, Int>, first: usize, probe: &mut P) -> Tensor<3> {
+    /// The stream before the first block. The tokens of row `b` stand at positions `starts[b] ..`;
+    /// a single start holds for all rows.
+    fn embed<P: Probe>(
+        &self,
+        tokens: Tensor<2, Int>,
+        starts: &[usize],
+        probe: &mut P,
+    ) -> Tensor<3> {
         let [_, new] = tokens.dims();
         let embed = visit(probe, Site::Embed, embedding(self.w_e.val(), tokens));
-        let vectors = match (&self.w_pos, self.config.positions) {
-            (Some(w_pos), _) => {
-                let n_ctx = w_pos.dims()[0];
-                assert!(
-                    first + new <= n_ctx,
-                    "{} positions do not fit into n_ctx {n_ctx}",
-                    first + new
-                );
-                w_pos.val().narrow(0, first, new)
-            }
-            (None, Positions::Sinusoidal) => {
-                sinusoids(first..first + new, self.config.d_model, &embed.device())
-            }
-            (None, _) => return embed,
+        let Some(vectors) = self.position_vectors(starts, new, &embed.device()) else {
+            return embed;
         };
-        let pos_embed = vectors.unsqueeze::<3>().expand(embed.dims());
+        let pos_embed = vectors.expand(embed.dims());
         embed + visit(probe, Site::PosEmbed, pos_embed)
+    }
+
+    /// What is added to embeddings for their positions, `[1 or batch, new, d_model]`, if anything.
+    fn position_vectors(&self, starts: &[usize], new: usize, device: &Device) -> Option<Tensor<3>> {
+        let shared = starts.iter().all(|start| *start == starts[0]);
+        let starts = if shared { &starts[..1] } else { starts };
+        if let Some(w_pos) = &self.w_pos {
+            let [n_ctx, _] = w_pos.dims();
+            if let [start] = *starts
+                && start + new <= n_ctx
+            {
+                return Some(w_pos.val().narrow(0, start, new).unsqueeze());
+            }
+            // Padding may reach beyond the last position; its vector means nothing.
+            let last = n_ctx - 1;
+            let positions: Vec<Vec<u32>> = starts
+                .iter()
+                .map(|&start| (start..start + new).map(|at| at.min(last) as u32).collect())
+                .collect();
+            return Some(embedding(w_pos.val(), token_tensor(&positions, device)));
+        }
+        if self.config.positions == Positions::Sinusoidal {
+            let of_row = |&start: &usize| {
+                sinusoids(start..start + new, self.config.d_model, device).unsqueeze::<3>()
+            };
+            return Some(Tensor::cat(starts.iter().map(of_row).collect(), 0));
+        }
+        None
+    }
+
+    fn assert_room_for(&self, positions: usize) {
+        if let Some(most) = self.most_positions() {
+            assert!(
+                positions <= most,
+                "{positions} positions do not fit into n_ctx {most}"
+            );
+        }
     }
 
     /// The logits of a final stream.

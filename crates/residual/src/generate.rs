@@ -1,12 +1,11 @@
 //! Generation: one token after the other, each drawn from the model's distribution given the tokens
 //! before.
 
-use burn::tensor::{Int, Tensor, TensorData};
 use headlight_attention::KvCache;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Decoder, Positions, Sampling, SamplingError};
+use crate::{Decoder, Positions, Sampling, SamplingError, token_tensor};
 
 /// The settings of a generation.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,18 +88,40 @@ pub enum GenerateError {
     Sampling(#[from] SamplingError),
 }
 
-/// A text in the making: an iterator over the tokens that follow the prompt.
+/// Texts in the making, one for each prompt: an iterator that gives the next token of every text
+/// that has not ended.
 #[derive(Debug)]
-pub struct Generated<'a> {
+pub struct GeneratedTexts<'a> {
     model: &'a Decoder,
     generation: Generation,
-    rng: ChaCha8Rng,
-    /// The prompt and the tokens written so far.
-    text: Vec<u32>,
-    prompt: usize,
+    texts: Vec<Text>,
+    /// The texts that go on; each has a row of the caches.
+    open: Vec<usize>,
     caches: Vec<KvCache>,
+}
+
+/// One text in the making: an iterator over the tokens that follow its prompt.
+#[derive(Debug)]
+pub struct Generated<'a> {
+    texts: GeneratedTexts<'a>,
+}
+
+/// The next token of one text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NextToken {
+    /// The text: the place of its prompt.
+    pub text: usize,
+    /// The token; an error ends this text, and no other.
+    pub token: Result<u32, GenerateError>,
+}
+
+#[derive(Debug)]
+struct Text {
+    /// Prompt and what was written.
+    tokens: Vec<u32>,
+    prompt: usize,
+    rng: ChaCha8Rng,
     ending: Option<Ending>,
-    failed: bool,
 }
 
 impl Decoder {
@@ -140,7 +161,65 @@ impl Decoder {
         prompt: &[u32],
         generation: Generation,
     ) -> Result<Generated<'_>, GenerateError> {
+        let texts = self.generate_each(&[prompt], generation)?;
+        Ok(Generated { texts })
+    }
+
+    /// Writes on after each prompt, all texts side by side. Prompts may differ in length, and each
+    /// text is what [`generate`](Self::generate) makes of its prompt alone, up to the rounding of
+    /// logits: its draws follow from the seed alone. A text that ends stops no other.
+    ///
+    /// # Errors
+    /// As [`generate`](Self::generate), if one of the prompts is wrong.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use headlight_residual::{DecoderConfig, Ending, Generation};
+    ///
+    /// // Room for 64 positions: 62 tokens after 2 of them, 4 after 60.
+    /// let model = DecoderConfig::default().try_init(0, &Device::flex())?;
+    /// let generation = Generation { tokens: 99, ..Default::default() };
+    /// let mut texts = model.generate_each(&[vec![1, 2], vec![3; 60]], generation)?;
+    /// let written: Vec<usize> = texts.by_ref().flatten().map(|next| next.text).collect();
+    /// assert_eq!(written.iter().filter(|&&text| text == 0).count(), 62);
+    /// assert_eq!(written.iter().filter(|&&text| text == 1).count(), 4);
+    /// assert_eq!(texts.ending(0), Some(Ending::ContextFull(64)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn generate_each<P: AsRef<[u32]>>(
+        &self,
+        prompts: &[P],
+        generation: Generation,
+    ) -> Result<GeneratedTexts<'_>, GenerateError> {
         generation.sampling.validate()?;
+        let mut texts = Vec::with_capacity(prompts.len());
+        let mut capacity = 0;
+        for prompt in prompts {
+            let prompt = prompt.as_ref();
+            self.check_prompt(prompt)?;
+            let most = self.most_positions().unwrap_or(usize::MAX);
+            capacity = capacity.max(prompt.len().saturating_add(generation.tokens).min(most));
+            texts.push(Text {
+                tokens: prompt.to_vec(),
+                prompt: prompt.len(),
+                rng: ChaCha8Rng::seed_from_u64(generation.seed),
+                ending: None,
+            });
+        }
+        Ok(GeneratedTexts {
+            model: self,
+            open: (0..texts.len()).collect(),
+            texts,
+            caches: if generation.cached {
+                self.caches(capacity)
+            } else {
+                Vec::new()
+            },
+            generation,
+        })
+    }
+
+    fn check_prompt(&self, prompt: &[u32]) -> Result<(), GenerateError> {
         let vocabulary = self.vocabulary();
         if prompt.is_empty() {
             return Err(GenerateError::EmptyPrompt);
@@ -148,30 +227,13 @@ impl Decoder {
         if let Some(&token) = prompt.iter().find(|&&token| token as usize >= vocabulary) {
             return Err(GenerateError::UnknownToken { token, vocabulary });
         }
-        if let Some(n_ctx) = self.most_positions().filter(|&n_ctx| prompt.len() > n_ctx) {
-            return Err(GenerateError::PromptTooLong {
+        match self.most_positions() {
+            Some(n_ctx) if prompt.len() > n_ctx => Err(GenerateError::PromptTooLong {
                 tokens: prompt.len(),
                 n_ctx,
-            });
+            }),
+            _ => Ok(()),
         }
-        let capacity = prompt
-            .len()
-            .saturating_add(generation.tokens)
-            .min(self.most_positions().unwrap_or(usize::MAX));
-        Ok(Generated {
-            model: self,
-            rng: ChaCha8Rng::seed_from_u64(generation.seed),
-            text: prompt.to_vec(),
-            prompt: prompt.len(),
-            caches: if generation.cached {
-                self.caches(capacity)
-            } else {
-                Vec::new()
-            },
-            generation,
-            ending: None,
-            failed: false,
-        })
     }
 
     /// The number of learned positions, if positions are learned.
@@ -182,60 +244,16 @@ impl Decoder {
 }
 
 impl Generated<'_> {
-    /// The reason why the text ended; `None` while it goes on.
+    /// Why the text ended; `None` while it goes on, or after an error.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
-        self.ending
+        self.texts.ending(0)
     }
 
     /// The prompt and the tokens written so far.
     #[must_use]
     pub fn text(&self) -> &[u32] {
-        &self.text
-    }
-
-    fn ending_before_next(&self) -> Option<Ending> {
-        let written = self.text.len() - self.prompt;
-        if let Some(&last) = self
-            .text
-            .last()
-            .filter(|last| written > 0 && self.generation.stop.contains(last))
-        {
-            return Some(Ending::Stop(last));
-        }
-        if written >= self.generation.tokens {
-            return Some(Ending::Length);
-        }
-        self.model
-            .most_positions()
-            .filter(|&most| self.text.len() >= most)
-            .map(Ending::ContextFull)
-    }
-
-    /// The logits after the last token.
-    fn logits(&mut self) -> Vec<f32> {
-        let seen = self
-            .caches
-            .first()
-            .and_then(|cache| cache.lengths().first().copied())
-            .unwrap_or(0);
-        let new: Vec<i32> = self.text[seen..]
-            .iter()
-            .map(|&token| token as i32)
-            .collect();
-        let count = new.len();
-        let tokens =
-            Tensor::<2, Int>::from_data(TensorData::new(new, [1, count]), &self.model.w_e.device());
-        let logits = if self.generation.cached {
-            self.model.forward_cached(tokens, &mut self.caches)
-        } else {
-            self.model.forward(tokens)
-        };
-        logits
-            .narrow(1, count - 1, 1)
-            .into_data()
-            .iter::<f32>()
-            .collect()
+        self.texts.text(0)
     }
 }
 
@@ -243,23 +261,141 @@ impl Iterator for Generated<'_> {
     type Item = Result<u32, GenerateError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed || self.ending.is_some() {
-            return None;
+        Some(self.texts.next()?.pop()?.token)
+    }
+}
+
+impl GeneratedTexts<'_> {
+    /// Why text `text` ended; `None` while it goes on, or after an error.
+    ///
+    /// # Panics
+    /// If there are not so many prompts.
+    #[must_use]
+    pub fn ending(&self, text: usize) -> Option<Ending> {
+        self.texts[text].ending
+    }
+
+    /// Prompt `text` and what was written after it so far.
+    ///
+    /// # Panics
+    /// If there are not so many prompts.
+    #[must_use]
+    pub fn text(&self, text: usize) -> &[u32] {
+        &self.texts[text].tokens
+    }
+
+    /// Ends the texts that get no further token.
+    fn end_texts(&mut self) {
+        let mut ended = Vec::new();
+        for &at in &self.open {
+            let text = &mut self.texts[at];
+            text.ending = text.ending_before_next(&self.generation, self.model.most_positions());
+            if text.ending.is_some() {
+                ended.push(at);
+            }
         }
-        self.ending = self.ending_before_next();
-        if self.ending.is_some() {
+        self.close(&ended);
+    }
+
+    /// Takes texts that have ended out of the batch and its caches.
+    fn close(&mut self, ended: &[usize]) {
+        if ended.is_empty() {
+            return;
+        }
+        let rows: Vec<usize> = (0..self.open.len())
+            .filter(|&row| !ended.contains(&self.open[row]))
+            .collect();
+        self.open = rows.iter().map(|&row| self.open[row]).collect();
+        if self.open.is_empty() {
+            self.caches.clear();
+        }
+        for cache in &mut self.caches {
+            // Before the first pass a cache has no rows yet.
+            if !cache.lengths().is_empty() {
+                cache.keep_rows(&rows);
+            }
+        }
+    }
+
+    /// The logits after the last token of each open text.
+    fn logits(&mut self) -> Vec<Vec<f32>> {
+        let seen = match self.caches.first().map(KvCache::lengths) {
+            Some(lengths) if !lengths.is_empty() => lengths.to_vec(),
+            _ => vec![0; self.open.len()],
+        };
+        let mut rows: Vec<Vec<u32>> = Vec::with_capacity(self.open.len());
+        for (&text, seen) in self.open.iter().zip(seen) {
+            rows.push(self.texts[text].tokens[seen..].to_vec());
+        }
+        let counts: Vec<usize> = rows.iter().map(Vec::len).collect();
+        let longest = counts.iter().copied().max().unwrap_or(0);
+        for row in &mut rows {
+            row.resize(longest, 0);
+        }
+        let tokens = token_tensor(&rows, &self.model.w_e.device());
+        let logits = if self.generation.cached {
+            self.model
+                .forward_cached_rows(tokens, &counts, &mut self.caches)
+        } else {
+            // No token sees the padding after it.
+            self.model.forward(tokens)
+        };
+        let mut last = Vec::with_capacity(counts.len());
+        for (row, count) in counts.into_iter().enumerate() {
+            let logits = logits.clone().narrow(0, row, 1).narrow(1, count - 1, 1);
+            last.push(logits.into_data().iter::<f32>().collect());
+        }
+        last
+    }
+}
+
+impl Text {
+    fn ending_before_next(
+        &self,
+        generation: &Generation,
+        most_positions: Option<usize>,
+    ) -> Option<Ending> {
+        let written = &self.tokens[self.prompt..];
+        match written.last() {
+            Some(&last) if generation.stop.contains(&last) => return Some(Ending::Stop(last)),
+            _ => {}
+        }
+        if written.len() >= generation.tokens {
+            return Some(Ending::Length);
+        }
+        most_positions
+            .filter(|&most| self.tokens.len() >= most)
+            .map(Ending::ContextFull)
+    }
+}
+
+impl Iterator for GeneratedTexts<'_> {
+    type Item = Vec<NextToken>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.end_texts();
+        if self.open.is_empty() {
             return None;
         }
         let logits = self.logits();
-        match self.generation.sampling.choose(&logits, &mut self.rng) {
-            Ok(token) => {
-                self.text.push(token as u32);
-                Some(Ok(token as u32))
-            }
-            Err(error) => {
-                self.failed = true;
-                Some(Err(error.into()))
-            }
+        let mut step = Vec::with_capacity(self.open.len());
+        for (&at, logits) in self.open.iter().zip(logits) {
+            let text = &mut self.texts[at];
+            let token = match self.generation.sampling.choose(&logits, &mut text.rng) {
+                Ok(token) => {
+                    text.tokens.push(token as u32);
+                    Ok(token as u32)
+                }
+                Err(error) => Err(error.into()),
+            };
+            step.push(NextToken { text: at, token });
         }
+        let failed: Vec<usize> = step
+            .iter()
+            .filter(|next| next.token.is_err())
+            .map(|next| next.text)
+            .collect();
+        self.close(&failed);
+        Some(step)
     }
 }

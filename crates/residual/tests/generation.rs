@@ -8,9 +8,10 @@ use burn::{
     module::Param,
     tensor::{Device, Int, Tensor},
 };
-use common::{assert_close, config, llama, model, models, values};
+use common::{assert_close, config, llama, model, models, plain, values};
 use headlight_residual::{
-    Decoder, DecoderConfig, Ending, GenerateError, Generation, Positions, Sampling, SamplingError,
+    Activation, Decoder, DecoderConfig, Ending, GenerateError, Generation, NormKind, NormPlacement,
+    Positions, Sampling, SamplingError, token_tensor,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -79,6 +80,153 @@ fn cached_logits_are_those_of_one_pass_however_the_text_is_cut() {
             assert_close(name, Tensor::cat(parts.into(), 1), whole.clone());
         }
     }
+}
+
+/// Every way in which positions enter, with and without a window, grouped heads, norms before and
+/// after.
+fn ragged_architectures() -> Vec<(String, DecoderConfig)> {
+    let positions = [
+        Positions::Learned,
+        Positions::Sinusoidal,
+        Positions::Rotary { base: 100.0 },
+        Positions::Alibi,
+        Positions::None,
+    ];
+    let mut all = Vec::new();
+    for positions in positions {
+        for window in [None, Some(2)] {
+            for n_kv_heads in [None, Some(2)] {
+                for norm_placement in [NormPlacement::Pre, NormPlacement::Post] {
+                    for norm in [NormKind::LayerNorm, NormKind::RmsNorm, NormKind::None] {
+                        let config = DecoderConfig {
+                            positions,
+                            window,
+                            n_kv_heads,
+                            norm_placement,
+                            norm,
+                            init_std: if norm == NormKind::None { 0.1 } else { 0.3 },
+                            ..config(Some(plain(Activation::Gelu)))
+                        };
+                        let name = format!(
+                            "{positions:?}, window {window:?}, {n_kv_heads:?} key/value heads, {norm:?} {norm_placement:?}"
+                        );
+                        all.push((name, config));
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn rows_of_different_length_get_the_logits_that_each_gets_alone() {
+    // Prefill, then what is left of each, then single tokens; row 2 is full after the first round.
+    let texts: [&[u32]; 4] = [&[1, 2, 3, 4, 5], &[6, 5], &[0, 3, 1, 6, 2, 5], &[4, 4, 0]];
+    let rounds = [[2, 1, 6, 1], [1, 0, 0, 2], [1, 1, 0, 0], [1, 0, 0, 0]];
+    for (name, config) in ragged_architectures() {
+        let model = model(&config);
+        let mut caches = model.caches(6);
+        let mut found = vec![Vec::new(); 4];
+        let mut done = [0; 4];
+        for counts in rounds {
+            let longest = *counts.iter().max().unwrap();
+            let rows: Vec<Vec<u32>> = (0..4)
+                .map(|row| {
+                    let mut tokens = texts[row][done[row]..done[row] + counts[row]].to_vec();
+                    tokens.resize(longest, 6);
+                    tokens
+                })
+                .collect();
+            let tokens = token_tensor(&rows, &Device::flex());
+            let logits = model.forward_cached_rows(tokens, &counts, &mut caches);
+            for row in 0..4 {
+                found[row].push(logits.clone().slice([row..row + 1, 0..counts[row], 0..7]));
+                done[row] += counts[row];
+            }
+        }
+        for (row, text) in texts.into_iter().enumerate() {
+            let alone = model.forward(token_tensor(&[text], &Device::flex()));
+            let found = Tensor::cat(found[row].clone(), 1);
+            assert_close(&format!("{name}, row {row}"), found, alone);
+        }
+    }
+}
+
+#[test]
+fn each_of_several_prompts_gets_the_text_that_it_gets_alone() {
+    let prompts: [&[u32]; 5] = [
+        &[1, 2],
+        &[6, 5, 4, 3, 2],
+        &[0],
+        &[1, 2],
+        &[3, 3, 3, 3, 3, 3],
+    ];
+    let sampling = Sampling {
+        temperature: 1.5,
+        top_k: Some(5),
+        top_p: Some(0.95),
+    };
+    for (name, config) in ragged_architectures() {
+        let model = model(&config);
+        for (sampling, cached) in [
+            (Sampling::GREEDY, true),
+            (sampling, true),
+            (sampling, false),
+        ] {
+            let generation = Generation {
+                tokens: 9,
+                sampling,
+                seed: 4,
+                // Some texts end before others.
+                stop: vec![5],
+                cached,
+            };
+            let mut texts = model.generate_each(&prompts, generation.clone()).unwrap();
+            let mut found = vec![Vec::new(); prompts.len()];
+            for step in texts.by_ref() {
+                for next in step {
+                    found[next.text].push(next.token.unwrap());
+                }
+            }
+            for (at, prompt) in prompts.into_iter().enumerate() {
+                let (alone, ending) = written(&model, prompt, generation.clone());
+                assert_eq!(found[at], alone, "{name}, prompt {at}");
+                assert_eq!(texts.ending(at), Some(ending), "{name}, prompt {at}");
+                assert_eq!(texts.text(at), [prompt, &alone].concat());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_text_without_numbers_ends_alone() {
+    // The embedding of token 6 is NaN, and only the second prompt has it.
+    let mut model = model(&DecoderConfig {
+        positions: Positions::Alibi,
+        ..config(None)
+    });
+    let poison = Tensor::full([1, 24], f32::NAN, &Device::flex());
+    let w_e = model.w_e.val().slice_assign([6..7, 0..24], poison);
+    model.w_e = Param::from_tensor(w_e);
+    let generation = Generation {
+        tokens: 3,
+        stop: vec![6],
+        ..Generation::default()
+    };
+    let mut texts = model
+        .generate_each(&[vec![1, 2], vec![6, 1]], generation)
+        .unwrap();
+    let first = texts.next().unwrap();
+    assert!(first[0].token.is_ok());
+    let error = first[1].token.clone().unwrap_err();
+    assert!(matches!(
+        error,
+        GenerateError::Sampling(SamplingError::NotANumber { .. })
+    ));
+    let second = texts.next().unwrap();
+    assert_eq!((second.len(), second[0].text), (1, 0));
+    assert_eq!(texts.ending(1), None);
 }
 
 #[test]

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
-use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
+use crate::{Mask, Positions, mask_rule::Rule, positions::shared_or_own, score_shape::ScoreShape};
 
 /// The rules of a mask, evaluated row by row.
 #[derive(Debug)]
 pub(crate) struct VisibleKeys {
     rules: Vec<Rule>,
     positions: Positions,
-    /// True if keys are in order without gaps and every rule compares positions: then a row sees
-    /// one run of columns.
-    in_runs: bool,
+    /// The number of keys in each sequence, `[1 or batch]`, where they stand in order without gaps
+    /// and every rule speaks of positions: what a row sees is then one run of columns.
+    in_order: Option<Vec<usize>>,
 }
 
 impl VisibleKeys {
@@ -26,7 +26,7 @@ impl VisibleKeys {
             .all(|rule| !matches!(rule, Rule::Array(_)));
         Self {
             rules: mask.rules.clone(),
-            in_runs: by_position && positions.keys_in_order(),
+            in_order: positions.keys_in_order().filter(|_| by_position),
             positions,
         }
     }
@@ -34,9 +34,12 @@ impl VisibleKeys {
     /// A run of columns that includes every column that `row` may see, and no other column if
     /// [`in_runs`](Self::in_runs).
     pub fn run(&self, batch: usize, row: usize) -> Range<usize> {
-        let keys = self.positions.len().1;
-        if !self.in_runs || keys == 0 {
-            return 0..keys;
+        let Some(in_order) = &self.in_order else {
+            return 0..self.positions.len().1;
+        };
+        let keys = *shared_or_own(in_order, batch);
+        if keys == 0 {
+            return 0..0;
         }
         let query = self.positions.query(batch, row);
         let first = self.positions.key(batch, 0).unwrap_or(0);
@@ -67,7 +70,7 @@ impl VisibleKeys {
 
     /// Whether [`run`](Self::run) holds visible columns only.
     pub fn in_runs(&self) -> bool {
-        self.in_runs
+        self.in_order.is_some()
     }
 
     /// Whether `row` may see `column`.
@@ -90,9 +93,9 @@ impl VisibleKeys {
         let mut dead = vec![true; batches * shape.keys];
         for batch in 0..batches {
             let dead = &mut dead[batch * shape.keys..][..shape.keys];
-            if self.in_runs {
-                // Runs mostly move on with the rows, so columns that the previous row visited can
-                // be skipped. Queries may be in any order, though: only a run that starts no
+            if self.in_runs() {
+                // Runs mostly move on with the rows, so that what the row before has visited can be
+                // passed over. Queries may stand in any order, though: only a run that starts no
                 // earlier than the last one is a continuation.
                 let mut last = 0..0;
                 for row in 0..shape.queries {

@@ -7,6 +7,459 @@ use headlight::{command_line, inspect};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Look at the attention heads of a run.
+///
+/// Exit codes: 0 done, 1 failed while running, 2 the input was wrong.
+#[derive(Parser)]
+#[command(version, subcommand_negates_reqs = true)]
+struct Arguments {
+    /// The run, for example runs/induction
+    #[arg(required = true)]
+    run: Option<PathBuf>,
+    /// What to show [default: heads]
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+    /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
+    #[arg(long, global = true, default_value = "flex")]
+    device: String,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Every head: its role, its scores, and what they are measured against
+    Heads,
+    /// Patterns as heat maps
+    Pattern {
+        /// The head, written L0H1 [default: every head]
+        #[arg(long)]
+        head: Option<HeadName>,
+        /// Token names with spaces between them, for a text some text [default: a sequence of the
+        /// probe]
+        #[arg(long)]
+        prompt: Option<String>,
+        #[command(flatten)]
+        files: PictureFiles,
+    },
+    /// What is left without each head, without the heads of a role, and without ever more heads
+    Ablate {
+        /// These heads together too, written L1H0,L1H2
+        #[arg(long, value_delimiter = ',')]
+        heads: Vec<HeadName>,
+        /// What stands in the heads' place
+        #[arg(long, value_enum, default_value_t)]
+        by: InPlace,
+    },
+    /// Which input of a later layer needs what a layer or head wrote
+    Paths,
+    /// Where in the model the difference between two prompts lives: activations of one put into the
+    /// other
+    Patch {
+        /// Token names with spaces between them, for a text some text [default: made from the
+        /// probe]
+        #[arg(long)]
+        prompt: Option<String>,
+        /// As many tokens with another answer [default: what followed the last token before is
+        /// replaced]
+        #[arg(long, requires = "prompt")]
+        corrupted: Option<String>,
+        /// The position whose next token is the answer, counted from 0 [default: the last]
+        #[arg(long, requires = "prompt")]
+        position: Option<usize>,
+    },
+    /// What comes next after a prompt, with heads switched off and activations of another prompt
+    /// put in
+    Predict(PredictArguments),
+    /// Whether predictions follow when the context says that another token came next
+    Swap,
+    /// What the stream says at each depth, and which parts say it
+    Lens {
+        /// Token names with spaces between them, for a text some text [default: sequences of the
+        /// run's task]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
+    /// What the heads' weights do by themselves: copying, positions, who fits whom
+    Circuits {
+        /// This head token by token too, written L1H0
+        #[arg(long)]
+        head: Option<HeadName>,
+    },
+    /// The scores that TransformerLens gives the heads, for comparison with that tool
+    Detect {
+        /// Token names with spaces between them, for a text some text [default: the probe]
+        #[arg(long)]
+        prompt: Option<String>,
+    },
+    /// Where heads look around an earlier equal token, by distance, and weighted by what the keys
+    /// carry
+    Offsets,
+    /// When what formed: levels of the loss, half-way steps, the loss by position
+    Phases,
+    /// Which head follows each gold relation of the task, and what the model answers without it
+    Relations,
+    /// What the model writes, token by token
+    Generate {
+        /// Token names with spaces between them; may be given several times, and each prompt gets
+        /// its own text [default: the first half of a sequence of the run's task]
+        #[arg(long)]
+        prompt: Vec<String>,
+        /// The most tokens to write
+        #[arg(long, default_value_t = 32)]
+        tokens: usize,
+        /// Divides the logits; 0 takes the likeliest token
+        #[arg(long, default_value_t = 1.0)]
+        temperature: f64,
+        /// Only the K likeliest tokens may come
+        #[arg(long, value_name = "K")]
+        top_k: Option<usize>,
+        /// Only the likeliest tokens that together reach this probability may come
+        #[arg(long, value_name = "P")]
+        top_p: Option<f64>,
+        /// What the draws follow from
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// A token that ends the text; may be given several times
+        #[arg(long, value_name = "TOKEN")]
+        stop: Vec<String>,
+    },
+    /// Write the model for other tools
+    Export {
+        /// The folder to write into
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+        /// Only this form [default: all that the architecture has]
+        #[arg(long, value_enum)]
+        format: Option<ExportFormat>,
+    },
+    /// Accuracy over training
+    Curves {
+        #[command(flatten)]
+        files: PictureFiles,
+    },
+    /// How every head's scores changed over training, on the probe
+    Scores {
+        #[command(flatten)]
+        files: PictureFiles,
+    },
+    /// A page on 127.0.0.1 to play with: prompts, heads switched off, activations patched
+    Serve {
+        /// Where to listen; 0 takes a free port
+        #[arg(long, default_value_t = 8350)]
+        port: u16,
+    },
+    /// A page that explains attention with numbers to click on; needs no run
+    Learn {
+        /// Where to write it
+        #[arg(long, value_name = "FILE", default_value = "learn.html")]
+        out: PathBuf,
+    },
+    /// The whole run as one page, written to report.html in the run
+    Report,
+    /// The trained model on its own task, or on the task of another configuration
+    Evaluate {
+        /// The configuration that names the other task
+        #[arg(long)]
+        on: Option<PathBuf>,
+    },
+}
+
+/// What stands in an ablated head's place.
+#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+enum InPlace {
+    /// Nothing
+    Zero,
+    /// The head's mean over sequences and positions
+    #[default]
+    Mean,
+    /// What the head does in another sequence
+    Resample,
+}
+
+impl From<InPlace> for Ablation {
+    fn from(by: InPlace) -> Self {
+        match by {
+            InPlace::Zero => Self::Zero,
+            InPlace::Mean => Self::Mean,
+            InPlace::Resample => Self::Resample,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    command_line::run(inspect::arguments, inspect::run)
+    command_line::run(run)
+}
+
+fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let what = arguments.what.as_ref().unwrap_or(&What::Heads);
+    if let What::Learn { out } = what {
+        write_learn_page(out, &arguments.device).map_err(Failure::Input)?;
+        return print(&format!("Written to {}.", out.display()));
+    }
+    let no_run = || {
+        InputError::new(
+            "inspect",
+            "no run is named; for example: inspect runs/induction heads",
+        )
+    };
+    let run = arguments
+        .run
+        .as_ref()
+        .ok_or_else(no_run)
+        .map_err(Failure::Input)?;
+    let inspection = Inspection::open(run, &arguments.device).map_err(Failure::Input)?;
+    if let What::Serve { port } = what {
+        return inspection.serve(*port, announce).map_err(Failure::Input);
+    }
+    let text = show(&inspection, what, arguments.json);
+    print(&text.map_err(Failure::Input)?)
+}
+
+fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, InputError> {
+    match (what, json) {
+        (What::Heads, false) => inspection.heads_text(),
+        (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
+        (
+            What::Pattern {
+                head,
+                prompt,
+                files,
+            },
+            json,
+        ) => {
+            let patterns = inspection.patterns(*head, prompt.as_deref());
+            patterns.and_then(|patterns| {
+                let written = files
+                    .any()
+                    .then(|| files.write(&HeadPattern::picture(&patterns)?))
+                    .transpose()?;
+                match (json, written, head) {
+                    (true, _, Some(_)) => to_json(&patterns[0]),
+                    (true, _, None) => to_json(&patterns),
+                    (false, Some(written), _) => Ok(written),
+                    (false, None, _) => Ok(patterns
+                        .iter()
+                        .map(|pattern| pattern.draw(ink()))
+                        .collect::<Vec<_>>()
+                        .join("\n")),
+                }
+            })
+        }
+        (What::Ablate { heads, by }, json) => {
+            let ablations = inspection.ablations(heads, (*by).into());
+            ablations.and_then(|ablations| {
+                if json {
+                    to_json(&ablations)
+                } else {
+                    Ok(ablations.text())
+                }
+            })
+        }
+        (What::Paths, json) => inspection.paths().and_then(|paths| {
+            if json {
+                to_json(&paths)
+            } else {
+                Ok(paths.text())
+            }
+        }),
+        (What::Lens { prompt }, json) => inspection.lens(prompt.as_deref()).and_then(|lens| {
+            if json {
+                to_json(&lens)
+            } else {
+                Ok(lens.text())
+            }
+        }),
+        (What::Circuits { head }, json) => inspection.circuits(*head).and_then(|tables| {
+            if json {
+                to_json(&tables)
+            } else {
+                Ok(tables.text())
+            }
+        }),
+        (What::Detect { prompt }, json) => {
+            let heads = inspection.detect(prompt.as_deref());
+            heads.and_then(|heads| {
+                if json {
+                    to_json(&heads)
+                } else {
+                    Ok(detect_text(&heads))
+                }
+            })
+        }
+        (
+            What::Patch {
+                prompt,
+                corrupted,
+                position,
+            },
+            json,
+        ) => {
+            let patch = inspection.patch(prompt.as_deref(), corrupted.as_deref(), *position);
+            patch.and_then(|patch| {
+                if json {
+                    to_json(&patch)
+                } else {
+                    Ok(patch.text())
+                }
+            })
+        }
+        (What::Predict(arguments), json) => {
+            let predictions = inspection.predict(arguments);
+            predictions.and_then(|predictions| {
+                if json {
+                    to_json(&predictions)
+                } else {
+                    Ok(predictions.text())
+                }
+            })
+        }
+        (What::Swap, json) => inspection.swaps().and_then(|swaps| {
+            if json {
+                to_json(&swaps)
+            } else {
+                Ok(swaps_text(&swaps))
+            }
+        }),
+        (What::Offsets, json) => inspection.offsets().and_then(|heads| {
+            if json {
+                to_json(&heads)
+            } else {
+                Ok(offsets_text(&heads))
+            }
+        }),
+        (What::Relations, json) => inspection.relations().and_then(|heads| {
+            if json {
+                to_json(&heads)
+            } else {
+                Ok(heads.text())
+            }
+        }),
+        (What::Phases, json) => inspection.phases().and_then(|phases| {
+            if json {
+                to_json(&phases)
+            } else {
+                Ok(phases.text())
+            }
+        }),
+        (
+            What::Generate {
+                prompt,
+                tokens,
+                temperature,
+                top_k,
+                top_p,
+                seed,
+                stop,
+            },
+            json,
+        ) => {
+            let sampling = Sampling {
+                temperature: *temperature,
+                top_k: *top_k,
+                top_p: *top_p,
+            };
+            let generation = Generation {
+                tokens: *tokens,
+                sampling,
+                seed: *seed,
+                ..Generation::default()
+            };
+            let written = inspection.generate(prompt, stop, generation, |token| {
+                if !json {
+                    print_piece(token);
+                }
+            });
+            written.and_then(|written| match written.as_slice() {
+                [one] if json => to_json(one),
+                all if json => to_json(&all),
+                all => {
+                    // The first text was printed as it came.
+                    let others = all[1..].iter().map(|text| inspection.written_text(text));
+                    let texts: Vec<String> = std::iter::once(all[0].ending.clone())
+                        .chain(others)
+                        .collect();
+                    Ok(format!("\n\n{}", texts.join("\n\n")))
+                }
+            })
+        }
+        (What::Export { to, format }, json) => {
+            let names = |paths: Vec<PathBuf>| {
+                paths
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect::<Vec<_>>()
+            };
+            let written = inspection.export(to, *format).map(names);
+            written.and_then(|names| {
+                if json {
+                    to_json(&names)
+                } else {
+                    Ok(names.join("\n"))
+                }
+            })
+        }
+        (What::Curves { files }, json) => inspection.curves().and_then(|curves| {
+            let written = files
+                .any()
+                .then(|| files.write(&curves_picture(&curves)))
+                .transpose()?;
+            match written {
+                _ if json => inspection.metrics().and_then(|rows| to_json(&rows)),
+                Some(written) => Ok(written),
+                None => Ok(curves_text(&curves, ink())),
+            }
+        }),
+        (What::Scores { files }, json) => inspection.head_curves().and_then(|heads| {
+            let written = files
+                .any()
+                .then(|| files.write(&head_curves_picture(&heads)))
+                .transpose()?;
+            match written {
+                _ if json => inspection.head_rows().and_then(|rows| to_json(&rows)),
+                Some(written) => Ok(written),
+                None => Ok(head_curves_text(&heads, ink())),
+            }
+        }),
+        (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
+        (What::Report, false) => inspection
+            .write_report()
+            .map(|path| format!("Written to {}.", path.display())),
+        (What::Evaluate { on }, json) => {
+            let elsewhere = inspection.evaluate(on.as_deref());
+            elsewhere.and_then(|elsewhere| {
+                if json {
+                    to_json(&elsewhere)
+                } else {
+                    Ok(elsewhere.text())
+                }
+            })
+        }
+        (What::Learn { .. } | What::Serve { .. }, _) => unreachable!("print no result"),
+    }
+}
+
+fn announce(address: std::net::SocketAddr) {
+    // Whoever waits for the address reads it here; that nobody does is no failure.
+    let _ = print(&format!("http://{address}"));
+}
+
+/// Shows a token as soon as it is there.
+fn print_piece(token: &str) {
+    let mut out = std::io::stdout().lock();
+    // A reader that has gone away is no failure; anything else shows when the ending is printed.
+    let _ = write!(out, "{token}").and_then(|()| out.flush());
+}
+
+/// Colours where the terminal shows them and `NO_COLOR` does not forbid it, else characters.
+fn ink() -> Ink {
+    match anstream::AutoStream::choice(&std::io::stdout()) {
+        anstream::ColorChoice::Never => Ink::Characters,
+        _ => Ink::Colour,
+    }
+}
+
+fn to_json<T: Serialize>(value: &T) -> Result<String, InputError> {
+    serde_json::to_string_pretty(value).map_err(|error| InputError::new("--json", error))
 }
