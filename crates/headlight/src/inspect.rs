@@ -125,10 +125,10 @@ enum What {
     Relations,
     /// What the model writes, token by token
     Generate {
-        /// Token names with spaces between them [default: the first half of a sequence of the run's
-        /// task]
+        /// Token names with spaces between them; may be given several times, and each prompt gets
+        /// its own text [default: the first half of a sequence of the run's task]
         #[arg(long)]
-        prompt: Option<String>,
+        prompt: Vec<String>,
         /// The most tokens to write
         #[arg(long, default_value_t = 32)]
         tokens: usize,
@@ -443,16 +443,22 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 seed: *seed,
                 ..Generation::default()
             };
-            let written = inspection.generate(prompt.as_deref(), stop, generation, |token| {
+            let written = inspection.generate(prompt, stop, generation, |token| {
                 if !json {
                     print_piece(token);
                 }
             });
-            written.and_then(|written| {
-                if json {
-                    to_json(&written)
-                } else {
-                    Ok(format!("\n\n{}", written.ending))
+            written.and_then(|written| match written.as_slice() {
+                [one] if json => to_json(one),
+                all if json => to_json(&all),
+                all => {
+                    // The first text was printed as it came.
+                    let mut text = format!("\n\n{}", all[0].ending);
+                    for other in &all[1..] {
+                        text.push_str("\n\n");
+                        text.push_str(&inspection.written_text(other));
+                    }
+                    Ok(text)
                 }
             })
         }

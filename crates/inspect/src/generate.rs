@@ -1,7 +1,7 @@
 //! `inspect RUN generate`: what the model writes.
 
 use headlight_residual::Generation;
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::InputError;
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
 use serde::Serialize;

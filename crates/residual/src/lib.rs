@@ -70,7 +70,7 @@ pub use exchange::{
     to_transformer_lens,
 };
 pub use feed_forward::{
-    Activation, FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward,
+    FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward,
 };
 pub use generate::{Ending, GenerateError, Generated, GeneratedTexts, Generation, NextToken};
 pub use initialize::Initialization;
