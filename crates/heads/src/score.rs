@@ -59,7 +59,7 @@ impl Score {
     /// ```
     /// use headlight_heads::{Interval, Score};
     ///
-    /// let score = Score { value: 0.55, null: 0.1, ceiling: 1.0, interval: Interval::point(0.55) };
+    /// let score = Score { value: 0.625, null: 0.25, ceiling: 1.0, interval: Interval::point(0.625) };
     /// assert_eq!(score.share(), 0.5);
     /// ```
     #[must_use]
