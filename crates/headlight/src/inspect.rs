@@ -11,7 +11,7 @@ use clap::{
 };
 use headlight_heads::HeadName;
 use headlight_inspect::{
-    ExportFormat, HeadPattern, Inspection, PictureFiles, PredictArguments, curves_picture,
+    ExportFormat, HeadPattern, PictureFiles, PredictArguments, Subject, curves_picture,
     curves_text, detect_printout, head_curves_picture, head_curves_text, offsets_printout,
     swaps_printout, write_learn_page,
 };
@@ -277,27 +277,27 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
         )
     };
     let run = arguments.run.as_ref().ok_or_else(no_run)?;
-    let inspection = match arguments.at {
-        Some(at) => Inspection::open_at(run, &arguments.device, at)?,
-        None => Inspection::open(run, &arguments.device)?,
+    let subject = match arguments.at {
+        Some(at) => Subject::open_at(run, &arguments.device, at)?,
+        None => Subject::open(run, &arguments.device)?,
     };
-    if let Some(note) = inspection.note() {
+    if let Some(note) = subject.note() {
         say(&note);
     }
     if let What::Serve { port } = what {
-        return inspection.serve(*port, announce);
+        return subject.serve(*port, announce);
     }
-    let text = show(&inspection, what, arguments.json);
+    let text = show(&subject, what, arguments.json);
     print(&text?)
 }
 
-fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Error> {
+fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
     let terminal = Terminal::of_standard_output();
     match (what, json) {
-        (What::Heads, false) => inspection
+        (What::Heads, false) => subject
             .heads_printout()
             .map(|printout| printout.draw(&terminal)),
-        (What::Heads, true) => inspection.heads().and_then(|heads| to_json(&heads)),
+        (What::Heads, true) => subject.heads().and_then(|heads| to_json(&heads)),
         (
             What::Pattern {
                 head,
@@ -306,7 +306,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             },
             json,
         ) => {
-            let patterns = inspection.patterns(*head, prompt.as_deref());
+            let patterns = subject.patterns(*head, prompt.as_deref());
             patterns.and_then(|patterns| {
                 let written = files
                     .any()
@@ -325,7 +325,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             })
         }
         (What::Ablate { heads, by }, json) => {
-            let ablations = inspection.ablations(heads, (*by).into());
+            let ablations = subject.ablations(heads, (*by).into());
             ablations.and_then(|ablations| {
                 if json {
                     to_json(&ablations)
@@ -334,21 +334,21 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 }
             })
         }
-        (What::Paths, json) => inspection.paths().and_then(|paths| {
+        (What::Paths, json) => subject.paths().and_then(|paths| {
             if json {
                 to_json(&paths)
             } else {
                 Ok(paths.printout().draw(&terminal))
             }
         }),
-        (What::Lens { prompt }, json) => inspection.lens(prompt.as_deref()).and_then(|lens| {
+        (What::Lens { prompt }, json) => subject.lens(prompt.as_deref()).and_then(|lens| {
             if json {
                 to_json(&lens)
             } else {
                 Ok(lens.printout().draw(&terminal))
             }
         }),
-        (What::Circuits { head }, json) => inspection.circuits(*head).and_then(|tables| {
+        (What::Circuits { head }, json) => subject.circuits(*head).and_then(|tables| {
             if json {
                 to_json(&tables)
             } else {
@@ -356,7 +356,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             }
         }),
         (What::Detect { prompt }, json) => {
-            let heads = inspection.detect(prompt.as_deref());
+            let heads = subject.detect(prompt.as_deref());
             heads.and_then(|heads| {
                 if json {
                     to_json(&heads)
@@ -373,7 +373,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             },
             json,
         ) => {
-            let patch = inspection.patch(prompt.as_deref(), corrupted.as_deref(), *position);
+            let patch = subject.patch(prompt.as_deref(), corrupted.as_deref(), *position);
             patch.and_then(|patch| {
                 if json {
                     to_json(&patch)
@@ -383,7 +383,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
             })
         }
         (What::Predict(arguments), json) => {
-            let predictions = inspection.predict(arguments);
+            let predictions = subject.predict(arguments);
             predictions.and_then(|predictions| {
                 if json {
                     to_json(&predictions)
@@ -392,28 +392,28 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 }
             })
         }
-        (What::Swap, json) => inspection.swaps().and_then(|swaps| {
+        (What::Swap, json) => subject.swaps().and_then(|swaps| {
             if json {
                 to_json(&swaps)
             } else {
                 Ok(swaps_printout(&swaps).draw(&terminal))
             }
         }),
-        (What::Offsets, json) => inspection.offsets().and_then(|heads| {
+        (What::Offsets, json) => subject.offsets().and_then(|heads| {
             if json {
                 to_json(&heads)
             } else {
                 Ok(offsets_printout(&heads).draw(&terminal))
             }
         }),
-        (What::Relations, json) => inspection.relations().and_then(|heads| {
+        (What::Relations, json) => subject.relations().and_then(|heads| {
             if json {
                 to_json(&heads)
             } else {
                 Ok(heads.printout().draw(&terminal))
             }
         }),
-        (What::Phases, json) => inspection.phases().and_then(|phases| {
+        (What::Phases, json) => subject.phases().and_then(|phases| {
             if json {
                 to_json(&phases)
             } else {
@@ -443,7 +443,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 seed: *seed,
                 ..Generation::default()
             };
-            let written = inspection.generate(prompt, stop, generation, |token| {
+            let written = subject.generate(prompt, stop, generation, |token| {
                 if !json {
                     print_piece(token);
                 }
@@ -456,7 +456,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                     let mut text = format!("\n\n{}", all[0].ending);
                     for other in &all[1..] {
                         text.push_str("\n\n");
-                        text.push_str(&inspection.written_text(other));
+                        text.push_str(&subject.written_text(other));
                     }
                     Ok(text)
                 }
@@ -469,7 +469,7 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                     .map(|path| path.display().to_string())
                     .collect::<Vec<_>>()
             };
-            let written = inspection.export(to, *format).map(names);
+            let written = subject.export(to, *format).map(names);
             written.and_then(|names| {
                 if json {
                     to_json(&names)
@@ -478,26 +478,26 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 }
             })
         }
-        (What::Curves { files }, json) => inspection.curves().and_then(|curves| {
+        (What::Curves { files }, json) => subject.curves().and_then(|curves| {
             let written = files
                 .any()
                 .then(|| files.write(&curves_picture(&curves)))
                 .transpose()?;
             match written {
-                _ if json => inspection.metrics().and_then(|rows| to_json(&rows)),
+                _ if json => subject.metrics().and_then(|rows| to_json(&rows)),
                 Some(written) => Ok(written),
-                None => inspection
+                None => subject
                     .loss_curves()
                     .map(|losses| curves_text(&curves, &losses, &terminal)),
             }
         }),
-        (What::Scores { head, files }, json) => inspection.head_curves(*head).and_then(|heads| {
+        (What::Scores { head, files }, json) => subject.head_curves(*head).and_then(|heads| {
             let written = files
                 .any()
                 .then(|| files.write(&head_curves_picture(&heads)))
                 .transpose()?;
             match written {
-                _ if json => inspection.head_rows().and_then(|mut rows| {
+                _ if json => subject.head_rows().and_then(|mut rows| {
                     rows.retain(|row| head.is_none_or(|head| row.head == head));
                     to_json(&rows)
                 }),
@@ -505,12 +505,12 @@ fn show(inspection: &Inspection, what: &What, json: bool) -> Result<String, Erro
                 None => Ok(head_curves_text(&heads, &terminal)),
             }
         }),
-        (What::Report, true) => inspection.report().and_then(|report| to_json(&report)),
-        (What::Report, false) => inspection
+        (What::Report, true) => subject.report().and_then(|report| to_json(&report)),
+        (What::Report, false) => subject
             .write_report()
             .map(|path| format!("Written to {}.", path.display())),
         (What::Evaluate { on }, json) => {
-            let elsewhere = inspection.evaluate(on.as_deref());
+            let elsewhere = subject.evaluate(on.as_deref());
             elsewhere.and_then(|elsewhere| {
                 if json {
                     to_json(&elsewhere)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use headlight_inspect::{Inspection, breakdown_printout, loss_text, report_after_training};
+use headlight_inspect::{Subject, breakdown_printout, loss_text, report_after_training};
 use headlight_report::{LiveAddress, LiveRun, Printout, Terminal, say, say_wrapped};
 use headlight_run::{Config, Error, RunDirectory, Seeds, schema};
 use headlight_trainer::{
@@ -121,7 +121,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(live) = &live {
         live.wait_for_last_look();
     }
-    let inspection = Inspection::open(&out, &arguments.device)?;
+    let subject = Subject::open(&out, &arguments.device)?;
     let result = format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s",
         summary.accuracy,
@@ -138,7 +138,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let printout = Printout::new()
         .prose(result)
         .printout(breakdown_printout(&summary.breakdown))
-        .printout(inspection.heads_printout()?)
+        .printout(subject.heads_printout()?)
         .prose(where_to_look);
     print(&printout.draw(&Terminal::of_standard_output()))?;
     Ok(())

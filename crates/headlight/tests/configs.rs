@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use headlight_heads::{Measure, Role};
-use headlight_inspect::Inspection;
+use headlight_inspect::Subject;
 use headlight_run::{Config, RunDirectory, Summary};
 use headlight_trainer::Setup;
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ fn a_fixed_period_is_learned_by_position_and_fools_no_role() {
         roles(&summary)
     );
 
-    let inspection = Inspection::open(&directory.path().join("run"), "flex").unwrap();
+    let inspection = Subject::open(&directory.path().join("run"), "flex").unwrap();
     let on_its_own = inspection
         .evaluate(Some(&config("control_fixed_period.toml")))
         .unwrap();

@@ -8,7 +8,7 @@ use std::{
 
 use assert_cmd::Command;
 use headlight_heads::{SequenceKind, first_largest};
-use headlight_inspect::Inspection;
+use headlight_inspect::Subject;
 use headlight_run::{Config, RunDirectory};
 use headlight_trainer::Setup;
 use serde_json::Value;
@@ -146,7 +146,7 @@ fn four_heads_learn_to_agree_and_their_relations_are_logged() {
         "{:?}",
         summary.breakdown
     );
-    let evaluation = Inspection::open(run.path(), "flex")
+    let evaluation = Subject::open(run.path(), "flex")
         .unwrap()
         .evaluate(None)
         .unwrap();

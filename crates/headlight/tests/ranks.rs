@@ -13,7 +13,7 @@ use burn::{
     optim::GradientsParams,
     tensor::{Device, Tensor},
 };
-use headlight_run::{Config, InputError, MetricsRow, RunDirectory};
+use headlight_run::{Config, Error, MetricsRow, RunDirectory};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
 use headlight_trainer::{Setup, StepDropout, Updater, ranks::Ranks};
@@ -221,7 +221,7 @@ fn train_spread(out: &Path, size: usize, broken: &[u64]) -> Vec<Result<bool, Str
     let config = Config::parse(CONFIG, "test", &[]).unwrap();
     let start = |path: &Path, config: &Config| {
         if broken.contains(&config.seed) {
-            return Err(InputError::new(path.display(), "is broken"));
+            return Err(Error::new(path.display(), "is broken"));
         }
         if path.exists() {
             RunDirectory::resume(path, config)

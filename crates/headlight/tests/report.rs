@@ -4,7 +4,7 @@
 use std::fs;
 
 use headlight_heads::{Measure, SequenceKind};
-use headlight_inspect::Inspection;
+use headlight_inspect::Subject;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
 use headlight_run::{Config, RunDirectory};
 use headlight_trainer::Setup;
@@ -30,15 +30,12 @@ impl Reported {
         let config = Config::parse(&text, "test", &[]).unwrap();
         let run = RunDirectory::create(&folder.path().join("run"), &config, false).unwrap();
         Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
-        let report = Inspection::open(run.path(), "flex")
-            .unwrap()
-            .report()
-            .unwrap();
+        let report = Subject::open(run.path(), "flex").unwrap().report().unwrap();
         Self { folder, report }
     }
 
-    fn open(&self) -> Inspection {
-        Inspection::open(&self.folder.path().join("run"), "flex").unwrap()
+    fn open(&self) -> Subject {
+        Subject::open(&self.folder.path().join("run"), "flex").unwrap()
     }
 }
 

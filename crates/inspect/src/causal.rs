@@ -7,7 +7,7 @@ use headlight_lens::{
 };
 use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::{
     Watched, no_room,
@@ -15,7 +15,7 @@ use headlight_watch::{
 };
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// Random sets beside each set of heads.
 const CONTROLS: usize = 5;
@@ -75,21 +75,17 @@ pub struct Paths {
     pub paths: Vec<Path>,
 }
 
-impl Inspection {
+impl Subject {
     /// Ablates every head alone, the heads of each role together, the heads in `chosen` together,
     /// and searches for a small set that the behaviour needs.
     ///
     /// # Errors
     /// If the run has no weights, or a chosen head does not exist.
-    pub fn ablations(
-        &self,
-        chosen: &[HeadName],
-        ablation: Ablation,
-    ) -> Result<Ablations, InputError> {
+    pub fn ablations(&self, chosen: &[HeadName], ablation: Ablation) -> Result<Ablations, Error> {
         let (model, behaviour) = self.behaviour()?;
         let heads = all_heads(&model);
         if let Some(head) = chosen.iter().find(|head| !heads.contains(head)) {
-            return Err(InputError::new(
+            return Err(Error::new(
                 format_args!("--heads {head}"),
                 "there is no such head",
             ));
@@ -104,7 +100,7 @@ impl Inspection {
             }
             let later = heads_after(&model, &heads);
             let frozen = ablate_frozen(&model, &behaviour, &heads, ablation, &later);
-            Ok::<Without, InputError>(Without {
+            Ok::<Without, Error>(Without {
                 controls: drawn,
                 performance: left(&heads)?,
                 frozen: frozen.map_err(no_room)?,
@@ -147,7 +143,7 @@ impl Inspection {
     /// # Errors
     /// If the run has no weights, or the model has no paths: it has one layer, or its norms replace
     /// the stream.
-    pub fn paths(&self) -> Result<Paths, InputError> {
+    pub fn paths(&self) -> Result<Paths, Error> {
         let (model, behaviour) = self.behaviour()?;
         let mut paths = Vec::new();
         for layer in 1..model.blocks.len() {
@@ -182,7 +178,7 @@ impl Inspection {
         }
         if paths.is_empty() {
             let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
-            return Err(InputError::new(self.run.path().display(), message));
+            return Err(Error::new(self.run.path().display(), message));
         }
         let untouched = ablate(&model, &behaviour, &[], Ablation::default());
         Ok(Paths {
@@ -192,7 +188,7 @@ impl Inspection {
     }
 
     /// The run's model and its task.
-    pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), InputError> {
+    pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), Error> {
         let ModelParts { model, .. } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::validation(&*task, self.config.seed);
@@ -201,7 +197,7 @@ impl Inspection {
     }
 
     /// What each head looks like on the probe.
-    pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, InputError> {
+    pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, Error> {
         let probe = Watched::probe(
             model.config().vocabulary,
             self.config.model.n_ctx,

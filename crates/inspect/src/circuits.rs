@@ -7,10 +7,10 @@ use headlight_lens::{
 };
 use headlight_report::{Printout, Table, or_dash, plus_minus};
 use headlight_residual::Positions;
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::{Error, ErrorKind};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// Random matrices behind each null.
 const DRAWS: usize = 200;
@@ -96,19 +96,19 @@ pub struct NamedDirection {
     pub ends: [[Vec<String>; 2]; 2],
 }
 
-impl Inspection {
+impl Subject {
     /// Circuits in the weights of all heads, and of `chosen` token by token.
     ///
     /// # Errors
     /// If the run has no weights, its model no circuits, or there is no such head.
-    pub fn circuits(&self, chosen: Option<HeadName>) -> Result<CircuitTables, InputError> {
+    pub fn circuits(&self, chosen: Option<HeadName>) -> Result<CircuitTables, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let circuits = Circuits::of(&model).map_err(|error| {
-            InputError::because(ErrorKind::Argument, self.run.path().display(), error)
+            Error::because(ErrorKind::Argument, self.run.path().display(), error)
         })?;
         let heads = circuits.heads();
         if let Some(head) = chosen.filter(|head| !heads.contains(head)) {
-            return Err(InputError::new(
+            return Err(Error::new(
                 format_args!("--head {head}"),
                 "there is no such head",
             ));

@@ -5,17 +5,17 @@ use headlight_report::{
     Curve, CurvePoint, HeadCurves, Printout, Terminal, TerminalCurves, csv, curves_svg,
     head_scores_svg, head_scores_table, line_colour, role_colour,
 };
-use headlight_run::{HeadRow, InputError, MetricsRow};
+use headlight_run::{Error, HeadRow, MetricsRow};
 
-use super::{Inspection, picture_files::Picture};
+use super::{Subject, picture_files::Picture};
 
-impl Inspection {
+impl Subject {
     /// Accuracy over training: on validation sequences and, where the training set is finite, on
     /// that.
     ///
     /// # Errors
     /// If the run has no metrics.
-    pub fn curves(&self) -> Result<Vec<Curve>, InputError> {
+    pub fn curves(&self) -> Result<Vec<Curve>, Error> {
         let rows = self.metrics()?;
         // A run that was stopped has no summary, and its chance is not known.
         let null = self.summary().ok().map(|summary| summary.chance);
@@ -35,7 +35,7 @@ impl Inspection {
     ///
     /// # Errors
     /// If the run has no metrics.
-    pub fn loss_curves(&self) -> Result<Vec<Curve>, InputError> {
+    pub fn loss_curves(&self) -> Result<Vec<Curve>, Error> {
         let rows = self.metrics()?;
         let floor = self.summary().ok().and_then(|summary| summary.floor);
         let curves = vec![
@@ -51,13 +51,13 @@ impl Inspection {
     ///
     /// # Errors
     /// If the run has no head scores, or there is no such head.
-    pub fn head_curves(&self, only: Option<HeadName>) -> Result<Vec<HeadCurves>, InputError> {
+    pub fn head_curves(&self, only: Option<HeadName>) -> Result<Vec<HeadCurves>, Error> {
         let mut rows = self.head_rows()?;
         rows.retain(|row| row.on == SequenceKind::Probe);
         if let Some(head) = only {
             rows.retain(|row| row.head == head);
             if rows.is_empty() {
-                return Err(InputError::new(
+                return Err(Error::new(
                     format_args!("--head {head}"),
                     "there is no such head",
                 ));

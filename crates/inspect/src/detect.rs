@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use headlight_heads::{HeadName, Measure};
 use headlight_lens::{DetectHead, detect_head};
 use headlight_report::{Printout, Table};
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, Watched};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// The kinds of heads that `TransformerLens` has a name for.
 const MEASURES: [Measure; 3] = [
@@ -29,13 +29,13 @@ pub struct DetectedHead {
     pub found: BTreeMap<String, DetectHead>,
 }
 
-impl Inspection {
+impl Subject {
     /// What `TransformerLens`' `detect_head` gives each head on `prompt` (token names between
     /// spaces; for a text, text) or, without one, on the probe: there the mean over its sequences.
     ///
     /// # Errors
     /// If the run has no weights, a token does not exist, or the prompt is too long.
-    pub fn detect(&self, prompt: Option<&str>) -> Result<Vec<DetectedHead>, InputError> {
+    pub fn detect(&self, prompt: Option<&str>) -> Result<Vec<DetectedHead>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let n_ctx = self.config.model.n_ctx;
         let tokens = match prompt {

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use headlight_heads::Role;
 use headlight_report::{HeadLine, Printout, Table, heads_table};
-use headlight_run::{Answers, Breakdown, Config, ErrorKind, HeadSummary, InputError};
+use headlight_run::{Answers, Breakdown, Config, Error, ErrorKind, HeadSummary};
 use headlight_tasks as tasks;
 use headlight_watch::{Cores, Watched, evaluate, questions};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, heads::score_names};
+use super::{ModelParts, Subject, heads::score_names};
 
 /// A trained model on another task, as `inspect evaluate --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -34,12 +34,12 @@ pub struct Elsewhere {
     pub heads: Vec<HeadSummary>,
 }
 
-impl Inspection {
+impl Subject {
     /// Runs the trained model on the task of another configuration or, without one, on its own.
     ///
     /// # Errors
     /// If that task has other tokens or longer sequences than the model knows.
-    pub fn evaluate(&self, on: Option<&Path>) -> Result<Elsewhere, InputError> {
+    pub fn evaluate(&self, on: Option<&Path>) -> Result<Elsewhere, Error> {
         let other = match on {
             Some(on) => Config::load(on, &[])?,
             None => self.config.clone(),
@@ -53,13 +53,13 @@ impl Inspection {
                 task.vocabulary().len(),
                 vocabulary.len()
             );
-            return Err(InputError::of(ErrorKind::Config, place, message)
+            return Err(Error::of(ErrorKind::Config, place, message)
                 .key("task")
                 .value(other.task.name()));
         }
         if other.model.n_ctx > self.config.model.n_ctx {
             let message = format!("is longer than the model's {}", self.config.model.n_ctx);
-            return Err(InputError::of(ErrorKind::Config, place, message)
+            return Err(Error::of(ErrorKind::Config, place, message)
                 .key("model.n_ctx")
                 .value(other.model.n_ctx));
         }

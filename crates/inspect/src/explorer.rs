@@ -6,12 +6,12 @@ use headlight_heads::{HeadName, Role};
 use headlight_lens::all_heads;
 use headlight_report::{Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, serve};
 use headlight_residual::{AttentionSite, Site};
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_tasks::{RowKey, Task, Use};
 
 use super::{
-    Inspection,
+    Subject,
     prompt_reader::{PromptReader, SHOWN_TOKENS, likeliest},
     report::walk::walk_of,
 };
@@ -22,19 +22,19 @@ const MOST_PROMPT_TOKENS: usize = 512;
 const SOME_TOKENS: usize = 64;
 
 struct RunExplorer {
-    inspection: Inspection,
+    inspection: Subject,
     reader: PromptReader,
     task: Box<dyn Task>,
     /// Of every head, first layer first.
     roles: Vec<Role>,
 }
 
-impl Inspection {
+impl Subject {
     /// Serves the live explorer until the program is stopped; `ready` hears the address.
     ///
     /// # Errors
     /// If the run has no weights, or the port is taken.
-    pub fn serve(self, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), InputError> {
+    pub fn serve(self, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
         let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_PROMPT_TOKENS))?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let roles = self.roles(&reader.model)?;
@@ -53,7 +53,7 @@ impl Inspection {
 
 impl Explorer for RunExplorer {
     fn facts(&self) -> ExplorerFacts {
-        let Inspection { run, config, .. } = &self.inspection;
+        let Subject { run, config, .. } = &self.inspection;
         let PromptReader {
             model,
             vocabulary,
@@ -100,7 +100,7 @@ impl Explorer for RunExplorer {
         text.collect::<String>().trim_end().to_owned()
     }
 
-    fn explore(&self, question: &Question) -> Result<Answer, InputError> {
+    fn explore(&self, question: &Question) -> Result<Answer, Error> {
         let model = &self.reader.model;
         let (reading, seen) = self.reader.read(question, &model.pattern_sites())?;
         let mut heads = Vec::new();
@@ -123,7 +123,7 @@ impl Explorer for RunExplorer {
         })
     }
 
-    fn walk(&self, question: &Question, head: HeadName) -> Result<WalkData, InputError> {
+    fn walk(&self, question: &Question, head: HeadName) -> Result<WalkData, Error> {
         let PromptReader { model, .. } = &self.reader;
         self.reader.check_head("head", head)?;
         let tokens = self.reader.tokens("prompt", &question.prompt)?;

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use headlight_residual::{ExportedFiles, expected_of, to_huggingface, to_transformer_lens};
-use headlight_run::{ErrorKind, InputError, write_atomically};
+use headlight_run::{Error, ErrorKind, write_atomically};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
 use headlight_watch::Batch;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// Sequences whose logits and patterns go with an exported model.
 const EXPECTED_SEQUENCES: usize = 4;
@@ -23,19 +23,15 @@ pub enum ExportFormat {
     TransformerLens,
 }
 
-impl Inspection {
+impl Subject {
     /// Writes the model and its tokenizer into the folder `to` for other tools, with what it says of
     /// a few sequences of its task, and gives the files written.
     ///
     /// # Errors
     /// If the model has no such form, or a file is there already.
-    pub fn export(
-        &self,
-        to: &Path,
-        format: Option<ExportFormat>,
-    ) -> Result<Vec<PathBuf>, InputError> {
+    pub fn export(&self, to: &Path, format: Option<ExportFormat>) -> Result<Vec<PathBuf>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let wrong = |error| InputError::because(ErrorKind::Argument, "export", error);
+        let wrong = |error| Error::because(ErrorKind::Argument, "export", error);
         let mut files = Vec::new();
         let mut left_out = None;
         if format != Some(ExportFormat::TransformerLens) {
@@ -54,7 +50,7 @@ impl Inspection {
             ));
         }
         let names = serde_json::to_vec_pretty(&vocabulary)
-            .map_err(|error| InputError::because(ErrorKind::Internal, "export", error))?;
+            .map_err(|error| Error::because(ErrorKind::Internal, "export", error))?;
         files.push(("vocabulary.json", names));
         let no_tokenizer = match tasks::tokenizer_json(&self.config.task, &vocabulary) {
             Ok(tokenizer) => {
@@ -83,13 +79,13 @@ impl Inspection {
             .map(|(name, bytes)| (to.join(name), bytes))
             .collect();
         if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
-            return Err(InputError::of(
+            return Err(Error::of(
                 ErrorKind::Exists,
                 path.display(),
                 "exists already; choose another --to",
             ));
         }
-        std::fs::create_dir_all(to).map_err(|error| InputError::io(to, "create", error))?;
+        std::fs::create_dir_all(to).map_err(|error| Error::io(to, "create", error))?;
         files
             .iter()
             .try_for_each(|(path, bytes)| write_atomically(path, bytes))?;

@@ -1,12 +1,12 @@
 //! `inspect RUN generate`: what the model writes.
 
 use headlight_residual::Generation;
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// The most tokens that are written at once, in all texts together: bounds the memory of what was
 /// seen.
@@ -23,7 +23,7 @@ pub struct Written {
     pub ending: String,
 }
 
-impl Inspection {
+impl Subject {
     /// Writes on after each of `prompts` (token names between spaces; for a text, text) or, without
     /// one, after the first half of a sequence of the run's task. Prompts may differ in length, and
     /// each gets what it gets alone. The first text is spelled out to `show` as it comes, its prompt
@@ -38,14 +38,14 @@ impl Inspection {
         stop: &[String],
         generation: Generation,
         mut show: impl FnMut(&str),
-    ) -> Result<Vec<Written>, InputError> {
+    ) -> Result<Vec<Written>, Error> {
         let most = MOST_TOKENS / prompts.len().max(1);
         if generation.tokens > most {
             let message = match prompts.len() {
                 0 | 1 => format!("must be at most {most}"),
                 prompts => format!("must be at most {most} for {prompts} prompts"),
             };
-            return Err(InputError::new("--tokens", message).value(generation.tokens));
+            return Err(Error::new("--tokens", message).value(generation.tokens));
         }
         let ModelParts { model, vocabulary } = self.model()?;
         let task = &self.config.task;
@@ -62,7 +62,7 @@ impl Inspection {
             .iter()
             .map(|name| tasks::token_id("--stop", name, &vocabulary))
             .collect::<Result<_, _>>()?;
-        let wrong = |error| InputError::new("generate", error);
+        let wrong = |error| Error::new("generate", error);
         let mut texts = model
             .generate_each(&prompts, Generation { stop, ..generation })
             .map_err(wrong)?;
@@ -91,7 +91,7 @@ impl Inspection {
     }
 
     /// The first half of the first validation sequence.
-    fn half_a_sequence(&self) -> Result<Vec<u32>, InputError> {
+    fn half_a_sequence(&self) -> Result<Vec<u32>, Error> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
         Ok(sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec())

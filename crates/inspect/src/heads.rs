@@ -4,12 +4,12 @@
 use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
 use headlight_lens::ShuffledContext;
 use headlight_report::{HeadLine, Printout, heads_table, or_dash, relations_table};
-use headlight_run::{Config, HeadRow, HeadSummary, InputError};
+use headlight_run::{Config, Error, HeadRow, HeadSummary};
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, uses::uses_printout};
+use super::{ModelParts, Subject, uses::uses_printout};
 
 /// A head as `inspect heads --json` prints it: as in `summary.json`, with one more null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,12 +53,12 @@ impl ShuffledHeads {
     }
 }
 
-impl Inspection {
+impl Subject {
     /// The heads on the probe with their roles, and on the run's own task.
     ///
     /// # Errors
     /// If the run has no head scores.
-    pub fn heads_printout(&self) -> Result<Printout, InputError> {
+    pub fn heads_printout(&self) -> Result<Printout, Error> {
         let rows = self.head_rows_here()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
         let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
@@ -114,7 +114,7 @@ impl Inspection {
     ///
     /// # Errors
     /// If training has not ended.
-    pub fn heads(&self) -> Result<Vec<InspectedHead>, InputError> {
+    pub fn heads(&self) -> Result<Vec<InspectedHead>, Error> {
         let shuffled = self.shuffled_heads();
         let head = |(index, summary): (usize, HeadSummary)| InspectedHead {
             summary,
@@ -135,7 +135,7 @@ impl Inspection {
 
     /// The rows of `heads.jsonl`; at a point of training that somebody named, those of step 0 and
     /// of that point, measured anew.
-    fn head_rows_here(&self) -> Result<Vec<HeadRow>, InputError> {
+    fn head_rows_here(&self) -> Result<Vec<HeadRow>, Error> {
         let mut rows = self.run.heads()?;
         if self.chosen {
             rows.retain(|row| row.step == 0);
@@ -144,7 +144,7 @@ impl Inspection {
         Ok(rows)
     }
 
-    fn measured_rows(&self) -> Result<Vec<HeadRow>, InputError> {
+    fn measured_rows(&self) -> Result<Vec<HeadRow>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let Config {
             task,
@@ -164,7 +164,7 @@ impl Inspection {
         Ok(rows)
     }
 
-    fn measured_summaries(&self) -> Result<Vec<HeadSummary>, InputError> {
+    fn measured_summaries(&self) -> Result<Vec<HeadSummary>, Error> {
         let mut summaries = Vec::new();
         for row in self.measured_rows()? {
             if let Some(role) = row.role {
@@ -187,12 +187,12 @@ impl Inspection {
         })
     }
 
-    fn try_shuffled_heads(&self) -> Result<ShuffledHeads, InputError> {
+    fn try_shuffled_heads(&self) -> Result<ShuffledHeads, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let task = Watched::task(&*task, &tasks::validation(&*task, self.config.seed));
-        let observe = |watched: &Watched| -> Result<_, InputError> {
+        let observe = |watched: &Watched| -> Result<_, Error> {
             let shuffled =
                 ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
             let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?;

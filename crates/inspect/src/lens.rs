@@ -3,12 +3,12 @@
 use headlight_lens::{Behaviour, Contribution, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Printout, Table};
 use headlight_residual::{Decoder, token_tensor};
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::no_room;
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, causal::cells};
+use super::{ModelParts, Subject, causal::cells};
 
 /// What `inspect RUN lens` shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -20,14 +20,14 @@ pub struct Lens {
     pub contributions: Option<Vec<Contribution>>,
 }
 
-impl Inspection {
+impl Subject {
     /// Logit lens and direct logit attribution on sequences of the run's task or on `prompt` (token
     /// names between spaces; for a text, text), of which every next token counts.
     ///
     /// # Errors
     /// If the run has no weights, a token of the prompt does not exist, or the prompt has no next
     /// token or is too long.
-    pub fn lens(&self, prompt: Option<&str>) -> Result<Lens, InputError> {
+    pub fn lens(&self, prompt: Option<&str>) -> Result<Lens, Error> {
         let (model, behaviour) = match prompt {
             Some(prompt) => self.continuing(prompt)?,
             None => self.behaviour()?,
@@ -39,7 +39,7 @@ impl Inspection {
     }
 
     /// The run's model, and to say of each token of `prompt` what comes next.
-    fn continuing(&self, prompt: &str) -> Result<(Decoder, Behaviour), InputError> {
+    fn continuing(&self, prompt: &str) -> Result<(Decoder, Behaviour), Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let tokens = tasks::encode_prompt(
             &self.config.task,
@@ -50,7 +50,7 @@ impl Inspection {
         let inputs = &tokens[..tokens.len() - 1];
         if inputs.is_empty() {
             return Err(
-                InputError::new("--prompt", "has one token, so nothing comes next").value(prompt),
+                Error::new("--prompt", "has one token, so nothing comes next").value(prompt),
             );
         }
         let scored = vec![true; inputs.len()];

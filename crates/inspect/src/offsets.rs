@@ -4,11 +4,11 @@
 use headlight_heads::{HeadName, Measure, Score, ScoreName, Scores};
 use headlight_lens::{Offset, offset_profile, score_layer, value_disagreement};
 use headlight_report::{Printout, Table, number_or_dash};
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_watch::{CarriedPatterns, Watched};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// What `inspect RUN offsets` shows of a head, all on the probe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,12 +25,12 @@ pub struct HeadOffsets {
     pub moved_elsewhere: f64,
 }
 
-impl Inspection {
+impl Subject {
     /// Offset profile and value-weighted scores of every head on the probe.
     ///
     /// # Errors
     /// If the run has no weights.
-    pub fn offsets(&self) -> Result<Vec<HeadOffsets>, InputError> {
+    pub fn offsets(&self) -> Result<Vec<HeadOffsets>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let CarriedPatterns { plain, weighted } =

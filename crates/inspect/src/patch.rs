@@ -4,14 +4,14 @@ use headlight_heads::HeadName;
 use headlight_lens::{Estimate, Patched, Patching, PatchingError, Place, Swap, all_heads};
 use headlight_report::{Printout, Table, one_line};
 use headlight_residual::Decoder;
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::{Watched, no_room};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, causal::share, prompt_reader::check_position};
+use super::{ModelParts, Subject, causal::share, prompt_reader::check_position};
 
 /// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
 const FEWEST_PAIRS: usize = 10;
@@ -61,7 +61,7 @@ pub struct PatchedHead {
 /// Clean and corrupted tokens.
 type Pair = [Vec<u32>; 2];
 
-impl Inspection {
+impl Subject {
     /// Activation patching between two prompts, in both directions. Without `corrupted`, what
     /// followed the last token of `prompt` before is replaced in it; without `prompt` both are made
     /// from the probe in this way. The answer is read at `position`, which is the last if not
@@ -75,7 +75,7 @@ impl Inspection {
         prompt: Option<&str>,
         corrupted: Option<&str>,
         position: Option<usize>,
-    ) -> Result<Patch, InputError> {
+    ) -> Result<Patch, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let pairs = self.probe_pairs(vocabulary.len());
         let mut answered = Vec::new();
@@ -100,7 +100,7 @@ impl Inspection {
                  there is nothing to find; give --prompt and --corrupted",
                 pairs.len()
             );
-            return Err(InputError::new(self.run.path().display(), message));
+            return Err(Error::new(self.run.path().display(), message));
         };
         let position = position.unwrap_or(clean.len() - 1);
         check_position("--position", position, clean.len())?;
@@ -108,7 +108,7 @@ impl Inspection {
             Patching::new(&model, &corrupted, &clean, position).map_err(|error| match error {
                 PatchingError::SameAnswer { token } => {
                     let message = "is the answer to both prompts, so that there is nothing to find";
-                    InputError::new("--prompt", message).value(&vocabulary[token as usize])
+                    Error::new("--prompt", message).value(&vocabulary[token as usize])
                 }
                 PatchingError::Activations(error) => no_room(error),
             })?;
@@ -140,7 +140,7 @@ impl Inspection {
         corrupted: Option<&str>,
         position: Option<usize>,
         vocabulary: &[String],
-    ) -> Result<Pair, InputError> {
+    ) -> Result<Pair, Error> {
         let encode = |prompt| {
             tasks::encode_prompt(
                 &self.config.task,
@@ -158,7 +158,7 @@ impl Inspection {
                     corrupted.len(),
                     clean.len()
                 );
-                return Err(InputError::new("--corrupted", message));
+                return Err(Error::new("--corrupted", message));
             }
             return Ok([clean, corrupted]);
         }
@@ -166,7 +166,7 @@ impl Inspection {
         let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
         let swap = Swap::draw(&clean, query, vocabulary.len(), &mut rng).ok_or_else(|| {
             let message = "was not followed by another token before, so that none can be replaced; give --corrupted";
-            InputError::new("--prompt", message).value(&vocabulary[clean[query] as usize])
+            Error::new("--prompt", message).value(&vocabulary[clean[query] as usize])
         })?;
         let corrupted = swap.swapped(&clean);
         Ok([clean, corrupted])

@@ -4,12 +4,12 @@ use headlight_heads::{HeadName, MayAttend};
 use headlight_report::{
     Heatmap, MOST_PICTURED_TOKENS, Terminal, csv, pattern_grid_svg, pattern_svg,
 };
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::{Patterns, Watched};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts, picture_files::Picture};
+use super::{ModelParts, Subject, picture_files::Picture};
 
 /// One head's pattern on one sequence, as `inspect pattern --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -25,7 +25,7 @@ pub struct HeadPattern {
     pub may_attend: MayAttend,
 }
 
-impl Inspection {
+impl Subject {
     /// The pattern of `head` or, without one, of every head, on `prompt` (token names between
     /// spaces; for a text, text) or, without one, on the first probe sequence.
     ///
@@ -35,7 +35,7 @@ impl Inspection {
         &self,
         head: Option<HeadName>,
         prompt: Option<&str>,
-    ) -> Result<Vec<HeadPattern>, InputError> {
+    ) -> Result<Vec<HeadPattern>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let (n_layers, n_heads) = (self.config.model.n_layers, self.config.model.n_heads);
         if let Some(head) = head.filter(|head| head.layer >= n_layers || head.head >= n_heads) {
@@ -44,7 +44,7 @@ impl Inspection {
                 n_layers - 1,
                 n_heads - 1
             );
-            return Err(InputError::new(format_args!("--head {head}"), message));
+            return Err(Error::new(format_args!("--head {head}"), message));
         }
         let tokens = match prompt {
             Some(prompt) => tasks::encode_prompt(
@@ -91,13 +91,13 @@ impl HeadPattern {
     ///
     /// # Errors
     /// If there are too many tokens for a picture.
-    pub fn picture(heads: &[Self]) -> Result<Picture, InputError> {
+    pub fn picture(heads: &[Self]) -> Result<Picture, Error> {
         let length = heads.first().map_or(0, |head| head.tokens.len());
         if length > MOST_PICTURED_TOKENS {
             let message = format!(
                 "has {length} tokens, a picture shows {MOST_PICTURED_TOKENS}; give a shorter --prompt"
             );
-            return Err(InputError::new("the sequence", message));
+            return Err(Error::new("the sequence", message));
         }
         let weights: Vec<Vec<f32>> = heads.iter().map(|head| head.pattern.concat()).collect();
         let heatmaps: Vec<(HeadName, Heatmap)> = heads

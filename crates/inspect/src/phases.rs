@@ -4,12 +4,12 @@
 use headlight_heads::{HeadName, Measure, ScoreName, SequenceKind};
 use headlight_lens::half_way;
 use headlight_report::{Printout, Table, number_or_dash, or_dash};
-use headlight_run::{HeadRow, InputError, MetricsRow};
+use headlight_run::{Error, HeadRow, MetricsRow};
 use headlight_tasks as tasks;
 use headlight_tasks::{Sequence, Task};
 use serde::Serialize;
 
-use super::Inspection;
+use super::Subject;
 
 /// A level of the loss is reached within this many nats.
 const NEAR: f64 = 0.01;
@@ -78,12 +78,12 @@ pub struct PositionLoss {
     pub floor: Option<f64>,
 }
 
-impl Inspection {
+impl Subject {
     /// Phases of training on the run's own task.
     ///
     /// # Errors
     /// If the run has no metrics or no weights.
-    pub fn phases(&self) -> Result<Phases, InputError> {
+    pub fn phases(&self) -> Result<Phases, Error> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::validation(&*task, self.config.seed);
         let metrics = self.run.metrics()?;

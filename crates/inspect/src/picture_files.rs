@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use headlight_report::svg_to_png;
-use headlight_run::{InputError, write_atomically};
+use headlight_run::{Error, write_atomically};
 
 /// The files asked for.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -39,7 +39,7 @@ impl PictureFiles {
     ///
     /// # Errors
     /// If a file cannot be written, or the picture is too large for pixels.
-    pub fn write(&self, picture: &Picture) -> Result<String, InputError> {
+    pub fn write(&self, picture: &Picture) -> Result<String, Error> {
         let mut written = Vec::new();
         // Drawn before anything is written: a picture that is too large leaves no other file
         // behind.

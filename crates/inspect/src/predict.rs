@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use headlight_heads::HeadName;
 use headlight_report::{ActivationPatch, Printout, Question, Table, one_line};
-use headlight_run::InputError;
+use headlight_run::Error;
 use serde::Serialize;
 
 use super::{
-    Inspection,
+    Subject,
     patch::names_of,
     prompt_reader::{PromptReader, Reading, SHOWN_TOKENS, check_position, likeliest},
 };
@@ -66,17 +66,17 @@ pub struct Prediction {
     pub untouched: Option<f32>,
 }
 
-impl Inspection {
+impl Subject {
     /// What comes next after a prompt, with heads switched off and activations of another prompt
     /// put in: the numbers that the live explorer shows.
     ///
     /// # Errors
     /// If the run has no weights, or a token, head, place or position does not exist, or the
     /// prompts are not equally long.
-    pub fn predict(&self, arguments: &PredictArguments) -> Result<Predictions, InputError> {
+    pub fn predict(&self, arguments: &PredictArguments) -> Result<Predictions, Error> {
         let PredictArguments { position, top, .. } = *arguments;
         if top == 0 {
-            return Err(InputError::new("--top", "must be at least 1").value(top));
+            return Err(Error::new("--top", "must be at least 1").value(top));
         }
         let question = arguments.question()?;
         let reader = PromptReader::open(self, self.config.model.n_ctx)?;
@@ -112,7 +112,7 @@ impl Inspection {
 }
 
 impl PredictArguments {
-    fn question(&self) -> Result<Question, InputError> {
+    fn question(&self) -> Result<Question, Error> {
         let from = self.patch_from.clone().unwrap_or_default();
         let patch = |place: &String| {
             let (site, positions) = place
@@ -121,9 +121,9 @@ impl PredictArguments {
             let position = |text: &str| {
                 let message =
                     "is no position; positions are counted from 0, with commas between them";
-                text.trim().parse().map_err(|_| {
-                    InputError::new(format_args!("--patch {place}"), message).value(text)
-                })
+                text.trim()
+                    .parse()
+                    .map_err(|_| Error::new(format_args!("--patch {place}"), message).value(text))
             };
             let positions = positions
                 .map(|all| all.split(',').map(position).collect::<Result<_, _>>())
@@ -157,7 +157,7 @@ impl PredictArguments {
 }
 
 /// The same error about the argument that the question's field came from.
-fn of_argument(error: InputError) -> InputError {
+fn of_argument(error: Error) -> Error {
     let argument = match error.place() {
         "from" => "--patch-from".to_owned(),
         "site" | "positions" | "patches" => "--patch".to_owned(),

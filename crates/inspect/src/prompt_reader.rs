@@ -6,11 +6,11 @@ use headlight_heads::HeadName;
 use headlight_lens::zeroed;
 use headlight_report::{ActivationPatch, Question};
 use headlight_residual::{Activations, Decoder, Edit, Edits, Part, Site, token_tensor};
-use headlight_run::{ErrorKind, InputError, TaskConfig};
+use headlight_run::{Error, ErrorKind, TaskConfig};
 use headlight_tasks as tasks;
 use headlight_watch::no_room;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// Likeliest tokens shown where nobody asks for more.
 pub(super) const SHOWN_TOKENS: usize = 5;
@@ -38,7 +38,7 @@ pub(super) struct Reading {
 
 impl PromptReader {
     /// The model of a run, for prompts of at most `most_tokens`.
-    pub(super) fn open(inspection: &Inspection, most_tokens: usize) -> Result<Self, InputError> {
+    pub(super) fn open(inspection: &Subject, most_tokens: usize) -> Result<Self, Error> {
         let ModelParts { model, vocabulary } = inspection.model()?;
         let (task, device) = (inspection.config.task.clone(), inspection.device.clone());
         Ok(Self {
@@ -56,7 +56,7 @@ impl PromptReader {
         &self,
         question: &Question,
         sites: &[Site],
-    ) -> Result<(Reading, Activations), InputError> {
+    ) -> Result<(Reading, Activations), Error> {
         let tokens = self.tokens("prompt", &question.prompt)?;
         let seen = self.activations(question, &tokens, sites)?;
         let changed = self.probabilities(seen.logits.clone());
@@ -79,14 +79,14 @@ impl PromptReader {
         question: &Question,
         tokens: &[u32],
         sites: &[Site],
-    ) -> Result<Activations, InputError> {
+    ) -> Result<Activations, Error> {
         let mut edits = self.edits(question, tokens)?;
         self.model
             .activations_probed(self.batch(tokens), sites, &mut edits)
             .map_err(no_room)
     }
 
-    pub(super) fn tokens(&self, field: &str, prompt: &str) -> Result<Vec<u32>, InputError> {
+    pub(super) fn tokens(&self, field: &str, prompt: &str) -> Result<Vec<u32>, Error> {
         tasks::encode_prompt(&self.task, prompt, &self.vocabulary, self.most_tokens)
             .map_err(|error| error.at(field))
     }
@@ -98,9 +98,9 @@ impl PromptReader {
             .collect()
     }
 
-    pub(super) fn check_head(&self, field: &str, head: HeadName) -> Result<(), InputError> {
+    pub(super) fn check_head(&self, field: &str, head: HeadName) -> Result<(), Error> {
         let known = head.layer < self.model.blocks.len() && head.head < self.model.n_heads();
-        let unknown = || InputError::new(field, "there is no such head").value(head);
+        let unknown = || Error::new(field, "there is no such head").value(head);
         known.then_some(()).ok_or_else(unknown)
     }
 
@@ -110,13 +110,13 @@ impl PromptReader {
 
     /// Switched-off heads blend nothing: 0 stands in place of their blend of values. Patched places
     /// hold what another prompt has there.
-    fn edits(&self, question: &Question, tokens: &[u32]) -> Result<Edits, InputError> {
+    fn edits(&self, question: &Question, tokens: &[u32]) -> Result<Edits, Error> {
         for &head in &question.off {
             self.check_head("off", head)?;
         }
         if question.patches.len() > MOST_PATCHES {
             return Err(
-                InputError::new("patches", format_args!("are more than {MOST_PATCHES}"))
+                Error::new("patches", format_args!("are more than {MOST_PATCHES}"))
                     .value(question.patches.len()),
             );
         }
@@ -128,28 +128,24 @@ impl PromptReader {
         Ok(edits)
     }
 
-    fn patch(
-        &self,
-        patch: &ActivationPatch,
-        length: usize,
-    ) -> Result<(Site, Part, Edit), InputError> {
+    fn patch(&self, patch: &ActivationPatch, length: usize) -> Result<(Site, Part, Edit), Error> {
         let site: Site = patch
             .site
             .parse()
-            .map_err(|error| InputError::because(ErrorKind::Argument, "site", error))?;
+            .map_err(|error| Error::because(ErrorKind::Argument, "site", error))?;
         let tokens = self.tokens("from", &patch.from)?;
         if tokens.len() != length {
             let message = format_args!(
                 "has {} tokens, the prompt has {length}; positions must match",
                 tokens.len()
             );
-            return Err(InputError::new("from", message));
+            return Err(Error::new("from", message));
         }
         for &position in patch.positions.iter().flatten() {
             check_position("positions", position, length)?;
         }
         if !self.model.has(site) {
-            return Err(InputError::new("site", "is not in this model").value(site));
+            return Err(Error::new("site", "is not in this model").value(site));
         }
         let mut other = self
             .model
@@ -180,14 +176,10 @@ pub(super) fn likeliest(probabilities: &[f32]) -> Vec<usize> {
 }
 
 /// That a prompt of `length` tokens has a token at `position`.
-pub(super) fn check_position(
-    place: &str,
-    position: usize,
-    length: usize,
-) -> Result<(), InputError> {
+pub(super) fn check_position(place: &str, position: usize, length: usize) -> Result<(), Error> {
     let outside = || {
         let message = format_args!("is not inside the prompt of {length} tokens, counted from 0");
-        InputError::new(place, message).value(position)
+        Error::new(place, message).value(position)
     };
     (position < length).then_some(()).ok_or_else(outside)
 }

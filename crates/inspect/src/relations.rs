@@ -6,13 +6,13 @@ use headlight_heads::{HeadName, RelationScore, RelationScores};
 use headlight_lens::{ShuffledContext, all_heads, best_head, score_relations};
 use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
-use headlight_run::{Breakdown, InputError};
+use headlight_run::{Breakdown, Error};
 use headlight_tasks as tasks;
 use headlight_tasks::{Sequence, Task};
 use headlight_watch::{CarriedPatterns, Cores, Patterns, Watched, evaluate_without, questions};
 use serde::Serialize;
 
-use super::{Inspection, ModelParts};
+use super::{ModelParts, Subject};
 
 /// The best head of a relation, chosen on one half of the validation sequences, measured on the
 /// other.
@@ -46,13 +46,13 @@ pub struct RelationHeads {
     pub without: BTreeMap<HeadName, Breakdown>,
 }
 
-impl Inspection {
+impl Subject {
     /// For each gold relation of the task its best head, and the answers of the model without each
     /// head.
     ///
     /// # Errors
     /// If the run has no weights, or its task no gold relations.
-    pub fn relations(&self) -> Result<RelationHeads, InputError> {
+    pub fn relations(&self) -> Result<RelationHeads, Error> {
         let ModelParts { model, .. } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = tasks::validation(&*task, self.config.seed);
@@ -64,7 +64,7 @@ impl Inspection {
             .map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
         if names.is_empty() {
             let message = format!("{} has no gold relations", self.config.task.name());
-            return Err(InputError::new(self.run.path().display(), message));
+            return Err(Error::new(self.run.path().display(), message));
         }
         let best = |relation: String| {
             let head = best_head(&chosen_by, &relation)?;
@@ -105,7 +105,7 @@ impl Inspection {
         model: &Decoder,
         task: &dyn Task,
         sequences: &[Sequence],
-    ) -> Result<HeadRelations, InputError> {
+    ) -> Result<HeadRelations, Error> {
         let mut heads = HeadRelations::default();
         let watched = Watched::all(task, sequences);
         let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);

@@ -3,13 +3,13 @@
 use headlight_heads::{HeadName, SequenceKind, heads_by_role};
 use headlight_lens::{Ablation, SwapFollow, all_heads, matched_sets, swap_follow};
 use headlight_report::{Printout, Table};
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::{Watched, no_room};
 use serde::Serialize;
 
 use super::{
-    Inspection, ModelParts,
+    ModelParts, Subject,
     causal::{names, share},
 };
 
@@ -26,13 +26,13 @@ pub struct Swapped {
     pub swap_follow: SwapFollow,
 }
 
-impl Inspection {
+impl Subject {
     /// Swap-follow on the probe and on the run's own task: of the model as it is, without the heads
     /// of each role, and without as many others drawn at random.
     ///
     /// # Errors
     /// If the run has no weights, or no token comes twice.
-    pub fn swaps(&self) -> Result<Vec<Swapped>, InputError> {
+    pub fn swaps(&self) -> Result<Vec<Swapped>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = [
@@ -71,7 +71,7 @@ impl Inspection {
         }
         if swaps.is_empty() {
             let message = "has no sequences in which a token comes back after another one";
-            return Err(InputError::new(self.run.path().display(), message));
+            return Err(Error::new(self.run.path().display(), message));
         }
         Ok(swaps)
     }

@@ -1,6 +1,6 @@
 //! The live explorer's page.
 
-use headlight_run::InputError;
+use headlight_run::Error;
 use maud::html;
 
 use crate::{
@@ -17,7 +17,7 @@ pub(crate) const MODULES: [(&str, &str); 4] = [
 ];
 
 /// The page as one HTML file; its answers come from where it came from.
-pub(crate) fn explorer_page(facts: &ExplorerFacts) -> Result<String, InputError> {
+pub(crate) fn explorer_page(facts: &ExplorerFacts) -> Result<String, Error> {
     Page {
         title: &format!("{}: live", facts.name),
         modules: &MODULES,

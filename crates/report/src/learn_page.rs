@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headlight_run::InputError;
+use headlight_run::Error;
 use maud::{Markup, html};
 use serde::Serialize;
 
@@ -139,7 +139,7 @@ pub struct MemoryUse {
 ///
 /// # Errors
 /// If the lesson has no JSON form.
-pub fn learn_page(lesson: &Lesson) -> Result<String, InputError> {
+pub fn learn_page(lesson: &Lesson) -> Result<String, Error> {
     Page {
         title: "How attention works",
         modules: &MODULES,

@@ -1,6 +1,6 @@
 //! The page of a run under way.
 
-use headlight_run::InputError;
+use headlight_run::Error;
 use maud::html;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ pub struct LiveFacts {
 }
 
 /// The page as one HTML file; what is new comes from where it came from.
-pub(crate) fn live_page(facts: &LiveFacts) -> Result<String, InputError> {
+pub(crate) fn live_page(facts: &LiveFacts) -> Result<String, Error> {
     Page {
         title: &format!("{}: training", facts.name),
         modules: &MODULES,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::{Error, ErrorKind};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use serde::Serialize;
 
@@ -56,9 +56,9 @@ impl<T: Serialize> Page<'_, T> {
     ///
     /// # Errors
     /// If `data` has no JSON form.
-    pub fn html(&self) -> Result<String, InputError> {
+    pub fn html(&self) -> Result<String, Error> {
         let json = serde_json::to_string(self.data)
-            .map_err(|error| InputError::because(ErrorKind::Internal, self.title, error))?;
+            .map_err(|error| Error::because(ErrorKind::Internal, self.title, error))?;
         let modules = COMPONENTS
             .iter()
             .chain(self.modules)

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::{Error, ErrorKind};
 use resvg::{
     render,
     tiny_skia::{Pixmap, Transform},
@@ -43,7 +43,7 @@ const SPACE: [&str; 2] = ["␣", "⊔"];
 ///
 /// # Errors
 /// If the picture is too large, or is no SVG.
-pub fn svg_to_png(svg: &str) -> Result<Vec<u8>, InputError> {
+pub fn svg_to_png(svg: &str) -> Result<Vec<u8>, Error> {
     let options = Options {
         fontdb: FONTS.clone(),
         ..Options::default()
@@ -51,12 +51,12 @@ pub fn svg_to_png(svg: &str) -> Result<Vec<u8>, InputError> {
     let [space, drawn_space] = SPACE;
     let svg = svg.replace(space, drawn_space);
     let tree = Tree::from_str(&svg, &options)
-        .map_err(|error| InputError::because(ErrorKind::Internal, "PNG", error))?;
+        .map_err(|error| Error::because(ErrorKind::Internal, "PNG", error))?;
     let (width, height) = (tree.size().width() * SCALE, tree.size().height() * SCALE);
     if width * height > MOST_PIXELS {
         let message =
             format_args!("{width} × {height} pixels are too many for one picture; write it as SVG");
-        return Err(InputError::new("PNG", message));
+        return Err(Error::new("PNG", message));
     }
     let missing = missing_characters(tree.root());
     if !missing.is_empty() {
@@ -72,7 +72,7 @@ pub fn svg_to_png(svg: &str) -> Result<Vec<u8>, InputError> {
         );
     }
     let mut pixels = Pixmap::new(width.ceil() as u32, height.ceil() as u32)
-        .ok_or_else(|| InputError::new("PNG", "an empty picture"))?;
+        .ok_or_else(|| Error::new("PNG", "an empty picture"))?;
     render(
         &tree,
         Transform::from_scale(SCALE, SCALE),
@@ -80,7 +80,7 @@ pub fn svg_to_png(svg: &str) -> Result<Vec<u8>, InputError> {
     );
     pixels
         .encode_png()
-        .map_err(|error| InputError::because(ErrorKind::Internal, "PNG", error))
+        .map_err(|error| Error::because(ErrorKind::Internal, "PNG", error))
 }
 
 /// The characters that no font has, each once.

@@ -1,7 +1,7 @@
 //! `report.html`: the whole run as one page.
 
 use headlight_heads::{HeadName, SequenceKind};
-use headlight_run::InputError;
+use headlight_run::Error;
 use maud::{Markup, html};
 
 use crate::{
@@ -55,7 +55,7 @@ const LEAST_NEEDED: [Part; 7] = [
 ///
 /// # Errors
 /// If it is too large even without all that can be left out.
-pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
+pub fn report_page(mut data: ReportData) -> Result<String, Error> {
     (data.finding, data.headline) = (finding(&data), headline(&data));
     let mut page = page(&data)?;
     for (name, leave_out) in LEAST_NEEDED {
@@ -74,12 +74,12 @@ pub fn report_page(mut data: ReportData) -> Result<String, InputError> {
             "would have {} bytes, more than {MOST_PAGE_BYTES}",
             page.len()
         );
-        return Err(InputError::new("report.html", message));
+        return Err(Error::new("report.html", message));
     }
     Ok(page)
 }
 
-fn page(data: &ReportData) -> Result<String, InputError> {
+fn page(data: &ReportData) -> Result<String, Error> {
     let title = format!("{}: what its heads learned", data.run.name);
     Page {
         title: &title,

@@ -69,9 +69,7 @@ pub use exchange::{
     ExchangeError, ExportedFiles, expected_of, from_huggingface, to_huggingface,
     to_transformer_lens,
 };
-pub use feed_forward::{
-    FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward,
-};
+pub use feed_forward::{FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward};
 pub use generate::{Ending, GenerateError, Generated, GeneratedTexts, Generation, NextToken};
 pub use initialize::Initialization;
 pub use kept_tensor::KeptTensor;

@@ -39,9 +39,6 @@ struct Parts {
     source: Option<Box<dyn error::Error + Send + Sync>>,
 }
 
-/// The name of [`Error`] in crates that have errors of their own beside it.
-pub type InputError = Error;
-
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

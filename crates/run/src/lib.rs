@@ -13,7 +13,7 @@ pub mod untrusted;
 // For everybody.
 pub use config::{Config, reference, schema};
 pub use directory::{Checkpoint, Follower, PatternFile, RunDirectory, Weights};
-pub use error::{Error, ErrorKind, InputError};
+pub use error::{Error, ErrorKind};
 pub use seeds::{NoSeeds, Seeds, SeedsSummary};
 
 // The parts of these.

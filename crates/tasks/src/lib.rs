@@ -38,13 +38,13 @@ pub use task::{Optimum, Sequence, Shortcut, Task, VALIDATION_SEQUENCES};
 pub use text::Text;
 pub use tokenizer_json::tokenizer_json;
 
-use headlight_run::{InputError, TaskConfig};
+use headlight_run::{Error, TaskConfig};
 
 /// The task of a configuration.
 ///
 /// # Errors
 /// If a file that it reads is not what it must be.
-pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Result<Box<dyn Task>, InputError> {
+pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Result<Box<dyn Task>, Error> {
     Ok(match config {
         TaskConfig::Repeat(config) => Box::new(Repeat::new(config, n_ctx)),
         TaskConfig::LaggedMarkov(config) => Box::new(LaggedMarkov::new(config, n_ctx, seed)),

@@ -1,6 +1,6 @@
 //! From what a person types to tokens.
 
-use headlight_run::{InputError, TaskConfig, TextConfig, TextTokens};
+use headlight_run::{Error, TaskConfig, TextConfig, TextTokens};
 
 use super::text::{Tokens, named_character};
 
@@ -14,7 +14,7 @@ pub fn encode_prompt(
     prompt: &str,
     vocabulary: &[String],
     n_ctx: usize,
-) -> Result<Vec<u32>, InputError> {
+) -> Result<Vec<u32>, Error> {
     let (tokens, empty) = match task {
         TaskConfig::Text(config) => {
             let tokens = Tokens::of_vocabulary(&config.tokens, vocabulary)?;
@@ -31,8 +31,8 @@ pub fn encode_prompt(
         ),
     };
     match tokens.len() {
-        0 => Err(InputError::new("--prompt", empty)),
-        length if length > n_ctx => Err(InputError::new(
+        0 => Err(Error::new("--prompt", empty)),
+        length if length > n_ctx => Err(Error::new(
             "--prompt",
             format_args!("has {length} tokens, the model takes {n_ctx}"),
         )),
@@ -53,7 +53,7 @@ pub fn spelled(task: &TaskConfig, name: &str) -> String {
     }
 }
 
-fn names(prompt: &str, vocabulary: &[String]) -> Result<Vec<u32>, InputError> {
+fn names(prompt: &str, vocabulary: &[String]) -> Result<Vec<u32>, Error> {
     prompt
         .split_whitespace()
         .map(|name| token_id("--prompt", name, vocabulary))
@@ -64,18 +64,14 @@ fn names(prompt: &str, vocabulary: &[String]) -> Result<Vec<u32>, InputError> {
 ///
 /// # Errors
 /// If there is no such token.
-pub fn token_id(argument: &str, name: &str, vocabulary: &[String]) -> Result<u32, InputError> {
+pub fn token_id(argument: &str, name: &str, vocabulary: &[String]) -> Result<u32, Error> {
     let found = vocabulary.iter().position(|known| known == name);
     found
         .map(|id| id as u32)
         .ok_or_else(|| unknown_token(argument, name, vocabulary))
 }
 
-fn unknown_token(
-    argument: &str,
-    name: impl std::fmt::Display,
-    vocabulary: &[String],
-) -> InputError {
+fn unknown_token(argument: &str, name: impl std::fmt::Display, vocabulary: &[String]) -> Error {
     let some: Vec<&str> = vocabulary.iter().take(12).map(String::as_str).collect();
     let more = if vocabulary.len() > some.len() {
         ", …"
@@ -87,5 +83,5 @@ fn unknown_token(
         vocabulary.len(),
         some.join(", ")
     );
-    InputError::new(argument, message).value(name)
+    Error::new(argument, message).value(name)
 }

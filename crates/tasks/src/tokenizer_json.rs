@@ -1,7 +1,7 @@
 //! A run's tokens as a `tokenizer.json`, for other tools.
 
 use headlight_run::{
-    InputError, TaskConfig, TextConfig, TextTokens,
+    Error, TaskConfig, TextConfig, TextTokens,
     untrusted::{MOST_TOKENIZER_BYTES, read_at_most},
 };
 use serde_json::{Map, Value, json};
@@ -26,7 +26,7 @@ use super::text::Tokens;
 /// assert_eq!(json["model"]["vocab"], serde_json::json!({ " ": 0, "a": 1 }));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn tokenizer_json(task: &TaskConfig, vocabulary: &[String]) -> Result<String, InputError> {
+pub fn tokenizer_json(task: &TaskConfig, vocabulary: &[String]) -> Result<String, Error> {
     let TaskConfig::Text(config) = task else {
         let names = vocabulary.iter().cloned();
         return Ok(
@@ -45,7 +45,7 @@ pub fn tokenizer_json(task: &TaskConfig, vocabulary: &[String]) -> Result<String
             Ok(word_level(characters, each_alone, json!({ "type": "Fuse" })).to_string())
         }
         Tokens::Bytes => Ok(byte_level().to_string()),
-        Tokens::Words { .. } => Err(InputError::new(
+        Tokens::Words { .. } => Err(Error::new(
             "tokenizer.json",
             "has no rule that cuts text into words as this run does",
         )),
@@ -118,11 +118,11 @@ fn byte_characters() -> [char; 256] {
 }
 
 /// The run's own tokenizer, without what adds tokens to a text or cuts some off.
-fn as_trained_with(config: &TextConfig) -> Result<String, InputError> {
+fn as_trained_with(config: &TextConfig) -> Result<String, Error> {
     let TextTokens::Tokenizer(path) = &config.tokens else {
         unreachable!("pieces come from a tokenizer file");
     };
-    let wrong = |error: &dyn std::fmt::Display| InputError::new(path.display(), error);
+    let wrong = |error: &dyn std::fmt::Display| Error::new(path.display(), error);
     let text = String::from_utf8(read_at_most(path, MOST_TOKENIZER_BYTES)?)
         .map_err(|error| wrong(&error))?;
     let mut parts: Map<String, Value> =

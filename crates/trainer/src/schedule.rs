@@ -24,7 +24,7 @@ use headlight_run::{ScheduleKind, TrainConfig};
 /// assert_eq!((learning_rate(&train, 16), learning_rate(&train, 19)), (0.1, 0.025));
 /// train.schedule = ScheduleKind::Constant;
 /// assert_eq!(learning_rate(&train, 15), 0.1);
-/// # Ok::<(), headlight_run::InputError>(())
+/// # Ok::<(), headlight_run::Error>(())
 /// ```
 #[must_use]
 pub fn learning_rate(train: &TrainConfig, step: usize) -> f64 {

@@ -1,7 +1,7 @@
 //! Where tensors live.
 
 use burn::tensor::Device;
-use headlight_run::InputError;
+use headlight_run::Error;
 
 /// Names that `--device` takes, and the cargo feature each needs.
 const KNOWN: [&str; 7] = ["flex", "ndarray", "wgpu", "vulkan", "metal", "cuda", "rocm"];
@@ -11,7 +11,7 @@ const KNOWN: [&str; 7] = ["flex", "ndarray", "wgpu", "vulkan", "metal", "cuda", 
 /// # Errors
 /// If there is no such device, or this program was built without it; the message says how to get
 /// it.
-pub fn open(name: &str) -> Result<Device, InputError> {
+pub fn open(name: &str) -> Result<Device, Error> {
     match name {
         #[cfg(feature = "flex")]
         "flex" => Ok(Device::flex()),
@@ -31,11 +31,11 @@ pub fn open(name: &str) -> Result<Device, InputError> {
         "rocm" => Ok(Device::rocm(burn::tensor::DeviceIndex::Default)),
         #[cfg(feature = "cuda")]
         "cuda" => Ok(Device::cuda(burn::tensor::DeviceIndex::Default)),
-        _ if KNOWN.contains(&name) => Err(InputError::new(
+        _ if KNOWN.contains(&name) => Err(Error::new(
             format_args!("--device {name}"),
             format_args!("this program was built without it; build with --features {name}"),
         )),
-        _ => Err(InputError::new(
+        _ => Err(Error::new(
             format_args!("--device {name}"),
             format_args!("there is no such device, there are: {}", KNOWN.join(", ")),
         )),

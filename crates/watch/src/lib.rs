@@ -18,10 +18,10 @@ pub use observation::{Observation, WATCHED_SEQUENCES, Watched};
 pub use patterns::{CarriedPatterns, Patterns, value_norms};
 
 use headlight_residual::ActivationsError;
-use headlight_run::InputError;
+use headlight_run::Error;
 
 /// Activations that memory does not hold, as one line.
 #[must_use]
-pub fn no_room(error: ActivationsError) -> InputError {
-    InputError::new("activations", error)
+pub fn no_room(error: ActivationsError) -> Error {
+    Error::new("activations", error)
 }

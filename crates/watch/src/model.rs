@@ -6,7 +6,7 @@ use headlight_residual::{
     self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes,
 };
 use headlight_run::{
-    Config, ErrorKind, FeedForwardKind, InitializationKind, InputError, NormKind, NormPlacement,
+    Config, Error, ErrorKind, FeedForwardKind, InitializationKind, NormKind, NormPlacement,
     PositionKind, RunDirectory, Weights,
     untrusted::{MOST_PARAMETERS, ROOM_FOR_PARAMETERS},
 };
@@ -18,16 +18,16 @@ const ROTARY_BASE: f64 = 10_000.0;
 ///
 /// # Errors
 /// If the sizes do not fit together or are too large.
-pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Decoder, InputError> {
+pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Decoder, Error> {
     let decoder = decoder_config(config, vocabulary);
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
         let message = format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}");
-        return Err(InputError::config(message).at("[model]"));
+        return Err(Error::config(message).at("[model]"));
     }
     decoder
         .try_init(config.seed, device)
-        .map_err(|error| InputError::because(ErrorKind::Config, "[model]", error))
+        .map_err(|error| Error::because(ErrorKind::Config, "[model]", error))
 }
 
 fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
@@ -93,7 +93,7 @@ pub fn load(
     config: &Config,
     which: Weights,
     device: &Device,
-) -> Result<Decoder, InputError> {
+) -> Result<Decoder, Error> {
     let vocabulary = run.vocabulary()?.len();
     let bytes = run.weights(which)?;
     // Room is made for what the weights can fill, not for whatever the configuration says.
@@ -103,10 +103,10 @@ pub fn load(
             "its model has {parameters} parameters, its weights have {} bytes",
             bytes.len()
         );
-        return Err(InputError::damaged(run.path().display(), message));
+        return Err(Error::damaged(run.path().display(), message));
     }
     weights_from_bytes(build(config, vocabulary, device)?, &bytes)
-        .map_err(|error| InputError::because(ErrorKind::Damaged, run.path().display(), error))
+        .map_err(|error| Error::because(ErrorKind::Damaged, run.path().display(), error))
 }
 
 /// What the model is made of and what that costs, line by line.

@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use headlight_heads::{HeadName, Relation, RelationScores, Role, ScoreName, Scores, SequenceKind};
 use headlight_lens::{mean_distance, score_layer, score_relations};
 use headlight_residual::Decoder;
-use headlight_run::{HeadRow, InputError, PatternFile};
+use headlight_run::{Error, HeadRow, PatternFile};
 use headlight_tasks::{Repeat, Sequence, Task, Use, batch};
 
 use crate::Patterns;
@@ -83,7 +83,7 @@ impl Watched {
     ///
     /// # Errors
     /// If the patterns do not fit into memory.
-    pub fn observe(&self, model: &Decoder, device: &Device) -> Result<Observation, InputError> {
+    pub fn observe(&self, model: &Decoder, device: &Device) -> Result<Observation, Error> {
         let patterns = Patterns::of(model, &self.tokens, device)?;
         let [rows, n_heads, length] = patterns.dims();
         let mut heads = Vec::new();

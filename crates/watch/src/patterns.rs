@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Tensor};
 use headlight_lens::{LayerPattern, value_weighted};
 use headlight_residual::{AttentionSite, Decoder, Site, token_tensor};
-use headlight_run::InputError;
+use headlight_run::Error;
 
 use crate::no_room;
 
@@ -33,7 +33,7 @@ impl Patterns {
     ///
     /// # Errors
     /// If the patterns do not fit into memory.
-    pub fn of(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Result<Self, InputError> {
+    pub fn of(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Result<Self, Error> {
         let sites = model.pattern_sites();
         let mut seen = model
             .activations(token_tensor(tokens, device), &sites)
@@ -79,7 +79,7 @@ impl CarriedPatterns {
     ///
     /// # Errors
     /// If patterns and values do not fit into memory.
-    pub fn of(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Result<Self, InputError> {
+    pub fn of(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Result<Self, Error> {
         let sites = |layer| {
             [AttentionSite::Pattern, AttentionSite::V].map(|site| Site::Attention(layer, site))
         };

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use headlight_heads::{HeadName, HeadSet, Reader, Role, heads_by_role};
 use headlight_lens::{Ablation, Behaviour, Performance, ablate, all_heads, readers};
 use headlight_residual::Decoder;
-use headlight_run::{Config, HeadsUse, InputError, Left, UsesRow};
+use headlight_run::{Config, Error, HeadsUse, Left, UsesRow};
 use headlight_tasks::Sequence;
 
 use crate::{batch::Batch, cores::Cores, no_room};
@@ -64,7 +64,7 @@ pub fn watch_uses(
     roles: &[Role],
     step: usize,
     cores: &Cores,
-) -> Result<UsesRow, InputError> {
+) -> Result<UsesRow, Error> {
     row(model, behaviour, step, groups(model, roles, false), cores)
 }
 
@@ -79,7 +79,7 @@ pub fn all_uses(
     roles: &[Role],
     step: usize,
     cores: &Cores,
-) -> Result<UsesRow, InputError> {
+) -> Result<UsesRow, Error> {
     row(model, behaviour, step, groups(model, roles, true), cores)
 }
 
@@ -94,7 +94,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn measure(self, model: &Decoder, behaviour: &Behaviour) -> Result<HeadsUse, InputError> {
+    fn measure(self, model: &Decoder, behaviour: &Behaviour) -> Result<HeadsUse, Error> {
         let mut uses = HeadsUse {
             heads: self.heads,
             name: self.name,
@@ -119,7 +119,7 @@ fn accuracy_without(
     model: &Decoder,
     behaviour: &Behaviour,
     heads: &[HeadName],
-) -> Result<Left, InputError> {
+) -> Result<Left, Error> {
     let performance = ablate(model, behaviour, heads, Ablation::Mean).map_err(no_room)?;
     Ok(left(&performance))
 }
@@ -151,7 +151,7 @@ fn row(
     step: usize,
     groups: Vec<Trial>,
     cores: &Cores,
-) -> Result<UsesRow, InputError> {
+) -> Result<UsesRow, Error> {
     let layers = model.blocks.len();
     let layer = |layer| Trial {
         heads: (0..model.n_heads())

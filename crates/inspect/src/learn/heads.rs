@@ -6,7 +6,7 @@ use burn::{
 };
 use headlight_attention::{AttentionOptions, Mask, MultiHeadAttentionConfig, attention};
 use headlight_report::{HeadCost, HeadsAtOneCost, ReadSentence};
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::{Error, ErrorKind};
 
 use super::scaling::numbers;
 
@@ -16,11 +16,10 @@ const TOKENS: usize = 64;
 const SURE: f32 = 30.0;
 
 /// Costs by the number of heads, and two sentences that one head of even weights cannot tell apart.
-pub(super) fn at_one_cost(device: &Device) -> Result<HeadsAtOneCost, InputError> {
+pub(super) fn at_one_cost(device: &Device) -> Result<HeadsAtOneCost, Error> {
     let cost = |n_heads: usize| {
         let module = MultiHeadAttentionConfig::new(D_MODEL, n_heads).try_init(device);
-        let module =
-            module.map_err(|error| InputError::because(ErrorKind::Internal, "learn", error))?;
+        let module = module.map_err(|error| Error::because(ErrorKind::Internal, "learn", error))?;
         let d_head = D_MODEL / n_heads;
         // Four projections, and a dot product and a blend for each head and each pair of tokens.
         let multiplications =

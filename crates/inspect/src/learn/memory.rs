@@ -1,7 +1,7 @@
 //! The memory of the n×n weights beside the kernel's, as the benchmark measured it.
 
 use headlight_report::MemoryUse;
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::{Error, ErrorKind};
 use serde::Deserialize;
 
 /// Written by `scripts/bench`.
@@ -23,10 +23,9 @@ struct Row {
 }
 
 /// The benchmark's lengths, with the size of the weights in single precision beside them.
-pub(super) fn measured() -> Result<Vec<MemoryUse>, InputError> {
-    let measured: Measured = serde_json::from_str(MEASURED).map_err(|error| {
-        InputError::because(ErrorKind::Internal, "attention_memory.json", error)
-    })?;
+pub(super) fn measured() -> Result<Vec<MemoryUse>, Error> {
+    let measured: Measured = serde_json::from_str(MEASURED)
+        .map_err(|error| Error::because(ErrorKind::Internal, "attention_memory.json", error))?;
     let mut rows = Vec::new();
     for row in measured.megabytes {
         let weights = measured.heads * row.length * row.length * size_of::<f32>();

@@ -10,22 +10,22 @@ use std::path::Path;
 use burn::tensor::Device;
 use headlight_attention::worked_example::{TOKENS, WorkedExample, features};
 use headlight_report::{Lesson, learn_page};
-use headlight_run::{InputError, write_atomically};
+use headlight_run::{Error, write_atomically};
 
 /// Writes the page.
 ///
 /// # Errors
 /// If there is no such device, or the file cannot be written.
-pub fn write_learn_page(path: &Path, device: &str) -> Result<(), InputError> {
+pub fn write_learn_page(path: &Path, device: &str) -> Result<(), Error> {
     write_lesson(path, &headlight_watch::device::open(device)?)
 }
 
 /// Writes the page, with numbers made on `device`.
-pub(super) fn write_lesson(path: &Path, device: &Device) -> Result<(), InputError> {
+pub(super) fn write_lesson(path: &Path, device: &Device) -> Result<(), Error> {
     write_atomically(path, learn_page(&lesson(device)?)?.as_bytes())
 }
 
-fn lesson(device: &Device) -> Result<Lesson, InputError> {
+fn lesson(device: &Device) -> Result<Lesson, Error> {
     let example = WorkedExample::compute(device);
     Ok(Lesson {
         tokens: TOKENS.map(str::to_owned).to_vec(),

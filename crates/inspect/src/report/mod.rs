@@ -11,7 +11,7 @@ use headlight_heads::{HeadName, HeadSet, Role};
 use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
 use headlight_report::{Control, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
-use headlight_run::{HeadsUse, InputError, Summary, UsesRow, write_atomically};
+use headlight_run::{Error, HeadsUse, Summary, UsesRow, write_atomically};
 use headlight_tasks as tasks;
 use headlight_watch::{
     model::describe,
@@ -19,19 +19,19 @@ use headlight_watch::{
     uses::{self, left},
 };
 
-use super::{Inspection, ModelParts, learn::write_lesson};
+use super::{ModelParts, Subject, learn::write_lesson};
 
 /// Random sets beside the heads of each role.
 const CONTROLS: usize = 3;
 /// Weights of patterns, of all heads on all sequences, that are held at once.
 const MOST_WEIGHTS: usize = 1 << 26;
 
-impl Inspection {
+impl Subject {
     /// Collects what the report shows.
     ///
     /// # Errors
     /// If the run has not ended, or a file of it is damaged.
-    pub fn report(&self) -> Result<ReportData, InputError> {
+    pub fn report(&self) -> Result<ReportData, Error> {
         let summary = self.run.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
         if !summary
@@ -41,7 +41,7 @@ impl Inspection {
             .eq(all_heads(&model))
         {
             let place = format!("{}/summary.json", self.run.path().display());
-            return Err(InputError::damaged(place, "has other heads than the model"));
+            return Err(Error::damaged(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
         let used_as = self.run.uses()?;
@@ -94,7 +94,7 @@ impl Inspection {
     ///
     /// # Errors
     /// As [`report`](Self::report), or if the file cannot be written.
-    pub fn write_report(&self) -> Result<PathBuf, InputError> {
+    pub fn write_report(&self) -> Result<PathBuf, Error> {
         let html = report_page(self.report()?)?;
         let path = self.run.path().join("report.html");
         write_atomically(&path, html.as_bytes())?;
@@ -104,7 +104,7 @@ impl Inspection {
 
     /// The run's task on as many sequences as [`uses::SEQUENCES`], or on as few as keep their
     /// patterns within bounds.
-    fn bounded_behaviour(&self, model: &Decoder) -> Result<Behaviour, InputError> {
+    fn bounded_behaviour(&self, model: &Decoder) -> Result<Behaviour, Error> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let of_sequence = model.blocks.len() * model.n_heads() * model.n_ctx() * model.n_ctx();
         let sequences = (MOST_WEIGHTS / of_sequence).clamp(1, uses::SEQUENCES);
@@ -121,7 +121,7 @@ impl Inspection {
         model: &Decoder,
         behaviour: &Behaviour,
         row: &UsesRow,
-    ) -> Result<Vec<Control>, InputError> {
+    ) -> Result<Vec<Control>, Error> {
         let mut controls = Vec::new();
         for uses in &row.uses {
             let HeadSet::LooksLike(role @ Role::Of(_)) = uses.name else {
@@ -145,7 +145,7 @@ impl Inspection {
         Ok(controls)
     }
 
-    fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, InputError> {
+    fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, Error> {
         let path = self.run.path();
         let name = path
             .canonicalize()
@@ -180,8 +180,7 @@ impl Inspection {
 /// Writes the report of a run that has just ended. One that cannot be made is said and costs
 /// nothing else of the run.
 pub fn report_after_training(run: &Path, device: &str) {
-    if let Err(error) =
-        Inspection::open(run, device).and_then(|inspection| inspection.write_report())
+    if let Err(error) = Subject::open(run, device).and_then(|inspection| inspection.write_report())
     {
         tracing::warn!("the run has no report.html: {error}");
     }

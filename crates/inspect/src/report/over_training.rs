@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use headlight_heads::{HeadName, Score, ScoreName, SequenceKind};
 use headlight_report::{Bytes, Floats, MeasureText, PatternSet, ScoreSeries, scores_as_told};
 use headlight_residual::{AttentionSite, Decoder, Site, token_tensor};
-use headlight_run::{HeadRow, InputError, PatternFile, Summary};
+use headlight_run::{Error, HeadRow, PatternFile, Summary};
 use headlight_watch::{no_room, value_norms};
 
-use super::Inspection;
+use super::Subject;
 
 /// Bytes of scores and of patterns; base64 makes a third more of them.
 const MOST_SCORE_BYTES: usize = 300_000;
@@ -56,10 +56,10 @@ impl Scored {
 
 impl Scores {
     pub(super) fn of(
-        run: &Inspection,
+        run: &Subject,
         summary: &Summary,
         left_out: &mut Vec<String>,
-    ) -> Result<Self, InputError> {
+    ) -> Result<Self, Error> {
         let rows = run.run.heads()?;
         let heads: Vec<HeadName> = summary.heads.iter().map(|head| head.head).collect();
         let all: Vec<usize> = rows
@@ -149,7 +149,7 @@ fn thinned(steps: &[usize], count: usize) -> Vec<usize> {
         .collect()
 }
 
-impl Inspection {
+impl Subject {
     /// The patterns over training: fewer sequences, then fewer steps, then fewer tokens where there
     /// are too many.
     pub(super) fn pattern_sets(
@@ -157,7 +157,7 @@ impl Inspection {
         model: &Decoder,
         vocabulary: &[String],
         left_out: &mut Vec<String>,
-    ) -> Result<Vec<PatternSet>, InputError> {
+    ) -> Result<Vec<PatternSet>, Error> {
         let all = self.run.pattern_steps()?;
         let Some(&last) = all.last() else {
             return Ok(Vec::new());
@@ -222,7 +222,7 @@ impl Inspection {
                 let row = &newest.tokens()[sequence];
                 let same = |file: &PatternFile| file.tokens().get(sequence) == Some(row);
                 if !files.iter().all(same) {
-                    return Err(InputError::damaged(
+                    return Err(Error::damaged(
                         self.run.path().display(),
                         "patterns are of different sequences",
                     ));
@@ -258,7 +258,7 @@ impl Inspection {
         kind: SequenceKind,
         model: &Decoder,
         vocabulary: &[String],
-    ) -> Result<PatternFile, InputError> {
+    ) -> Result<PatternFile, Error> {
         let file = self.run.patterns(step, kind)?;
         let [layers, _, heads, length] = file.sizes();
         let known = file
@@ -275,16 +275,13 @@ impl Inspection {
                 "{}/patterns/step-{step}/{kind}.safetensors",
                 self.run.path().display()
             );
-            return Err(InputError::damaged(
-                place,
-                "holds patterns of another model",
-            ));
+            return Err(Error::damaged(place, "holds patterns of another model"));
         }
         Ok(file)
     }
 
     /// `[head][key]`: the norms of the values that each head reads.
-    fn norms(&self, model: &Decoder, row: &[u32]) -> Result<Vec<f32>, InputError> {
+    fn norms(&self, model: &Decoder, row: &[u32]) -> Result<Vec<f32>, Error> {
         let sites: Vec<Site> = (0..model.blocks.len())
             .map(|layer| Site::Attention(layer, AttentionSite::V))
             .collect();

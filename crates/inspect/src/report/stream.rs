@@ -4,23 +4,23 @@ use burn::tensor::{Tensor, activation::softmax};
 use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
 use headlight_residual::{BlockSite, Decoder, NoProbe, Site, argmax, token_tensor};
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::{no_room, uses::left};
 
-use super::{Inspection, numbers};
+use super::{Subject, numbers};
 
 /// The longest sequence whose every position is shown.
 const MOST_SHOWN_TOKENS: usize = 128;
 
-impl Inspection {
+impl Subject {
     /// Norms, logit attribution and logit lens on the run's own task.
     pub(super) fn stream(
         &self,
         model: &Decoder,
         behaviour: &Behaviour,
         vocabulary: &[String],
-    ) -> Result<StreamData, InputError> {
+    ) -> Result<StreamData, Error> {
         let parts = written_sites(model);
         let sites: Vec<Site> = parts.iter().map(|(_, site)| *site).collect();
         let seen = model
@@ -55,7 +55,7 @@ impl Inspection {
         model: &Decoder,
         vocabulary: &[String],
         depths: &[Depth],
-    ) -> Result<LensData, InputError> {
+    ) -> Result<LensData, Error> {
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequence = task.sequence(tasks::RowKey {
             seed: self.config.seed,

@@ -9,17 +9,17 @@ use headlight_residual::{
     Activations, AttentionSite, BlockSite, Decoder, Norm, NormPlacement, NormSite, Positions, Site,
     token_tensor,
 };
-use headlight_run::InputError;
+use headlight_run::Error;
 use headlight_watch::{Watched, no_room};
 
-use super::{Inspection, numbers, stream::written_sites};
+use super::{Subject, numbers, stream::written_sites};
 
 /// Bytes of numbers; base64 makes a third more of them.
 const MOST_NUMBER_BYTES: usize = 1_050_000;
 /// How many tokens the walk may be along.
 const LENGTHS: [usize; 6] = [64, 48, 32, 24, 16, 8];
 
-impl Inspection {
+impl Subject {
     /// The walk along the first probe sequence: fewer tokens, then fewer heads where there are too
     /// many numbers.
     pub(super) fn walk(
@@ -27,7 +27,7 @@ impl Inspection {
         model: &Decoder,
         vocabulary: &[String],
         left_out: &mut Vec<String>,
-    ) -> Result<Option<WalkData>, InputError> {
+    ) -> Result<Option<WalkData>, Error> {
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let Some(sequence) = probe.tokens.first() else {
             return Ok(None);

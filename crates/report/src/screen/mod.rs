@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::{Error, ErrorKind};
 use ratatui::{
     Terminal,
     backend::CrosstermBackend,
@@ -52,14 +52,14 @@ impl Screen {
     ///
     /// # Errors
     /// If standard error is no terminal, or it cannot be drawn on.
-    pub fn open(state: State) -> Result<Self, InputError> {
+    pub fn open(state: State) -> Result<Self, Error> {
         if !stderr().is_terminal() {
-            return Err(InputError::new("--screen", "standard error is no terminal"));
+            return Err(Error::new("--screen", "standard error is no terminal"));
         }
         let terminal = take_terminal().map_err(|error| {
             give_back();
             let message = format_args!("the terminal cannot be drawn on: {error}");
-            InputError::of(ErrorKind::Io, "--screen", message).caused_by(error)
+            Error::of(ErrorKind::Io, "--screen", message).caused_by(error)
         })?;
         let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let ink = if no_colour {

@@ -1,7 +1,7 @@
 //! What the live explorer asks, and who answers it.
 
 use headlight_heads::{HeadName, Role};
-use headlight_run::InputError;
+use headlight_run::Error;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, WalkData};
@@ -19,13 +19,13 @@ pub trait Explorer: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the prompt, a head, a site or a position is none of this model's.
-    fn explore(&self, question: &Question) -> Result<Answer, InputError>;
+    fn explore(&self, question: &Question) -> Result<Answer, Error>;
 
     /// The numbers of one head in the same pass.
     ///
     /// # Errors
     /// As [`explore`](Self::explore).
-    fn walk(&self, question: &Question, head: HeadName) -> Result<WalkData, InputError>;
+    fn walk(&self, question: &Question, head: HeadName) -> Result<WalkData, Error>;
 }
 
 /// What does not change from question to question.

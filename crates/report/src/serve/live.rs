@@ -19,7 +19,7 @@ use axum::{
     routing::{get, post},
 };
 use headlight_heads::{HeadName, SequenceKind};
-use headlight_run::{EventRow, Follower, HeadRow, InputError, MetricsRow, RunDirectory};
+use headlight_run::{Error, EventRow, Follower, HeadRow, MetricsRow, RunDirectory};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
@@ -43,9 +43,8 @@ impl LiveAddress {
     ///
     /// # Errors
     /// If the port is taken.
-    pub fn take(port: u16) -> Result<Self, InputError> {
-        let taken =
-            |error: std::io::Error| InputError::system(format_args!("--port {port}"), error);
+    pub fn take(port: u16) -> Result<Self, Error> {
+        let taken = |error: std::io::Error| Error::system(format_args!("--port {port}"), error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(taken)?;
         listener.set_nonblocking(true).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
@@ -56,7 +55,7 @@ impl LiveAddress {
     ///
     /// # Errors
     /// If there is no run at `path`, or the thread cannot be started.
-    pub fn show(self, facts: &LiveFacts, path: &Path) -> Result<LiveRun, InputError> {
+    pub fn show(self, facts: &LiveFacts, path: &Path) -> Result<LiveRun, Error> {
         let run = RunDirectory::open(path)?;
         let seen = Seen {
             follower: Follower::new(&run),
@@ -73,7 +72,7 @@ impl LiveAddress {
             address: self.address,
         };
         let router = router(Arc::clone(&live.watched), live_page(facts)?);
-        let wrong = |error: std::io::Error| InputError::system(self.address, error);
+        let wrong = |error: std::io::Error| Error::system(self.address, error);
         let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
@@ -175,7 +174,7 @@ impl Watched {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn news(&self, question: &NewsQuestion) -> Result<News, InputError> {
+    fn news(&self, question: &NewsQuestion) -> Result<News, Error> {
         let finished = self.run.path().join("report.html").is_file();
         let mut seen = self.seen();
         seen.asked = Some(Instant::now());

@@ -19,7 +19,7 @@ use axum::{
     routing::{get, post},
 };
 use headlight_heads::HeadName;
-use headlight_run::InputError;
+use headlight_run::Error;
 use serde::{Deserialize, Serialize};
 use tokio::{net::TcpListener, runtime::Builder};
 
@@ -43,9 +43,9 @@ pub fn serve(
     explorer: Arc<dyn Explorer>,
     port: u16,
     ready: impl FnOnce(SocketAddr),
-) -> Result<(), InputError> {
+) -> Result<(), Error> {
     let page = explorer_page(&explorer.facts())?;
-    let wrong = |error: std::io::Error| InputError::system(format_args!("--port {port}"), error);
+    let wrong = |error: std::io::Error| Error::system(format_args!("--port {port}"), error);
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
@@ -107,7 +107,7 @@ async fn walk(State(explorer): Shared, asked: Asked<WalkQuestion>) -> Response {
 
 fn answer<T, A: Serialize>(
     asked: Asked<T>,
-    answer: impl FnOnce(T) -> Result<A, InputError>,
+    answer: impl FnOnce(T) -> Result<A, Error>,
 ) -> Response {
     match asked {
         Ok(Json(question)) => match answer(question) {

@@ -4,7 +4,7 @@ mod names;
 mod source;
 mod tokens;
 
-use headlight_run::{InputError, TextConfig};
+use headlight_run::{Error, TextConfig};
 use rand::RngExt;
 
 pub(super) use names::named_character;
@@ -47,7 +47,7 @@ impl Text {
     ///
     /// # Errors
     /// Names the file, the place in it and what was expected.
-    pub fn open(config: &TextConfig, n_ctx: usize) -> Result<Self, InputError> {
+    pub fn open(config: &TextConfig, n_ctx: usize) -> Result<Self, Error> {
         let sources = Source::open_all(&config.path)?;
         let texts = sources
             .iter()
@@ -71,7 +71,7 @@ impl Text {
 
     /// A tokenizer without a token for the unknown fails on text that it does not know: better now
     /// than later.
-    fn try_tokenizer(&self) -> Result<(), InputError> {
+    fn try_tokenizer(&self) -> Result<(), Error> {
         let mut left = if matches!(self.tokens, Tokens::Pieces { .. }) {
             MOST_TRIED_BYTES
         } else {
@@ -96,7 +96,7 @@ impl Text {
     }
 
     /// The segments that hold a window.
-    fn stretches(&self, segments: Vec<Segment>, part: &str) -> Result<Vec<Stretch>, InputError> {
+    fn stretches(&self, segments: Vec<Segment>, part: &str) -> Result<Vec<Stretch>, Error> {
         let mut stretches = Vec::new();
         let mut longest = 0;
         for segment in segments {
@@ -126,7 +126,7 @@ impl Text {
 
     /// The shortest ending of the segment, found by doubling, that holds a window: where it begins,
     /// and its tokens. If none does, that is the whole segment.
-    fn last_window(&self, segment: &Segment) -> Result<(usize, usize), InputError> {
+    fn last_window(&self, segment: &Segment) -> Result<(usize, usize), Error> {
         let Segment { bytes, .. } = segment;
         let mut reach = self.n_ctx + 1;
         loop {
@@ -150,11 +150,7 @@ impl Text {
             .unwrap_or(segment.bytes.start)
     }
 
-    fn encode(
-        &self,
-        segment: &Segment,
-        range: std::ops::Range<usize>,
-    ) -> Result<Vec<u32>, InputError> {
+    fn encode(&self, segment: &Segment, range: std::ops::Range<usize>) -> Result<Vec<u32>, Error> {
         let source = &self.sources[segment.source];
         let cannot = |unknown: UnknownToken| {
             wrong(

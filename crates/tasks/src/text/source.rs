@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use headlight_run::{ErrorKind, InputError};
+use headlight_run::{Error, ErrorKind};
 use memmap2::Mmap;
 
 /// One file.
@@ -29,7 +29,7 @@ impl Source {
     ///
     /// # Errors
     /// Names the file, and the line and byte of the first thing that is no text.
-    pub fn open_all(path: &Path) -> Result<Vec<Self>, InputError> {
+    pub fn open_all(path: &Path) -> Result<Vec<Self>, Error> {
         let mut paths = Vec::new();
         collect_files(path, &mut paths)?;
         if paths.is_empty() {
@@ -41,8 +41,8 @@ impl Source {
         paths.into_iter().map(Self::open).collect()
     }
 
-    fn open(path: PathBuf) -> Result<Self, InputError> {
-        let unreadable = |error| InputError::io(&path, "read", error).key("task.path");
+    fn open(path: PathBuf) -> Result<Self, Error> {
+        let unreadable = |error| Error::io(&path, "read", error).key("task.path");
         let file = File::open(&path).map_err(unreadable)?;
         if !file.metadata().map_err(unreadable)?.is_file() {
             return Err(wrong(&path, "is neither a file nor a folder"));
@@ -53,7 +53,7 @@ impl Source {
         Ok(source)
     }
 
-    fn check(&self) -> Result<(), InputError> {
+    fn check(&self) -> Result<(), Error> {
         if self.bytes.is_empty() {
             return Err(wrong(&self.path, "is empty; expected UTF-8 text"));
         }
@@ -75,7 +75,7 @@ impl Source {
         let line = self.bytes[..at].split(|&byte| byte == b'\n').count();
         let place = format!("{}:{line}", self.path.display());
         let message = format_args!("byte {at} {what}");
-        Err(InputError::of(ErrorKind::Config, place, message).key("task.path"))
+        Err(Error::of(ErrorKind::Config, place, message).key("task.path"))
     }
 
     /// Where it is.
@@ -134,8 +134,8 @@ pub fn split(
 }
 
 /// Files in the order of their paths; whatever begins with a dot is skipped, as `ls` does.
-fn collect_files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), InputError> {
-    let unreadable = |error| InputError::io(path, "read", error).key("task.path");
+fn collect_files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let unreadable = |error| Error::io(path, "read", error).key("task.path");
     if !std::fs::metadata(path).map_err(unreadable)?.is_dir() {
         found.push(path.to_owned());
         return Ok(());
@@ -157,8 +157,8 @@ fn collect_files(path: &Path, found: &mut Vec<PathBuf>) -> Result<(), InputError
 }
 
 /// An error about a file of the text.
-pub fn wrong(path: &Path, message: &str) -> InputError {
-    InputError::of(ErrorKind::Config, path.display(), message).key("task.path")
+pub fn wrong(path: &Path, message: &str) -> Error {
+    Error::of(ErrorKind::Config, path.display(), message).key("task.path")
 }
 
 #[expect(

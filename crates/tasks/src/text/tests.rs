@@ -27,7 +27,7 @@ impl Folder {
         path
     }
 
-    fn open(&self, name: &str, tokens: &TextTokens, n_ctx: usize) -> Result<Text, InputError> {
+    fn open(&self, name: &str, tokens: &TextTokens, n_ctx: usize) -> Result<Text, Error> {
         Text::open(
             &TextConfig {
                 path: self.0.path().join(name),

@@ -7,10 +7,10 @@ use std::{
 };
 
 use headlight_run::{
-    ErrorKind, InputError, TextTokens,
+    Error, ErrorKind, TextTokens,
     untrusted::{MOST_TOKENIZER_BYTES, MOST_TOKENS, read_at_most},
 };
-use serde::de::Error;
+use serde::de::Error as _;
 
 use super::names::{byte_name, character_name, named_character, named_word, word_name};
 
@@ -50,7 +50,7 @@ impl Tokens {
         kind: &TextTokens,
         place: &Path,
         texts: impl Iterator<Item = &'a str>,
-    ) -> Result<Self, InputError> {
+    ) -> Result<Self, Error> {
         match kind {
             TextTokens::Characters => {
                 let mut seen = BTreeSet::new();
@@ -81,12 +81,12 @@ impl Tokens {
     ///
     /// # Errors
     /// If the tokenizer cannot be used, or the names are not of this kind of tokens.
-    pub fn of_vocabulary(kind: &TextTokens, names: &[String]) -> Result<Self, InputError> {
+    pub fn of_vocabulary(kind: &TextTokens, names: &[String]) -> Result<Self, Error> {
         match kind {
             TextTokens::Characters => {
                 let character = |name: &String| {
                     named_character(name).ok_or_else(|| {
-                        InputError::damaged("vocabulary.json", "is no character").value(name)
+                        Error::damaged("vocabulary.json", "is no character").value(name)
                     })
                 };
                 Ok(Self::Characters(
@@ -102,7 +102,7 @@ impl Tokens {
                 if tokens.names() == names {
                     return Ok(tokens);
                 }
-                Err(InputError::damaged(
+                Err(Error::damaged(
                     path.display(),
                     "is not the tokenizer that the run was trained with: its tokens differ",
                 ))
@@ -119,9 +119,9 @@ impl Tokens {
         Self::Words { words, tokens }
     }
 
-    fn open_tokenizer(path: &Path) -> Result<Self, InputError> {
+    fn open_tokenizer(path: &Path) -> Result<Self, Error> {
         let wrong = |message: &str| {
-            InputError::of(ErrorKind::Config, path.display(), message).key("task.tokens")
+            Error::of(ErrorKind::Config, path.display(), message).key("task.tokens")
         };
         if !path.is_file() {
             return Err(wrong("there is no such tokenizer file"));
@@ -257,14 +257,14 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn check_size(size: usize, what: &str, place: &Path) -> Result<(), InputError> {
+fn check_size(size: usize, what: &str, place: &Path) -> Result<(), Error> {
     if size <= MOST_TOKENS {
         return Ok(());
     }
     let message = format!(
         "has more than {MOST_TOKENS} different {what}; cut it with bytes or a tokenizer.json"
     );
-    Err(InputError::of(ErrorKind::Config, place.display(), message).key("task.tokens"))
+    Err(Error::of(ErrorKind::Config, place.display(), message).key("task.tokens"))
 }
 
 #[cfg(test)]
