@@ -94,7 +94,9 @@ fn a_run_whose_standard_error_has_no_reader_is_whole() {
 #[test]
 fn warnings_bring_no_colours_into_a_file() {
     let workshop = Workshop::trained("run");
+    // No weights of any point of training are left.
     fs::remove_dir_all(workshop.path("run/last")).unwrap();
+    fs::remove_dir_all(workshop.path("run/checkpoints")).unwrap();
     let heads = workshop.inspect("run", &[]);
     assert_ok(&heads);
     let warning = String::from_utf8(heads.stderr).unwrap();

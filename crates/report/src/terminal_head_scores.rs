@@ -4,6 +4,7 @@ use headlight_heads::Role;
 
 use crate::{
     HeadCurves, Table,
+    numbers::or_dash,
     plot::step_range,
     sparkline::sparkline,
     terminal_heads::{LEAST_IMPORTANT, column_of},
@@ -27,10 +28,12 @@ pub fn head_scores_table(heads: &[HeadCurves]) -> Table {
             head.head.to_string(),
             head.role.map_or("", Role::name).to_owned(),
         ];
-        row.extend(head.curves.iter().map(|curve| match curve.points.last() {
-            Some(last) => format!("{} {:.2}", sparkline(curve, steps, COLUMNS), last.value),
-            None => "–".to_owned(),
-        }));
+        for curve in &head.curves {
+            let last = curve.points.last();
+            let cell =
+                last.map(|last| format!("{} {:.2}", sparkline(curve, steps, COLUMNS), last.value));
+            row.push(or_dash(cell));
+        }
         row
     };
     Table::new(&header, heads.iter().map(row))
