@@ -23,14 +23,11 @@ pub const LINE_COLOURS: [[u8; 3]; 6] = [
     [230, 159, 0],
 ];
 
-/// The colour of line number `index` in a terminal, whose background may be black or white: the
-/// dark blue of [`LINE_COLOURS`] changes places with its light blue.
+/// The colour of line number `index` in a terminal, whose background may be black or white: as
+/// [`LINE_COLOURS`], but with the dark blue, which a black one hides, at the end.
 pub(crate) fn terminal_line_colour(index: usize) -> [u8; 3] {
-    match index % LINE_COLOURS.len() {
-        0 => LINE_COLOURS[4],
-        4 => LINE_COLOURS[0],
-        index => LINE_COLOURS[index],
-    }
+    const ORDER: [usize; LINE_COLOURS.len()] = [4, 1, 2, 3, 5, 0];
+    LINE_COLOURS[ORDER[index % ORDER.len()]]
 }
 
 /// Text for a terminal in the colour `front` on the colour `behind`; none leaves the terminal's
