@@ -125,10 +125,7 @@ fn in_rounds(
     for counts in rounds {
         let longest = *counts.iter().max().unwrap();
         let rows = (0..batch).map(|row| {
-            let own = x
-                .clone()
-                .narrow(0, row, 1)
-                .narrow(1, done[row], counts[row]);
+            let own = some_tokens(x, row, done[row], counts[row]);
             let padding = Tensor::full([1, longest - counts[row], width], 9.0, &x.device());
             Tensor::cat(vec![own, padding], 1)
         });

@@ -91,6 +91,52 @@ fn a_run_whose_standard_error_has_no_reader_is_whole() {
     assert_eq!(output.status.code(), Some(2), "wrong input stays wrong");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_result_that_nobody_reads_is_no_failure_and_one_that_is_lost_is() {
+    let workshop = Workshop::trained("run");
+    let run = |program: &str, arguments: &[&str], out: Stdio| {
+        let mut command = std::process::Command::new(program);
+        command
+            .current_dir(workshop.path(""))
+            .args(arguments)
+            .stdout(out)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap()
+    };
+    let (train, inspect) = (env!("CARGO_BIN_EXE_train"), env!("CARGO_BIN_EXE_inspect"));
+    let no_reader = || {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Stdio::from(writer)
+    };
+    for arguments in [
+        &["run", "heads"][..],
+        &["run", "generate"],
+        &["run", "pattern"],
+    ] {
+        assert_ok(&run(inspect, arguments, no_reader()));
+    }
+    assert_ok(&run(train, &["small.toml", "--out", "unread"], no_reader()));
+    assert!(workshop.path("unread/summary.json").is_file());
+
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {
+        return;
+    };
+    let full = || Stdio::from(full.try_clone().unwrap());
+    for (program, arguments) in [
+        (inspect, &["run", "heads"][..]),
+        (train, &["small.toml", "--out", "full"]),
+    ] {
+        let output = run(program, arguments, full());
+        assert_eq!(output.status.code(), Some(1));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains("error: standard output: "), "{error}");
+    }
+    assert!(workshop.path("full/report.html").is_file());
+}
+
 #[test]
 fn warnings_bring_no_colours_into_a_file() {
     let workshop = Workshop::trained("run");

@@ -20,7 +20,7 @@ use crate::{Table, Terminal, prose::wrapped};
 /// assert_eq!(
 ///     printout.draw(&narrow).split("\n\n").nth(1),
 ///     Some(
-///         " head  previous\n L0H1      0.98\nLeft out: induction.\nIt is in inspect\n--json and in 26\ncolumns."
+///         " head  previous\n L0H1      0.98\nLeft out: induction.\nSee inspect --json,\nor a terminal of 26\ncolumns."
 ///     )
 /// );
 /// ```

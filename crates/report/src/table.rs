@@ -92,13 +92,8 @@ impl Table {
             return table;
         }
         let note = format!(
-            "Left out: {}. {} in {} and in {} columns.",
+            "Left out: {}. See {}, or a terminal of {} columns.",
             some_of(&left_out),
-            if left_out.len() == 1 {
-                "It is"
-            } else {
-                "They are"
-            },
             self.whole_in,
             self.needed(&all)
         );
@@ -204,7 +199,7 @@ mod tests {
         );
         assert_eq!(
             table.draw(21),
-            " head  one  two\n L0H1    1    2\nLeft out: three. It\nis in inspect --json\nand in 22 columns."
+            " head  one  two\n L0H1    1    2\nLeft out: three. See\ninspect --json, or a\nterminal of 22\ncolumns."
         );
         let table = table.first_to_go(&["one", "two"]).whole_in("seeds.json");
         assert!(table.draw(21).starts_with(" head  two  three\n"));

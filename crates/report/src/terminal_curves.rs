@@ -56,7 +56,7 @@ impl TerminalCurves<'_> {
     /// assert_eq!(lines[0], "accuracy over the step (logarithmic)");
     /// assert!(lines[1].starts_with("  1.00 ┤") && lines[1].ends_with('*')); // step 100 reaches 1
     /// assert_eq!(lines[1].chars().count(), 80);
-    /// assert_eq!(lines[17], "  0.00 ┤*"); // step 1 is at 0
+    /// assert!(lines[17].starts_with("  0.00 ┤*")); // step 1 is at 0
     /// let numbers: Vec<&str> = lines[19].split_whitespace().collect();
     /// assert_eq!(numbers, ["1", "2", "5", "10", "20", "50", "100"]);
     /// assert_eq!(lines[20], "       * accuracy");
