@@ -146,8 +146,10 @@ fn every_command_of_the_pages_runs() {
     let mut done = BTreeSet::new();
     for page in PAGES {
         for command in commands(page) {
-            if !done.insert(command.clone()) {
-                continue; // A page before has it too.
+            // A page before may have it too, perhaps by the alias.
+            let by_alias = command.replace("cargo run --bin train -- ", "cargo train ");
+            if !done.insert(by_alias) {
+                continue;
             }
             if let Err(reason) = run_command(&command, folder.path()) {
                 panic!("{page}: {command}: {reason}");
