@@ -7,10 +7,13 @@ use std::{
 };
 
 use anstream::{AutoStream, ColorChoice};
+use clap::{Command, FromArgMatches, error};
 use headlight_report::say_wrapped;
 use headlight_run::{Error, ErrorKind};
 use headlight_trainer::{Stopped, interrupt};
 use tracing_subscriber::EnvFilter;
+
+use crate::inspect::run_behind_verb;
 
 /// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
 pub fn run<A, E>(
@@ -38,6 +41,24 @@ where
             failure.report();
             ExitCode::from(failure.exit_code())
         }
+    }
+}
+
+/// Reads the arguments of a program that is `inspect` or has it as a subcommand, called `inspect`.
+/// Whoever writes RUN behind the verb learns where it belongs.
+#[must_use]
+pub fn parse<A: FromArgMatches>(mut command: Command, inspect: &str) -> A {
+    let parsed = command
+        .try_get_matches_from_mut(std::env::args_os())
+        .and_then(|mut matches| A::from_arg_matches_mut(&mut matches));
+    match parsed {
+        Ok(arguments) => arguments,
+        Err(error) => match run_behind_verb(&error, inspect) {
+            Some(message) => command
+                .error(error::ErrorKind::UnknownArgument, message)
+                .exit(),
+            None => error.exit(),
+        },
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{
-    Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+    Command, CommandFactory, Parser, Subcommand, ValueEnum,
     error::{self, ContextKind, ContextValue},
 };
 use headlight_heads::HeadName;
@@ -21,7 +21,7 @@ use headlight_residual::{Generation, Sampling};
 use headlight_run::{Error, ErrorKind, Weights};
 use serde::Serialize;
 
-use crate::command_line::print;
+use crate::command_line::{self, print};
 
 /// The verb that needs no run.
 const LEARN: &str = "learn";
@@ -214,50 +214,43 @@ impl From<InPlace> for Ablation {
     }
 }
 
-/// Reads the arguments. Whoever writes RUN behind the verb learns where it belongs.
+/// Reads the arguments of `inspect`.
 #[must_use]
 pub fn arguments() -> Arguments {
-    let mut command = Arguments::command().mut_subcommands(with_run_in_usage);
-    let parsed = command
-        .try_get_matches_from_mut(std::env::args_os())
-        .and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
-    match parsed {
-        Ok(arguments) => arguments,
-        Err(error) => match run_behind_verb(&command, &error) {
-            Some(message) => command
-                .error(error::ErrorKind::UnknownArgument, message)
-                .exit(),
-            None => error.exit(),
-        },
-    }
+    command_line::parse(with_usage(Arguments::command(), "inspect"), "inspect")
 }
 
-/// `inspect <RUN> export [OPTIONS] --to <DIR>`: a verb stands behind RUN, which clap leaves out.
-fn with_run_in_usage(verb: Command) -> Command {
-    if verb.get_name() == LEARN {
-        return verb;
-    }
-    let mut usage = format!("inspect <RUN> {} [OPTIONS]", verb.get_name());
-    for argument in verb.get_arguments() {
-        if let (true, Some(name)) = (argument.is_required_set(), argument.get_long()) {
-            let value = argument.get_value_names().unwrap_or_default().join(" ");
-            usage = format!("{usage} --{name} <{value}>");
+/// `inspect <RUN> export [OPTIONS] --to <DIR>` as the usage of each verb: a verb stands behind RUN,
+/// which clap leaves out. `program` is how this program is called.
+#[must_use]
+pub fn with_usage(command: Command, program: &str) -> Command {
+    command.mut_subcommands(|verb| {
+        if verb.get_name() == LEARN {
+            return verb;
         }
-    }
-    verb.override_usage(usage)
+        let mut usage = format!("{program} <RUN> {} [OPTIONS]", verb.get_name());
+        for argument in verb.get_arguments() {
+            if let (true, Some(name)) = (argument.is_required_set(), argument.get_long()) {
+                let value = argument.get_value_names().unwrap_or_default().join(" ");
+                usage = format!("{usage} --{name} <{value}>");
+            }
+        }
+        verb.override_usage(usage)
+    })
 }
 
-/// What to say of `inspect pattern runs/induction`.
-fn run_behind_verb(command: &Command, error: &clap::Error) -> Option<String> {
+/// Where RUN belongs, for whoever wrote `inspect pattern runs/induction`.
+pub(crate) fn run_behind_verb(error: &clap::Error, program: &str) -> Option<String> {
+    let command = Arguments::command();
     let verb = std::env::args()
-        .skip(1)
+        .skip(program.split(' ').count())
         .find(|argument| command.find_subcommand(argument).is_some())?;
     let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
     let is_run = error.kind() == error::ErrorKind::UnknownArgument && !argument.starts_with('-');
     (is_run && verb != LEARN)
-        .then(|| format!("RUN stands before the verb: inspect {argument} {verb}"))
+        .then(|| format!("RUN stands before the verb: {program} {argument} {verb}"))
 }
 
 /// Runs the program.

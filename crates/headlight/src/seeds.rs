@@ -2,7 +2,7 @@
 //! common.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     path::{Path, PathBuf},
     sync::Mutex,
 };
@@ -16,7 +16,7 @@ use headlight_run::{
     write_atomically,
 };
 use headlight_trainer::{
-    Setup, View, interrupt,
+    Setup, Stopped, View, interrupt,
     ranks::{Ranks, on_this_machine},
 };
 use headlight_watch::cores_of_machine;
@@ -54,16 +54,7 @@ pub fn train_seeds(
         .step_by(ranks.size())
         .collect();
     let trained = train_side_by_side(config, &own, out, device, start);
-    let summary = all_well(&*ranks, trained).and_then(|()| {
-        let is_first = ranks.rank() == 0;
-        all_well(
-            &*ranks,
-            is_first
-                .then(|| write_summary(seeds, out))
-                .transpose()
-                .map_err(Failure::from),
-        )
-    });
+    let summary = summary_when_all_are_well(&*ranks, trained, seeds, out);
     if summary.is_ok() {
         // Only now, so that each run's report shows the spread over all.
         for seed in own {
@@ -75,6 +66,21 @@ pub fn train_seeds(
         ranks.leave();
     }
     summary
+}
+
+/// The summary that the first rank writes when every rank has trained its seeds.
+fn summary_when_all_are_well(
+    ranks: &dyn Ranks,
+    trained: Result<(), Failure>,
+    seeds: &Seeds,
+    out: &Path,
+) -> Result<Option<SeedsSummary>, Failure> {
+    all_well(ranks, trained)?;
+    let mut summary = Ok(None);
+    if ranks.rank() == 0 {
+        summary = write_summary(seeds, out).map(Some).map_err(Failure::from);
+    }
+    all_well(ranks, summary)
 }
 
 /// What this rank has, if no rank has failed. Each waits for all: when the first ends, `mpirun`
@@ -109,43 +115,37 @@ fn train_side_by_side(
     device: &str,
     start: impl Fn(&Path, &Config) -> Result<RunDirectory, Error>,
 ) -> Result<(), Failure> {
-    let prepare = |&seed: &u64| {
-        let config = Config {
+    // Every configuration is checked before the first directory is made.
+    let mut trainings = Vec::new();
+    for &seed in seeds {
+        let mut config = config.clone();
+        config.seed = seed;
+        let training = Setup::prepare(config.clone(), device)?;
+        trainings.push((
             seed,
-            ..config.clone()
-        };
-        let training =
-            Setup::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
-        Ok((seed, training, config))
-    };
-    let trainings: Vec<_> = seeds.iter().map(prepare).collect::<Result<_, Error>>()?;
-    let make = |(seed, training, config): (u64, Setup, Config)| {
-        Ok((seed, training, start(&run_path(out, seed), &config)?))
-    };
-    let runs: Vec<_> = trainings
-        .into_iter()
-        .map(make)
-        .collect::<Result<_, Error>>()?;
+            training.shown(View::Lines(format!("seed {seed}"))),
+            config,
+        ));
+    }
+    let mut waiting = VecDeque::new();
+    for (seed, training, config) in trainings {
+        let run = start(&run_path(out, seed), &config)?;
+        waiting.push_back(Waiting {
+            seed,
+            training,
+            run,
+        });
+    }
 
-    let at_once = (cores_of_machine() / (config.train.shards * on_this_machine()))
-        .clamp(1, runs.len().max(1));
+    let cores_of_a_run = config.train.shards * on_this_machine();
+    let at_once = (cores_of_machine() / cores_of_a_run).clamp(1, waiting.len().max(1));
+    let waiting = Mutex::new(waiting);
     let failures = Mutex::new(BTreeMap::new());
-    let waiting = Mutex::new(runs.into_iter());
-    let work = || {
-        // The lock is held only while the next run is taken.
-        let next = || waiting.lock().ok()?.next();
-        while !interrupt::requested()
-            && let Some((seed, training, run)) = next()
-        {
-            if let Err(stopped) = training.run(&run) {
-                failures
-                    .lock()
-                    .map(|mut failures| failures.insert(seed, stopped))
-                    .unwrap_or_default();
-            }
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| train_what_waits(&waiting, &failures));
         }
-    };
-    std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
+    });
     if let Some((_, stopped)) = failures.into_inner().unwrap_or_default().pop_first() {
         return Err(stopped.into());
     }
@@ -155,6 +155,38 @@ fn train_side_by_side(
             out: out.to_owned(),
             left,
         }),
+    }
+}
+
+/// The run of one seed, before it begins.
+struct Waiting {
+    seed: u64,
+    training: Setup,
+    run: RunDirectory,
+}
+
+/// Trains one run after another until none waits or somebody asked to stop; `failures` gets the
+/// reason of each that stopped, by its seed.
+fn train_what_waits(waiting: &Mutex<VecDeque<Waiting>>, failures: &Mutex<BTreeMap<u64, Stopped>>) {
+    while !interrupt::requested() {
+        // The lock is held only while the next run is taken.
+        let next = waiting
+            .lock()
+            .ok()
+            .and_then(|mut waiting| waiting.pop_front());
+        let Some(Waiting {
+            seed,
+            training,
+            run,
+        }) = next
+        else {
+            return;
+        };
+        if let Err(stopped) = training.run(&run)
+            && let Ok(mut failures) = failures.lock()
+        {
+            failures.insert(seed, stopped);
+        }
     }
 }
 

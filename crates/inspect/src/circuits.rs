@@ -114,72 +114,89 @@ impl Subject {
             ));
         }
         let random = random_copying(&circuits, DRAWS, self.config.seed);
-        let of_head = |&head: &HeadName| {
-            let full_ov = circuits.full_ov(head);
-            HeadCircuits {
-                head,
-                copying: copying_by_eigenvalues(&full_ov).map(|value| random.against(value)),
-                own_token: full_ov.diagonal_is_largest(),
-                position: favourite_distance(&circuits, head),
+        let mut composed = Vec::new();
+        for pair in compositions(&circuits, DRAWS, self.config.seed) {
+            if chosen.is_none_or(|head| pair.writer == head || pair.reader == head) {
+                composed.push(ComposedHeads::of(pair, &circuits));
             }
-        };
-        let involved = |pair: &Composition| {
-            chosen.is_none_or(|head| pair.writer == head || pair.reader == head)
-        };
-        let composed = compositions(&circuits, DRAWS, self.config.seed)
-            .into_iter()
-            .filter(involved);
-        let of_pair = |composition: Composition| {
-            let through_keys = composition.input == Input::Key;
-            let table = || circuits.key_composed_qk(composition.writer, composition.reader);
-            ComposedHeads {
-                own_token: through_keys.then(|| table().diagonal_is_largest()),
-                composition,
-            }
-        };
+        }
         let chosen = chosen.map(|head| ChosenHead {
             head,
             qk: TokenTable::of(&circuits.full_qk(head), &vocabulary),
             ov: TokenTable::of(&circuits.full_ov(head), &vocabulary),
         });
         Ok(CircuitTables {
-            positions: match model.config().positions {
-                Positions::Rotary { .. } => "Queries and keys rotate: QK is that of distance 0.",
-                Positions::Alibi => "Scores also fall with distance, whatever the tokens.",
-                Positions::Learned | Positions::Sinusoidal => {
-                    "Positions are in the stream beside the tokens, so scores depend on both."
-                }
-                Positions::None => "Scores depend on tokens alone.",
-            },
+            positions: besides_tokens(model.config().positions),
             random_copying: random,
             own_token_null: 1.0 / circuits.vocabulary() as f64,
-            heads: heads.iter().map(of_head).collect(),
-            compositions: composed.map(of_pair).collect(),
+            heads: heads
+                .into_iter()
+                .map(|head| HeadCircuits::of(head, &circuits, random))
+                .collect(),
+            compositions: composed,
             chosen,
         })
+    }
+}
+
+/// A sentence: what scores depend on besides the tables over tokens.
+fn besides_tokens(positions: Positions) -> &'static str {
+    match positions {
+        Positions::Rotary { .. } => "Queries and keys rotate: QK is that of distance 0.",
+        Positions::Alibi => "Scores also fall with distance, whatever the tokens.",
+        Positions::Learned | Positions::Sinusoidal => {
+            "Positions are in the stream beside the tokens, so scores depend on both."
+        }
+        Positions::None => "Scores depend on tokens alone.",
+    }
+}
+
+impl HeadCircuits {
+    fn of(head: HeadName, circuits: &Circuits, random: Random) -> Self {
+        let full_ov = circuits.full_ov(head);
+        Self {
+            head,
+            copying: copying_by_eigenvalues(&full_ov).map(|value| random.against(value)),
+            own_token: full_ov.diagonal_is_largest(),
+            position: favourite_distance(circuits, head),
+        }
+    }
+}
+
+impl ComposedHeads {
+    fn of(composition: Composition, circuits: &Circuits) -> Self {
+        let mut own_token = None;
+        if composition.input == Input::Key {
+            let table = circuits.key_composed_qk(composition.writer, composition.reader);
+            own_token = Some(table.diagonal_is_largest());
+        }
+        Self {
+            composition,
+            own_token,
+        }
     }
 }
 
 impl TokenTable {
     fn of(table: &FactoredMatrix, vocabulary: &[String]) -> Self {
         let name = |token: usize| vocabulary[token].clone();
-        let names =
-            |tokens: &[(usize, f64)]| tokens.iter().map(|(token, _)| name(*token)).collect();
-        let end = |end: &End| [names(&end.rows), names(&end.columns)];
-        let named = |Direction { value, share, ends }| NamedDirection {
-            value,
-            share,
-            ends: ends.each_ref().map(end),
-        };
-        let pairs = table.largest(SHOWN_PAIRS).into_iter();
+        let mut pairs = Vec::new();
+        for entry in table.largest(SHOWN_PAIRS) {
+            pairs.push((name(entry.row), name(entry.column), entry.value));
+        }
+        let mut named = Vec::new();
+        for Direction { value, share, ends } in directions(table, SHOWN_DIRECTIONS, SHOWN_TOKENS) {
+            named.push(NamedDirection {
+                value,
+                share,
+                ends: ends.map(|End { rows, columns }| {
+                    [rows, columns].map(|tokens| names(&tokens, vocabulary))
+                }),
+            });
+        }
         Self {
-            pairs: pairs
-                .map(|entry| (name(entry.row), name(entry.column), entry.value))
-                .collect(),
-            directions: directions(table, SHOWN_DIRECTIONS, SHOWN_TOKENS)
-                .into_iter()
-                .map(named)
-                .collect(),
+            pairs,
+            directions: named,
         }
     }
 
@@ -188,26 +205,24 @@ impl TokenTable {
             .pairs
             .iter()
             .map(|(row, column, value)| vec![row.clone(), column.clone(), three(*value)]);
-        let of_direction = |direction: &NamedDirection| {
-            let size = [three(direction.value), two(direction.share)];
-            let sizes = [size, Default::default()];
-            let line = |([rows, columns], size): (&[Vec<String>; 2], [String; 2])| {
-                [rows.join(" "), columns.join(" ")]
-                    .into_iter()
-                    .chain(size)
-                    .collect::<Vec<_>>()
-            };
-            direction
-                .ends
-                .iter()
-                .zip(sizes)
-                .map(line)
-                .collect::<Vec<_>>()
-        };
-        let directions = Table::new(
-            &[from, to, "singular value", "share of squares"],
-            self.directions.iter().flat_map(of_direction),
-        );
+        let mut ends = Vec::new();
+        for direction in &self.directions {
+            let [[rows, columns], [other_rows, other_columns]] = &direction.ends;
+            // The value stands beside the first end alone.
+            ends.push(vec![
+                rows.join(" "),
+                columns.join(" "),
+                three(direction.value),
+                two(direction.share),
+            ]);
+            ends.push(vec![
+                other_rows.join(" "),
+                other_columns.join(" "),
+                String::new(),
+                String::new(),
+            ]);
+        }
+        let directions = Table::new(&[from, to, "singular value", "share of squares"], ends);
         Printout::new()
             .table(Table::new(&[from, to, "entry"], pairs).text_columns(2))
             .table(directions.text_columns(2))
@@ -338,6 +353,14 @@ impl CircuitTables {
             .text_columns(3)
             .first_to_go(&["own token"])
     }
+}
+
+/// The names of tokens that stand beside a number.
+fn names(tokens: &[(usize, f64)], vocabulary: &[String]) -> Vec<String> {
+    tokens
+        .iter()
+        .map(|(token, _)| vocabulary[*token].clone())
+        .collect()
 }
 
 fn one(value: f64) -> String {

@@ -1,6 +1,6 @@
 //! `inspect RUN curves` and `inspect RUN scores`: what changed over training.
 
-use headlight_heads::{HeadName, Measure, Role, Score, ScoreName, SequenceKind};
+use headlight_heads::{HeadName, Measure, Role, ScoreName, SequenceKind};
 use headlight_report::{
     Curve, CurvePoint, HeadCurves, Printout, Terminal, TerminalCurves, csv, curves_svg,
     head_scores_svg, head_scores_table, line_colour, role_colour,
@@ -66,34 +66,49 @@ impl Subject {
         let mut heads: Vec<HeadName> = rows.iter().map(|row| row.head).collect();
         heads.sort_unstable();
         heads.dedup();
-        let of = |head: HeadName| rows.iter().filter(move |row| row.head == head);
-        let curve = |head: HeadName, measure: Measure| {
-            let name = ScoreName::from(measure);
-            let score = |row: &HeadRow| Some((row.step, *row.scores.get(&name)?));
-            let scores: Vec<_> = of(head).filter_map(score).collect();
-            let point = |&(step, score): &(usize, Score)| CurvePoint {
-                step,
-                value: score.value,
-                interval: Some(score.interval),
-            };
-            let null = scores.last().map(|(_, score)| score.null);
-            Curve {
-                name: name.to_string(),
-                colour: role_colour(measure),
-                points: scores.iter().map(point).collect(),
-                null,
-            }
-        };
-        let curves = |head: HeadName| HeadCurves {
-            head,
-            role: of(head).next_back().and_then(|row| row.role),
-            curves: Measure::ALL.map(|measure| curve(head, measure)).into(),
-        };
-        Ok(heads.into_iter().map(curves).collect())
+        Ok(heads
+            .into_iter()
+            .map(|head| curves_of_head(head, &rows))
+            .collect())
     }
 }
 
-/// What `value` gives over the steps.
+/// Every score of `head` in `rows`, over the steps, and the role of the last row.
+fn curves_of_head(head: HeadName, rows: &[HeadRow]) -> HeadCurves {
+    let rows: Vec<&HeadRow> = rows.iter().filter(|row| row.head == head).collect();
+    HeadCurves {
+        head,
+        role: rows.last().and_then(|row| row.role),
+        curves: Measure::ALL
+            .map(|measure| curve_of_score(measure, &rows))
+            .into(),
+    }
+}
+
+/// One score over the steps, with the null of the last.
+fn curve_of_score(measure: Measure, rows: &[&HeadRow]) -> Curve {
+    let name = ScoreName::from(measure);
+    let mut points = Vec::new();
+    let mut null = None;
+    for row in rows {
+        if let Some(score) = row.scores.get(&name) {
+            points.push(CurvePoint {
+                step: row.step,
+                value: score.value,
+                interval: Some(score.interval),
+            });
+            null = Some(score.null);
+        }
+    }
+    Curve {
+        name: name.to_string(),
+        colour: role_colour(measure),
+        points,
+        null,
+    }
+}
+
+/// A number of each row over the steps; rows without it are left out.
 fn curve(
     name: &str,
     rows: &[MetricsRow],

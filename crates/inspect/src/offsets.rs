@@ -25,6 +25,15 @@ pub struct HeadOffsets {
     pub moved_elsewhere: f64,
 }
 
+impl HeadOffsets {
+    /// The mean weight at one place, if any query has it.
+    fn at(&self, offset: Offset) -> Option<&Score> {
+        let name = offset.to_string();
+        let (_, score) = self.profile.iter().find(|(place, _)| *place == name)?;
+        Some(score)
+    }
+}
+
 impl Subject {
     /// Offset profile and value-weighted scores of every head on the probe.
     ///
@@ -46,11 +55,13 @@ impl Subject {
                 plain.dims(),
             );
             for (head, (scores, value_weighted)) in scores.into_iter().zip(of_values).enumerate() {
-                let at =
-                    |(offset, scores): &(Offset, Vec<Score>)| (offset.to_string(), scores[head]);
+                let mut places = Vec::new();
+                for (offset, scores_of_heads) in &profile {
+                    places.push((offset.to_string(), scores_of_heads[head]));
+                }
                 heads.push(HeadOffsets {
                     head: HeadName { layer, head },
-                    profile: profile.iter().map(at).collect(),
+                    profile: places,
                     scores,
                     value_weighted,
                     moved_elsewhere: elsewhere[head],
@@ -74,75 +85,65 @@ const FARTHEST: [&str; 6] = [
 /// Two tables.
 #[must_use]
 pub fn offsets_printout(heads: &[HeadOffsets]) -> Printout {
-    let cell = |score: Option<&Score>| number_or_dash(score.map(|score| score.value), 2);
-    let places: Vec<String> = Offset::all().map(|offset| offset.to_string()).collect();
-    let value = |head: &HeadOffsets, place: &String| {
-        cell(
-            head.profile
-                .iter()
-                .find(|(name, _)| name == place)
-                .map(|(_, score)| score),
-        )
-    };
-    let profile = heads.iter().map(|head| {
-        std::iter::once(head.head.to_string())
-            .chain(places.iter().map(|place| value(head, place)))
-            .collect()
-    });
-    let null = |place: &String| {
-        let scores = heads
-            .first()
-            .and_then(|head| head.profile.iter().find(|(name, _)| name == place));
-        number_or_dash(scores.map(|(_, score)| score.null), 2)
-    };
-    let uniform = std::iter::once("uniform".to_owned())
-        .chain(places.iter().map(null))
-        .collect();
-    let weighted = heads.iter().map(|head| {
-        let pair = |measure: Measure| {
-            let name = ScoreName::from(measure);
-            format!(
-                "{} {}",
-                cell(head.scores.get(&name)),
-                cell(head.value_weighted.get(&name))
-            )
-        };
-        let moved = format!("{:.2}", head.moved_elsewhere);
-        std::iter::once(head.head.to_string())
-            .chain(Measure::ALL.map(pair))
-            .chain([moved])
-            .collect()
-    });
-    let header = |names: &[&str]| {
-        std::iter::once("head")
-            .chain(names.iter().copied())
-            .map(str::to_owned)
-            .collect()
-    };
-    let (places, measures): (Vec<String>, Vec<String>) = (
-        header(&places.iter().map(String::as_str).collect::<Vec<_>>()),
-        header(&Measure::ALL.map(Measure::name)),
-    );
-    let names = |header: &[String]| {
-        header
-            .iter()
-            .map(|name| name.replace(" token", ""))
-            .collect::<Vec<_>>()
-    };
-    let profile = Table::new(&names(&places), profile.chain([uniform]));
-    let weighted = Table::new(
-        &[names(&measures), vec!["elsewhere".to_owned()]].concat(),
-        weighted,
-    );
     Printout::new()
         .prose(
             "Mean weight around an earlier token equal to the current one, and by distance; on the probe, over the \
              queries whose token has been there before.",
         )
-        .table(profile.first_to_go(&FARTHEST))
+        .table(profile_table(heads))
         .prose(
             "Scores of the pattern, and of the pattern scaled by the norm of the values: what a head moves. elsewhere: \
              the share of the weight that stands on other keys then.",
         )
-        .table(weighted.first_to_go(&["current", "first", "duplicate"]))
+        .table(weighted_table(heads))
+}
+
+/// A line for each head, a column for each place, and a last line for uniform attention.
+fn profile_table(heads: &[HeadOffsets]) -> Table {
+    let mut header = vec!["head".to_owned()];
+    let mut uniform = vec!["uniform".to_owned()];
+    for offset in Offset::all() {
+        header.push(offset.to_string());
+        // Uniform attention is the same in every head.
+        let score = heads.first().and_then(|head| head.at(offset));
+        uniform.push(number_or_dash(score.map(|score| score.null), 2));
+    }
+    let mut rows = Vec::new();
+    for head in heads {
+        let mut row = vec![head.head.to_string()];
+        for offset in Offset::all() {
+            let score = head.at(offset);
+            row.push(number_or_dash(score.map(|score| score.value), 2));
+        }
+        rows.push(row);
+    }
+    rows.push(uniform);
+    Table::new(&header, rows).first_to_go(&FARTHEST)
+}
+
+/// A line for each head, a column for each measure: the score of the pattern and that of the
+/// pattern scaled by values.
+fn weighted_table(heads: &[HeadOffsets]) -> Table {
+    let mut header = vec!["head".to_owned()];
+    for measure in Measure::ALL {
+        header.push(measure.name().replace(" token", ""));
+    }
+    header.push("elsewhere".to_owned());
+    let mut rows = Vec::new();
+    for head in heads {
+        let mut row = vec![head.head.to_string()];
+        for measure in Measure::ALL {
+            let name = ScoreName::from(measure);
+            let plain = head.scores.get(&name).map(|score| score.value);
+            let weighted = head.value_weighted.get(&name).map(|score| score.value);
+            row.push(format!(
+                "{} {}",
+                number_or_dash(plain, 2),
+                number_or_dash(weighted, 2)
+            ));
+        }
+        row.push(format!("{:.2}", head.moved_elsewhere));
+        rows.push(row);
+    }
+    Table::new(&header, rows).first_to_go(&["current", "first", "duplicate"])
 }

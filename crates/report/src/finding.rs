@@ -114,8 +114,7 @@ fn looks_like(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option
     ))
 }
 
-/// The head with the largest score of a role at the end, with it; the first of equals.
-/// The first head with the largest score of a measure at the end, with it.
+/// The head with the largest score of a measure at the end, with it; the first of equals.
 fn best<'a>(
     data: &'a ReportData,
     measure: Measure,

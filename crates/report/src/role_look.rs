@@ -6,7 +6,8 @@ use crate::colour::{BLUE, BLUISH_GREEN, REDDISH_PURPLE, SKY_BLUE, VERMILLION};
 
 /// What pictures need to know of a role.
 struct Look {
-    /// Its place where roles are told; the first takes most to tell.
+    /// Its place where roles are told; the first takes most to tell, and is left out last where
+    /// there is no room.
     told: usize,
     colour: [u8; 3],
 }
@@ -15,8 +16,8 @@ struct Look {
 fn look(measure: Measure) -> Look {
     let (told, colour) = match measure {
         Measure::Induction => (0, SKY_BLUE),
-        Measure::DuplicateToken => (1, REDDISH_PURPLE),
-        Measure::PreviousToken => (2, BLUE),
+        Measure::PreviousToken => (1, BLUE),
+        Measure::DuplicateToken => (2, REDDISH_PURPLE),
         Measure::CurrentToken => (3, VERMILLION),
         Measure::FirstToken => (4, BLUISH_GREEN),
     };

@@ -7,7 +7,7 @@ use crate::{
     numbers::or_dash,
     plot::step_range,
     sparkline::sparkline,
-    terminal_heads::{LEAST_IMPORTANT, column_of},
+    terminal_heads::{column_of, columns_first_to_go},
 };
 
 /// Characters of each curve.
@@ -38,5 +38,5 @@ pub fn head_scores_table(heads: &[HeadCurves]) -> Table {
     };
     Table::new(&header, heads.iter().map(row))
         .text_columns(2)
-        .first_to_go(&LEAST_IMPORTANT.map(|measure| column_of(measure.name())))
+        .first_to_go(&columns_first_to_go())
 }

@@ -1,8 +1,8 @@
 //! The heads of a run as a table.
 
-use headlight_heads::{HeadName, Measure, Role, Score, ScoreName, Scores};
+use headlight_heads::{HeadName, Role, Score, ScoreName, Scores};
 
-use crate::{Table, number_or_dash, or_dash, with_interval};
+use crate::{Table, number_or_dash, or_dash, role_look::measures_as_told, with_interval};
 
 /// A head and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,15 +16,6 @@ pub struct HeadLine {
     /// Its scores.
     pub scores: Scores,
 }
-
-/// The scores that are left out first where a terminal is narrow: induction and the previous-token
-/// heads that it is built on stay longest.
-pub(crate) const LEAST_IMPORTANT: [Measure; 4] = [
-    Measure::CurrentToken,
-    Measure::FirstToken,
-    Measure::DuplicateToken,
-    Measure::Induction,
-];
 
 /// One line per head, one column per score, and below them what each score is measured against.
 ///
@@ -80,7 +71,18 @@ pub fn heads_table(
     reference("ceiling", &|name| any(name, |score| score.ceiling));
     Table::new(&header, rows)
         .text_columns(text_columns)
-        .first_to_go(&LEAST_IMPORTANT.map(|measure| column_of(measure.name())))
+        .first_to_go(&columns_first_to_go())
+}
+
+/// The scores that are left out first where a terminal is narrow: the one that takes most to tell
+/// stays longest.
+pub(crate) fn columns_first_to_go() -> Vec<String> {
+    let mut columns = Vec::new();
+    for measure in measures_as_told() {
+        columns.push(column_of(measure.name()));
+    }
+    columns.reverse();
+    columns
 }
 
 /// `previous` for the score `previous token`.

@@ -70,59 +70,32 @@ pub fn evaluate_without(
     device: &Device,
     cores: &Cores,
 ) -> Evaluation {
-    let quarters = Quarters::of(
-        &sequences
-            .iter()
-            .map(|sequence| &sequence.scored)
-            .collect::<Vec<_>>(),
-    );
-    let part = |rows: Range<usize>| {
+    let scored: Vec<_> = sequences.iter().map(|sequence| &sequence.scored).collect();
+    let quarters = Quarters::of(&scored);
+    let mut parts = Vec::new();
+    for first in (0..sequences.len()).step_by(ROWS_AT_ONCE) {
+        parts.push(first..(first + ROWS_AT_ONCE).min(sequences.len()));
+    }
+    let sums_of = |rows: Range<usize>| {
         let batch = Batch::new(&sequences[rows.clone()], device);
         let logits = model.forward_probed(batch.inputs.clone(), &mut mean_ablated(heads));
-        let loss_of =
-            |batch: &Batch| f64::from(summed_loss(logits.clone(), batch).into_scalar::<f32>());
-        let mean_of = |positions: &Range<usize>| {
-            let inside = batch.scored_in(positions.clone());
-            Mean {
-                sum: loss_of(&inside),
-                count: f64::from(inside.scored.sum().into_scalar::<f32>()),
-            }
-        };
         let asked = questions.get(rows).unwrap_or_default();
-        Sums {
-            loss: loss_of(&batch),
-            early: quarters
-                .as_ref()
-                .map(|quarters| mean_of(&quarters.early))
-                .unwrap_or_default(),
-            late: quarters
-                .as_ref()
-                .map(|quarters| mean_of(&quarters.late))
-                .unwrap_or_default(),
-            marks: if asked.is_empty() {
-                Marks::default()
-            } else {
-                marks(asked, logits.clone())
-            },
-            right: count_right(logits, &batch),
-        }
+        Sums::of(&batch, logits, quarters.as_ref(), asked)
     };
-    let firsts = (0..sequences.len()).step_by(ROWS_AT_ONCE);
-    let parts = firsts
-        .map(|first| first..(first + ROWS_AT_ONCE).min(sequences.len()))
-        .collect();
-    let sums = cores
-        .map(parts, part)
-        .into_iter()
-        .fold(Sums::default(), Sums::add);
+    let mut sums = Sums::default();
+    for part in cores.map(parts, sums_of) {
+        sums.add(part);
+    }
     let scored = count_scored(sequences).max(1) as f64;
+    let mut in_context = None;
+    if quarters.is_some() {
+        in_context = Some(sums.late.value() - sums.early.value());
+    }
     Evaluation {
         loss: sums.loss / scored,
         accuracy: sums.right.targets / scored,
         exact: sums.right.sequences / sequences.len().max(1) as f64,
-        in_context: quarters
-            .is_some()
-            .then(|| sums.late.value() - sums.early.value()),
+        in_context,
         breakdown: sums.marks.breakdown(),
     }
 }
@@ -138,14 +111,36 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(mut self, more: Self) -> Self {
+    /// # Shapes
+    /// - logits: `[rows, positions, vocabulary]`, of the batch
+    fn of(
+        batch: &Batch,
+        logits: Tensor<3>,
+        quarters: Option<&Quarters>,
+        asked: &[Vec<Question>],
+    ) -> Self {
+        let mut sums = Self {
+            loss: f64::from(summed_loss(logits.clone(), batch).into_scalar::<f32>()),
+            ..Self::default()
+        };
+        if let Some(Quarters { early, late }) = quarters {
+            sums.early = Mean::of(batch.scored_in(early.clone()), logits.clone());
+            sums.late = Mean::of(batch.scored_in(late.clone()), logits.clone());
+        }
+        if !asked.is_empty() {
+            sums.marks = marks(asked, logits.clone());
+        }
+        sums.right = count_right(logits, batch);
+        sums
+    }
+
+    fn add(&mut self, more: Self) {
         self.loss += more.loss;
         self.early.add(more.early);
         self.late.add(more.late);
         self.right.targets += more.right.targets;
         self.right.sequences += more.right.sequences;
         self.marks.extend(more.marks);
-        self
     }
 }
 
@@ -156,6 +151,14 @@ struct Mean {
 }
 
 impl Mean {
+    /// The loss over the scored positions of `batch`.
+    fn of(batch: Batch, logits: Tensor<3>) -> Self {
+        Self {
+            sum: f64::from(summed_loss(logits, &batch).into_scalar::<f32>()),
+            count: f64::from(batch.scored.sum().into_scalar::<f32>()),
+        }
+    }
+
     fn add(&mut self, more: Self) {
         self.sum += more.sum;
         self.count += more.count;

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use headlight::{
     command_line::{self, Failure},
-    inspect, train,
+    inspect::{self, with_usage},
+    train,
 };
 
 #[global_allocator]
@@ -26,7 +27,14 @@ enum Program {
 }
 
 fn main() -> ExitCode {
-    command_line::run(Arguments::parse, run)
+    command_line::run(arguments, run)
+}
+
+fn arguments() -> Arguments {
+    const INSPECT: &str = "headlight inspect";
+    let command = Arguments::command();
+    let command = command.mut_subcommand("inspect", |inspect| with_usage(inspect, INSPECT));
+    command_line::parse(command, INSPECT)
 }
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {

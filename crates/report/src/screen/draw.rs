@@ -75,52 +75,46 @@ pub fn draw(frame: &mut Frame, state: &State, ink: Ink) {
 }
 
 fn draw_curve(frame: &mut Frame, area: Rect, state: &State, ink: Ink) {
-    let style = |index: usize| painted(Style::new(), ink, Some(line_colour(index)));
     let last = state.steps as f64;
-    let highest = state
-        .losses
-        .iter()
-        .map(|(_, loss)| *loss)
-        .fold(state.floor.unwrap_or(0.0), f64::max)
-        .max(1e-9);
-    let floor: Vec<(f64, f64)> = state
-        .floor
-        .iter()
-        .flat_map(|floor| [(0.0, *floor), (last, *floor)])
-        .collect();
-    let line = |name, points, index| {
-        let line = Dataset::default()
-            .name(name)
-            .graph_type(GraphType::Line)
-            .marker(Marker::Braille);
-        line.style(style(index)).data(points)
-    };
-    let mut lines = vec![line("loss", &state.losses, 0)];
-    let title = match state.floor {
-        Some(value) => {
-            lines.insert(0, line("floor", &floor, 1));
-            format!(" loss in nats, floor {value:.4} ")
-        }
-        None => " loss in nats ".to_owned(),
-    };
-    // What was printed before is hidden.
-    let page = state
-        .page
-        .map(|page| format!(" http://{page} "))
-        .unwrap_or_default();
+    let floor_line = state.floor.map(|floor| [(0.0, floor), (last, floor)]);
+    let mut lines = Vec::new();
+    let mut title = " loss in nats ".to_owned();
+    let mut highest: f64 = 1e-9;
+    if let (Some(floor), Some(points)) = (state.floor, &floor_line) {
+        // The loss is drawn over it.
+        lines.push(curve("floor", points, 1, ink));
+        title = format!(" loss in nats, floor {floor:.4} ");
+        highest = highest.max(floor);
+    }
+    lines.push(curve("loss", &state.losses, 0, ink));
+    for (_, loss) in &state.losses {
+        highest = highest.max(*loss);
+    }
+    // The screen hides what was printed before, so it repeats the address of the page.
+    let mut page = String::new();
+    if let Some(address) = state.page {
+        page = format!(" http://{address} ");
+    }
+    let steps = Axis::default()
+        .bounds([0.0, last])
+        .labels(["0".to_owned(), state.steps.to_string()]);
+    let nats = Axis::default()
+        .bounds([0.0, highest])
+        .labels(["0".to_owned(), format!("{highest:.2}")]);
     let chart = Chart::new(lines)
         .block(Block::bordered().title(title).title_bottom(page))
-        .x_axis(
-            Axis::default()
-                .bounds([0.0, last])
-                .labels(["0".to_owned(), state.steps.to_string()]),
-        )
-        .y_axis(
-            Axis::default()
-                .bounds([0.0, highest])
-                .labels(["0".to_owned(), format!("{highest:.2}")]),
-        );
+        .x_axis(steps)
+        .y_axis(nats);
     frame.render_widget(chart, area);
+}
+
+fn curve<'a>(name: &'a str, points: &'a [(f64, f64)], index: usize, ink: Ink) -> Dataset<'a> {
+    Dataset::default()
+        .name(name)
+        .graph_type(GraphType::Line)
+        .marker(Marker::Braille)
+        .style(painted(Style::new(), ink, Some(line_colour(index))))
+        .data(points)
 }
 
 /// What the letters of roles mean, on as many lines of `width` characters as it takes.
