@@ -9,11 +9,11 @@ use clap::{
     Command, CommandFactory, Parser, Subcommand, ValueEnum,
     error::{self, ContextKind, ContextValue},
 };
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, SequenceKind};
 use headlight_inspect::{
-    ExportFormat, HeadPattern, PictureFiles, PredictArguments, Subject, curves_picture,
-    curves_text, detect_printout, head_curves_picture, head_curves_text, offsets_printout,
-    swaps_printout, write_learn_page,
+    ActivationsOf, ExportFormat, HeadPattern, PictureFiles, PredictArguments, Subject,
+    curves_picture, curves_text, detect_printout, head_curves_picture, head_curves_text,
+    offsets_printout, swaps_printout, write_learn_page,
 };
 use headlight_lens::Ablation;
 use headlight_report::{Terminal, say};
@@ -156,6 +156,21 @@ enum What {
         /// Only this form [default: all that the architecture has]
         #[arg(long, value_enum)]
         format: Option<ExportFormat>,
+    },
+    /// Write activations for notebooks, with the names and shapes of TransformerLens
+    Activations {
+        /// Which activations; a * stands for any run of characters; may be given several times
+        #[arg(long, value_name = "SITE", default_value = "*")]
+        sites: Vec<String>,
+        /// Token names with spaces between them, for a text some text
+        #[arg(long, conflicts_with = "on")]
+        prompt: Option<String>,
+        /// The sequences that the model reads: probe, or task for its validation sequences
+        #[arg(long, value_name = "SEQUENCES", default_value_t = SequenceKind::Probe)]
+        on: SequenceKind,
+        /// The safetensors file to write
+        #[arg(long, value_name = "FILE")]
+        to: PathBuf,
     },
     /// Accuracy over training
     Curves {
@@ -341,6 +356,26 @@ fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
                 Ok(lens.printout().draw(&terminal))
             }
         }),
+        (
+            What::Activations {
+                sites,
+                prompt,
+                on,
+                to,
+            },
+            json,
+        ) => {
+            let of = match prompt {
+                Some(prompt) => ActivationsOf::Prompt(prompt),
+                None => ActivationsOf::Sequences(*on),
+            };
+            let written = subject.write_activations(sites, of, to)?;
+            if json {
+                to_json(&written)
+            } else {
+                Ok(written.printout().draw(&terminal))
+            }
+        }
         (What::Circuits { head }, json) => subject.circuits(*head).and_then(|tables| {
             if json {
                 to_json(&tables)

@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use headlight_heads::{HeadName, Role};
 use headlight_inspect::{Subject, breakdown_printout, loss_text, report_after_training};
-use headlight_report::{LiveAddress, LiveRun, Printout, Terminal, say, say_wrapped};
-use headlight_run::{Config, Error, RunDirectory, Seeds, schema};
+use headlight_report::{
+    LiveAddress, LiveRun, Printout, Terminal, measures_as_told, say, say_wrapped,
+};
+use headlight_run::{Config, Error, HeadSummary, RunDirectory, Seeds, schema};
 use headlight_trainer::{
     Setup, View, interrupt,
     ranks::{self, Ranks},
@@ -132,8 +135,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         summary.tokens_per_second,
     );
     let where_to_look = format!(
-        "Written to {0}; report.html there shows it all. A head's pattern: inspect {0} pattern --head L0H0",
-        out.display()
+        "Written to {0}; report.html there shows it all. A head's pattern: inspect {0} pattern --head {1}",
+        out.display(),
+        most_telling_head(&summary.heads)
     );
     let printout = Printout::new()
         .prose(result)
@@ -142,6 +146,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .prose(where_to_look);
     print(&printout.draw(&Terminal::of_standard_output()))?;
     Ok(())
+}
+
+/// The first head of the role that takes most to tell; without a role, the first of all.
+fn most_telling_head(heads: &[HeadSummary]) -> HeadName {
+    for measure in measures_as_told() {
+        let role = Role::Of(measure);
+        if let Some(head) = heads.iter().find(|head| head.role == role) {
+            return head.head;
+        }
+    }
+    HeadName { layer: 0, head: 0 }
 }
 
 /// One run for each seed.

@@ -2,6 +2,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod activations;
 mod causal;
 mod circuits;
 mod curves;
@@ -26,6 +27,7 @@ mod subject;
 mod swap;
 mod uses;
 
+pub use activations::{ActivationsOf, WrittenActivation, WrittenActivations};
 pub use causal::{Ablations, Path as CausalPath, Paths, Without};
 pub use circuits::{
     ChosenHead, CircuitTables, ComposedHeads, HeadCircuits, NamedDirection, TokenTable,

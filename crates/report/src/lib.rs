@@ -61,7 +61,7 @@ pub use report_data::{
     StreamData,
 };
 pub use report_page::report_page;
-pub use role_look::{role_colour, scores_as_told};
+pub use role_look::{measures_as_told, role_colour, scores_as_told};
 pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
 pub use serve::{

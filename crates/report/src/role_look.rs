@@ -31,7 +31,8 @@ pub fn role_colour(measure: Measure) -> [u8; 3] {
 }
 
 /// All measures, first the one that takes most to tell.
-pub(crate) fn measures_as_told() -> [Measure; Measure::ALL.len()] {
+#[must_use]
+pub fn measures_as_told() -> [Measure; Measure::ALL.len()] {
     let mut measures = Measure::ALL;
     measures.sort_by_key(|&measure| look(measure).told);
     measures

@@ -20,39 +20,48 @@ pub fn relations_table(
     header.extend(heads.iter().map(|(head, _)| head.to_string()));
     header.extend(["uniform", "distance"].map(String::from));
     header.extend((!shuffled.is_empty()).then(|| "shuffled".to_owned()));
-    let row = |(name, RelationScore { score, rows, .. }): (&String, &RelationScore)| {
-        let of_heads = || {
-            heads
-                .iter()
-                .filter_map(|(_, relations)| relations.get(name))
-        };
-        let mut row = vec![name.clone(), rows.to_string()];
-        row.extend(of_heads().map(|relation| format!("{:.2}", relation.score.value)));
-        let distance = of_heads()
-            .map(|relation| relation.distance_null)
-            .fold(0.0, f64::max);
+    let mut rows = Vec::new();
+    for (
+        name,
+        RelationScore {
+            score, rows: pairs, ..
+        },
+    ) in first.iter()
+    {
+        let mut row = vec![name.clone(), pairs.to_string()];
+        let mut distance = 0.0_f64;
+        for (_, relations) in heads {
+            if let Some(relation) = relations.get(name) {
+                row.push(format!("{:.2}", relation.score.value));
+                distance = distance.max(relation.distance_null);
+            }
+        }
         row.extend([score.null, distance].map(|null| format!("{null:.2}")));
         if !shuffled.is_empty() {
-            let highest = shuffled
-                .iter()
-                .filter_map(|relations| relations.get(name))
-                .map(|null| null.score.value);
-            row.push(number_or_dash(highest.reduce(f64::max), 2));
+            row.push(number_or_dash(highest(name, shuffled), 2));
         }
-        row
-    };
-    // The heads that follow no relation more than their nulls are left out first.
-    let closest = |relations: &RelationScores| {
-        let above_nulls = relations
-            .values()
-            .map(|relation| relation.score.value - relation.score.null.max(relation.distance_null));
-        above_nulls.fold(f64::NEG_INFINITY, f64::max)
-    };
-    let mut by_closest: Vec<(f64, String)> = heads
-        .iter()
-        .map(|(head, relations)| (closest(relations), head.to_string()))
-        .collect();
+        rows.push(row);
+    }
+    Table::new(&header, rows).first_to_go(&by_need(heads))
+}
+
+/// The largest score of a relation in any head.
+fn highest(relation: &str, heads: &[RelationScores]) -> Option<f64> {
+    let scores = heads.iter().filter_map(|relations| relations.get(relation));
+    scores.map(|score| score.score.value).reduce(f64::max)
+}
+
+/// The heads' names, first the one that stands out least from the nulls in every relation.
+fn by_need(heads: &[(HeadName, &RelationScores)]) -> Vec<String> {
+    let mut by_closest = Vec::new();
+    for (head, relations) in heads {
+        let mut closest = f64::NEG_INFINITY;
+        for relation in relations.values() {
+            let null = relation.score.null.max(relation.distance_null);
+            closest = closest.max(relation.score.value - null);
+        }
+        by_closest.push((closest, head.to_string()));
+    }
     by_closest.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let first_to_go: Vec<String> = by_closest.into_iter().map(|(_, head)| head).collect();
-    Table::new(&header, first.iter().map(row)).first_to_go(&first_to_go)
+    by_closest.into_iter().map(|(_, head)| head).collect()
 }

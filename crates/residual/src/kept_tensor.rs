@@ -1,6 +1,6 @@
 //! An activation of any site, kept after the forward pass.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 
 /// A tensor with the number of axes of its site.
 ///
@@ -63,6 +63,12 @@ impl KeptTensor {
                 panic!("an activation of shape {:?} has not {D} axes", self.dims)
             });
         self.flat.reshape(dims)
+    }
+
+    /// Its numbers, row by row.
+    #[must_use]
+    pub fn into_data(self) -> TensorData {
+        self.flat.into_data()
     }
 
     /// The mean over some axes, which become 1 long.
