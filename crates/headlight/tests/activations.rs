@@ -21,7 +21,7 @@ fn activation(file: &SafeTensors, name: &str) -> (Vec<f32>, Vec<usize>) {
 #[test]
 fn the_pattern_in_the_file_is_the_one_that_inspect_prints() {
     let workshop = Workshop::trained("run");
-    let prompt = "3 4 5 3 4";
+    let prompt = "c d e c d";
     let arguments = ["activations", "--prompt", prompt, "--to", "a.safetensors"];
     let written = json(&workshop.inspect("run", &[&arguments[..], &["--json"]].concat()));
     assert_eq!(written["sequences"], 1);
@@ -48,7 +48,7 @@ fn the_pattern_in_the_file_is_the_one_that_inspect_prints() {
         let printed = json(&workshop.inspect("run", &arguments));
         let (pattern, shape) = activation(&file, "blocks.1.attn.hook_pattern");
         assert_eq!(shape, [1, 2, 5, 5]);
-        let rows = printed["weights"].as_array().unwrap();
+        let rows = printed["pattern"].as_array().unwrap();
         let printed: Vec<f64> = rows
             .iter()
             .flat_map(|row| row.as_array().unwrap())

@@ -670,6 +670,7 @@ fn the_usage_of_every_verb_says_where_the_run_stands() {
             "help" => continue,
             "learn" => "Usage: inspect learn [OPTIONS]",
             "export" => "Usage: inspect <RUN> export [OPTIONS] --to <DIR>\n",
+            "activations" => "Usage: inspect <RUN> activations [OPTIONS] --to <FILE>\n",
             "predict" => "Usage: inspect <RUN> predict [OPTIONS] --prompt <PROMPT>\n",
             verb => &format!("Usage: inspect <RUN> {verb} [OPTIONS]\n"),
         };
@@ -681,6 +682,16 @@ fn the_usage_of_every_verb_says_where_the_run_stands() {
     let message = String::from_utf8(wrong.stderr).unwrap();
     assert!(
         message.contains("RUN stands before the verb: inspect runs/induction pattern"),
+        "{message}"
+    );
+    let both = Command::cargo_bin("headlight")
+        .unwrap()
+        .args(["inspect", "pattern", "runs/induction"])
+        .output()
+        .unwrap();
+    let message = String::from_utf8(both.stderr).unwrap();
+    assert!(
+        message.contains("the verb: headlight inspect runs/induction pattern"),
         "{message}"
     );
     let unknown = inspect(&["runs/induction", "pattern", "--nothing"]);

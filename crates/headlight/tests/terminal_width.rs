@@ -101,7 +101,7 @@ fn a_narrow_terminal_leaves_out_the_least_important_scores_and_names_them() {
     let narrow = heads(50);
     let names = header(&narrow);
     assert!(
-        names.contains(&"previous".to_owned()) && !names.contains(&"current".to_owned()),
+        names.contains(&"induction".to_owned()) && !names.contains(&"current".to_owned()),
         "{names:?}"
     );
     let note = narrow
