@@ -2,9 +2,10 @@
 
 use burn::tensor::{Tensor, activation::relu};
 use headlight_ops::{gelu, gelu_tanh};
+use strum::VariantArray;
 
 /// The activation function of a plain feed-forward.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Activation {
     /// `max(0, x)`
     Relu,
@@ -16,7 +17,7 @@ pub enum Activation {
 
 impl Activation {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Relu, Self::Gelu, Self::GeluTanh];
+    pub const ALL: &[Self] = Self::VARIANTS;
 
     /// The function, number by number.
     ///
@@ -72,7 +73,8 @@ impl Activation {
     #[must_use]
     pub fn from_huggingface(name: &str) -> Option<Self> {
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|activation| activation.huggingface_names().contains(&name))
     }
 }

@@ -241,7 +241,7 @@ impl Subject {
                         .map(|file| lower_triangles(file, sequence, row.len()))
                         .collect(),
                     value_norms: if last == self.config.train.steps {
-                        Some(Floats(self.norms(model, row)?))
+                        Some(Floats(self.value_norms_at(model, row)?))
                     } else {
                         None
                     },
@@ -281,7 +281,7 @@ impl Subject {
     }
 
     /// `[head][key]`: the norms of the values that each head reads.
-    fn norms(&self, model: &Decoder, row: &[u32]) -> Result<Vec<f32>, Error> {
+    fn value_norms_at(&self, model: &Decoder, row: &[u32]) -> Result<Vec<f32>, Error> {
         let sites: Vec<Site> = (0..model.blocks.len())
             .map(|layer| Site::Attention(layer, AttentionSite::V))
             .collect();

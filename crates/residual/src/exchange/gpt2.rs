@@ -83,7 +83,11 @@ pub fn config_of(model: &Decoder) -> Result<Value, String> {
 
 pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> {
     let name = keys.text("activation_function")?.unwrap_or("gelu_new");
-    let names = Activation::ALL.map(Activation::huggingface_names).concat();
+    let names: Vec<&str> = Activation::ALL
+        .iter()
+        .flat_map(|activation| activation.huggingface_names())
+        .copied()
+        .collect();
     let activation = Activation::from_huggingface(name).ok_or_else(|| {
         keys.refused(
             "activation_function",
