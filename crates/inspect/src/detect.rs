@@ -7,7 +7,7 @@ use headlight_lens::{DetectHead, detect_head};
 use headlight_report::{Printout, Table};
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_watch::{Patterns, Watched};
+use headlight_watch::Patterns;
 use serde::Serialize;
 
 use super::{ModelParts, Subject};
@@ -45,7 +45,7 @@ impl Subject {
                 &vocabulary,
                 n_ctx,
             )?],
-            None => Watched::probe(vocabulary.len(), n_ctx, self.config.seed).tokens,
+            None => self.probe()?.tokens,
         };
         let patterns = Patterns::of(&model, &tokens, &self.device)?;
         let mut heads = Vec::new();

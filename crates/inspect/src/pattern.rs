@@ -6,7 +6,7 @@ use headlight_report::{
 };
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_watch::{Patterns, Watched};
+use headlight_watch::Patterns;
 use serde::Serialize;
 
 use super::{ModelParts, Subject, picture_files::Picture};
@@ -53,9 +53,7 @@ impl Subject {
                 &vocabulary,
                 self.config.model.n_ctx,
             )?,
-            None => Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed)
-                .tokens
-                .swap_remove(0),
+            None => self.probe()?.tokens.swap_remove(0),
         };
         let patterns = Patterns::of(&model, std::slice::from_ref(&tokens), &self.device)?;
         let (layers, length) = (patterns.weights(), tokens.len());

@@ -25,10 +25,12 @@ pub use config::{
 };
 // Every task's configuration, whichever there are.
 pub use config::task::*;
-pub use directory::{Best, CheckpointState, FORMAT, LogLengths, NewRows, NoWeights};
+pub use directory::{
+    Best, CheckpointState, Data, DataFile, FORMAT, LogLengths, NewRows, NoWeights, RunData,
+};
 pub use rows::{
-    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Summary,
-    TimingRow, UsesRow,
+    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Question,
+    SequenceRow, Shortcut, Summary, TimingRow, UsesRow,
 };
 
 /// The version of the program, as runs carry it.
