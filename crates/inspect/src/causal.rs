@@ -10,7 +10,7 @@ use headlight_residual::Decoder;
 use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::{
-    Watched, no_room,
+    no_room,
     uses::{self, SEQUENCES},
 };
 use serde::Serialize;
@@ -198,11 +198,7 @@ impl Subject {
 
     /// What each head looks like on the probe.
     pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, Error> {
-        let probe = Watched::probe(
-            model.config().vocabulary,
-            self.config.model.n_ctx,
-            self.config.seed,
-        );
+        let probe = self.probe()?;
         Ok(probe.observe(model, &self.device)?.roles())
     }
 }

@@ -47,7 +47,7 @@ impl Subject {
         let ModelParts { model, vocabulary } = self.model()?;
         let task = tasks::build(&other.task, other.model.n_ctx, other.seed)?;
         let place = on.unwrap_or_else(|| self.run.path()).display();
-        if task.vocabulary() != vocabulary {
+        if task.vocabulary().names() != vocabulary {
             let message = format!(
                 "has {} tokens, the model was trained on {} others",
                 task.vocabulary().len(),
@@ -72,7 +72,7 @@ impl Subject {
             Cores::all(),
         );
         let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device)?;
-        let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
+        let probe = Watched::probe(&*task, self.config.model.n_ctx, self.config.seed);
         let roles = probe.observe(&model, &self.device)?;
         let heads =
             on_task

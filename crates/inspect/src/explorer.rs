@@ -82,9 +82,7 @@ impl Explorer for RunExplorer {
 
     fn sample(&self, row: usize) -> String {
         let PromptReader {
-            vocabulary,
-            most_tokens,
-            ..
+            text, most_tokens, ..
         } = &self.reader;
         let key = RowKey {
             seed: self.inspection.config.seed,
@@ -94,10 +92,8 @@ impl Explorer for RunExplorer {
         };
         let sequence = self.task.sequence(key);
         let tokens = &sequence.tokens[..sequence.scored.len().min(*most_tokens)];
-        let text = tokens.iter().map(|&token| {
-            tasks::spelled(&self.inspection.config.task, &vocabulary[token as usize])
-        });
-        text.collect::<String>().trim_end().to_owned()
+        // A window may begin and end inside a word or a character; the prompt must not.
+        text.decode(text.readable(tokens).unwrap_or(tokens))
     }
 
     fn explore(&self, question: &Question) -> Result<Answer, Error> {

@@ -145,7 +145,7 @@ impl Subject {
     }
 
     fn measured_rows(&self) -> Result<Vec<HeadRow>, Error> {
-        let ModelParts { model, vocabulary } = self.model()?;
+        let ModelParts { model, .. } = self.model()?;
         let Config {
             task,
             model: sizes,
@@ -156,7 +156,7 @@ impl Subject {
         let step = self.step()?;
         let mut rows = Vec::new();
         for watched in [
-            Watched::probe(vocabulary.len(), sizes.n_ctx, *seed),
+            self.probe()?,
             Watched::task(&*task, &tasks::validation(&*task, *seed)),
         ] {
             rows.extend(watched.observe(&model, &self.device)?.rows(step));
@@ -188,9 +188,9 @@ impl Subject {
     }
 
     fn try_shuffled_heads(&self) -> Result<ShuffledHeads, Error> {
-        let ModelParts { model, vocabulary } = self.model()?;
+        let ModelParts { model, .. } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
+        let probe = self.probe()?;
         let task = Watched::task(&*task, &tasks::validation(&*task, self.config.seed));
         let observe = |watched: &Watched| -> Result<_, Error> {
             let shuffled =

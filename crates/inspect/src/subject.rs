@@ -4,8 +4,12 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use headlight_residual::Decoder;
-use headlight_run::{Config, Error, HeadRow, MetricsRow, RunDirectory, Summary, Weights};
-use headlight_watch::model;
+use headlight_run::{
+    Config, Error, HeadRow, MetricsRow, RunDirectory, Summary, Weights,
+    untrusted::{MOST_TOKENIZER_BYTES, read_at_most},
+};
+use headlight_tasks::{self as tasks, Vocabulary};
+use headlight_watch::{Watched, model};
 
 /// A trained model at one point of its training, with its vocabulary, its task and its logs.
 pub struct Subject {
@@ -94,6 +98,27 @@ impl Subject {
     /// If the run has no head scores.
     pub fn head_rows(&self) -> Result<Vec<HeadRow>, Error> {
         self.run.heads()
+    }
+
+    /// The tokens, and how text is cut into them, from the run's own files.
+    pub(crate) fn vocabulary(&self) -> Result<Vocabulary, Error> {
+        let path = self.run.path().join("tokenizer.json");
+        let tokenizer = if path.is_file() {
+            Some(read_at_most(&path, MOST_TOKENIZER_BYTES)?)
+        } else {
+            None
+        };
+        let names = self.run.vocabulary()?;
+        Vocabulary::of_run(&self.config.task, names, tokenizer.as_deref())
+    }
+
+    /// The sequences on which roles are read.
+    pub(crate) fn probe(&self) -> Result<Watched, Error> {
+        let Config {
+            task, model, seed, ..
+        } = &self.config;
+        let task = tasks::build(task, model.n_ctx, *seed)?;
+        Ok(Watched::probe(&*task, model.n_ctx, *seed))
     }
 
     /// The model at this point, and the names of its tokens.

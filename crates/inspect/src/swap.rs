@@ -33,10 +33,10 @@ impl Subject {
     /// # Errors
     /// If the run has no weights, or no token comes twice.
     pub fn swaps(&self) -> Result<Vec<Swapped>, Error> {
-        let ModelParts { model, vocabulary } = self.model()?;
+        let ModelParts { model, .. } = self.model()?;
         let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let sequences = [
-            Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed),
+            self.probe()?,
             Watched::task(&*task, &tasks::validation(&*task, self.config.seed)),
         ];
         let mut sets = vec![("untouched".to_owned(), Vec::new())];

@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod batch;
+mod data_file;
 mod dyck;
 mod grammar;
 mod icl_markov;
@@ -20,23 +21,26 @@ mod symbols;
 mod task;
 mod text;
 mod tokenizer_json;
+mod vocabulary;
 
 pub use batch::{batch, validation};
+pub use data_file::DataFile;
 pub use dyck::Dyck;
 pub use grammar::{Grammar, Lexicon, LexiconError};
 pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
 pub use losses::{mean_known, mean_scored, shortcut_loss};
 pub use modular_addition::ModularAddition;
-pub use prompt::{encode_prompt, spelled, token_id};
+pub use prompt::{encode_prompt, parse_stop};
 pub use question::{Marks, Question};
 pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;
 pub use repeat::Repeat;
 pub use row_key::{RowKey, Use};
 pub use task::{Optimum, Sequence, Shortcut, Task, VALIDATION_SEQUENCES};
-pub use text::Text;
+pub use text::{Cache, Text};
 pub use tokenizer_json::tokenizer_json;
+pub use vocabulary::{NoPieces, Pieces, Stop, TextStream, UnknownToken, Vocabulary, train_bpe};
 
 use headlight_run::{Error, TaskConfig};
 

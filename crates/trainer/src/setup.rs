@@ -66,7 +66,7 @@ impl Setup {
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
         let watched = [
-            Watched::probe(vocabulary, config.model.n_ctx, config.seed),
+            Watched::probe(&*task, config.model.n_ctx, config.seed),
             Watched::task(&*task, &validation),
         ];
         Ok(Self {
@@ -147,6 +147,13 @@ impl Setup {
             },
             format!("chance      accuracy {:.4}", self.task.chance()),
         ]);
+        if let Some(tokens) = self.task.training_tokens() {
+            let (drawn, all) = (tokens.len(), self.task.vocabulary().len());
+            lines.push(format!(
+                "probe       draws {drawn} of the {all} tokens; the other {} do not occur in the training data",
+                all - drawn
+            ));
+        }
         if let Some((name, loss)) = tasks::shortcut_loss(&*self.task, &self.validation) {
             lines.push(format!(
                 "shortcut    {loss:.4} nats on the validation batch: {name}"

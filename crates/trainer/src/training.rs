@@ -13,7 +13,7 @@ use burn::module::Module;
 use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
 use headlight_run::{
     Best, Checkpoint, CheckpointState, Error, ErrorKind, FORMAT, Quantity, RunDirectory, Summary,
-    TimingRow, TrainConfig, VERSION, Weights,
+    TimingRow, TrainConfig, VERSION, Weights, write_atomically,
 };
 use headlight_tasks::Sequence;
 
@@ -113,7 +113,11 @@ impl<'a> Training<'a> {
         }
         training.check_origin().map_err(Stopped::Refused)?;
         run.cut_logs(&training.state.logs)?;
-        run.write_vocabulary(&setup.task.vocabulary())?;
+        let vocabulary = setup.task.vocabulary();
+        run.write_vocabulary(&vocabulary.names())?;
+        if let Some(tokenizer) = vocabulary.tokenizer_json() {
+            write_atomically(&run.path().join("tokenizer.json"), tokenizer.as_bytes())?;
+        }
         restore::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
         let model = if let Some((model, _)) = found {
             training

@@ -39,11 +39,13 @@ pub struct Observation {
 }
 
 impl Watched {
-    /// The probe: the jittered `repeat` task over the model's own vocabulary. Roles are read here,
-    /// because a task of its own can make a head look like what it is not.
+    /// The probe: the jittered `repeat` task over the tokens that occur in the training data of
+    /// `task`. Roles are read here, because a task of its own can make a head look like what it is
+    /// not, and so can tokens that the model never saw.
     #[must_use]
-    pub fn probe(vocabulary: usize, n_ctx: usize, seed: u64) -> Self {
-        let task = Repeat::probe(vocabulary, n_ctx);
+    pub fn probe(task: &dyn Task, n_ctx: usize, seed: u64) -> Self {
+        let all = || (0..task.vocabulary().len() as u32).collect();
+        let task = Repeat::probe(task.training_tokens().unwrap_or_else(all), n_ctx);
         let sequences = batch(&task, seed, Use::Probe, 0, WATCHED_SEQUENCES);
         Self::inputs_of(SequenceKind::Probe, &task, &sequences)
     }
