@@ -57,7 +57,7 @@ impl Subject {
         let other = Config::load(on, &[])?;
         let ModelParts { model, vocabulary } = self.model()?;
         let task = tasks::build(&other.task, other.model.n_ctx, other.seed)?;
-        if task.vocabulary() != vocabulary {
+        if task.vocabulary().names() != vocabulary {
             let message = format!(
                 "has {} tokens, the model was trained on {} others",
                 task.vocabulary().len(),

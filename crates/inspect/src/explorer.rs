@@ -7,7 +7,6 @@ use headlight_lens::all_heads;
 use headlight_report::{Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, serve};
 use headlight_residual::{AttentionSite, Site};
 use headlight_run::Error;
-use headlight_tasks as tasks;
 use headlight_tasks::Sequence;
 
 use super::{
@@ -83,16 +82,12 @@ impl Explorer for RunExplorer {
 
     fn sample(&self, row: usize) -> String {
         let PromptReader {
-            vocabulary,
-            most_tokens,
-            ..
+            text, most_tokens, ..
         } = &self.reader;
         let sequence = &self.sequences[row % self.sequences.len()];
         let tokens = &sequence.tokens[..sequence.scored.len().min(*most_tokens)];
-        let text = tokens.iter().map(|&token| {
-            tasks::spelled(&self.inspection.config.task, &vocabulary[token as usize])
-        });
-        text.collect::<String>().trim_end().to_owned()
+        // A window may begin and end inside a word or a character; the prompt must not.
+        text.decode(text.readable(tokens).unwrap_or(tokens))
     }
 
     fn explore(&self, question: &Question) -> Result<Answer, Error> {

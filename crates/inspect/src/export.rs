@@ -51,15 +51,10 @@ impl Subject {
         let names = serde_json::to_vec_pretty(&vocabulary)
             .map_err(|error| Error::because(ErrorKind::Internal, "export", error))?;
         files.push(("vocabulary.json", names));
-        let no_tokenizer = match tasks::tokenizer_json(&self.config.task, &vocabulary) {
-            Ok(tokenizer) => {
-                let config = tokenizer_config(self.config.model.n_ctx);
-                files.push(("tokenizer.json", tokenizer.into_bytes()));
-                files.push(("tokenizer_config.json", config.into_bytes()));
-                None
-            }
-            Err(error) => Some(error),
-        };
+        let tokenizer = tasks::tokenizer_json(&self.vocabulary()?);
+        let config = tokenizer_config(self.config.model.n_ctx);
+        files.push(("tokenizer.json", tokenizer.into_bytes()));
+        files.push(("tokenizer_config.json", config.into_bytes()));
         let sequences = &self.validation()?.sequences;
         let sequences = &sequences[..sequences.len().min(EXPECTED_SEQUENCES)];
         let tokens = Batch::new(sequences, &self.device).inputs;
@@ -84,9 +79,6 @@ impl Subject {
             .try_for_each(|(path, bytes)| write_atomically(path, bytes))?;
         if let Some(error) = left_out {
             tracing::warn!("no folder for transformers: {error}");
-        }
-        if let Some(error) = no_tokenizer {
-            tracing::warn!("no tokenizer for transformers: {error}");
         }
         Ok(files.into_iter().map(|(path, _)| path).collect())
     }

@@ -141,14 +141,8 @@ impl Subject {
         position: Option<usize>,
         vocabulary: &[String],
     ) -> Result<Pair, Error> {
-        let encode = |prompt| {
-            tasks::encode_prompt(
-                &self.config.task,
-                prompt,
-                vocabulary,
-                self.config.model.n_ctx,
-            )
-        };
+        let text = self.vocabulary()?;
+        let encode = |prompt| tasks::encode_prompt(&text, prompt, self.config.model.n_ctx);
         let clean = encode(prompt)?;
         if let Some(corrupted) = corrupted {
             let corrupted = encode(corrupted).map_err(|error| error.at("--corrupted"))?;

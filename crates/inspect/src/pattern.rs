@@ -47,12 +47,9 @@ impl Subject {
             return Err(Error::new(format_args!("--head {head}"), message));
         }
         let tokens = match prompt {
-            Some(prompt) => tasks::encode_prompt(
-                &self.config.task,
-                prompt,
-                &vocabulary,
-                self.config.model.n_ctx,
-            )?,
+            Some(prompt) => {
+                tasks::encode_prompt(&self.vocabulary()?, prompt, self.config.model.n_ctx)?
+            }
             None => self.probe()?.tokens.swap_remove(0),
         };
         let patterns = Patterns::of(&model, std::slice::from_ref(&tokens), &self.device)?;

@@ -8,7 +8,7 @@ use headlight_run::{
     CheckpointState, Config, Error, ErrorKind, FORMAT, HeadRow, MetricsRow, RunDirectory, Summary,
     Weights,
 };
-use headlight_tasks::{Sequence, Validation};
+use headlight_tasks::{Sequence, Validation, Vocabulary};
 use headlight_watch::{Cores, Watched, evaluate, model};
 
 /// A trained model at one point of its training, with its vocabulary, its sequences and its logs.
@@ -197,6 +197,16 @@ impl Subject {
             rows.retain(|row| row.step < bad);
         }
         Ok(rows)
+    }
+
+    /// The tokens, and how text is cut into them.
+    pub(crate) fn vocabulary(&self) -> Result<Vocabulary, Error> {
+        let tokenizer = self.run.tokenizer()?;
+        Vocabulary::of_run(
+            &self.config.task,
+            self.run.vocabulary()?,
+            tokenizer.as_deref(),
+        )
     }
 
     /// The model at this point, and the names of its tokens.

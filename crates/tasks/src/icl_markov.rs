@@ -7,7 +7,7 @@ use headlight_run::IclMarkovConfig;
 use rand::RngExt;
 
 use super::{
-    RowKey, Sequence, Shortcut, Task,
+    RowKey, Sequence, Shortcut, Task, Vocabulary,
     markov::{dirichlet_matrix, draw, stationary_distribution},
     symbols::symbols,
 };
@@ -48,8 +48,8 @@ impl IclMarkov {
 }
 
 impl Task for IclMarkov {
-    fn vocabulary(&self) -> Vec<String> {
-        symbols(self.states)
+    fn vocabulary(&self) -> Vocabulary {
+        Vocabulary::of_names(symbols(self.states))
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {

@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    Optimum, RowKey, Sequence, Task,
+    Optimum, RowKey, Sequence, Task, Vocabulary,
     markov::{dirichlet_matrix, draw, entropy_rate, stationary_distribution},
     symbols::symbols,
 };
@@ -49,8 +49,8 @@ impl LaggedMarkov {
 }
 
 impl Task for LaggedMarkov {
-    fn vocabulary(&self) -> Vec<String> {
-        symbols(self.stationary.len())
+    fn vocabulary(&self) -> Vocabulary {
+        Vocabulary::of_names(symbols(self.stationary.len()))
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {

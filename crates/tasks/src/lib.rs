@@ -21,25 +21,27 @@ mod task;
 mod text;
 mod tokenizer_json;
 mod validation;
+mod vocabulary;
 
 pub use batch::batch;
 pub use dyck::Dyck;
 pub use grammar::{Grammar, Lexicon, LexiconError};
-pub use headlight_run::{Question, Shortcut};
+pub use headlight_run::{DataFile, Question, Shortcut};
 pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
 pub use losses::mean_scored;
 pub use marks::Marks;
 pub use modular_addition::ModularAddition;
-pub use prompt::{encode_prompt, spelled, token_id};
+pub use prompt::{encode_prompt, parse_stop};
 pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;
 pub use repeat::Repeat;
 pub use row_key::{RowKey, Use};
 pub use task::{Optimum, Sequence, Task, VALIDATION_SEQUENCES};
-pub use text::Text;
+pub use text::{Cache, Text};
 pub use tokenizer_json::tokenizer_json;
 pub use validation::Validation;
+pub use vocabulary::{NoPieces, Pieces, Stop, TextStream, UnknownToken, Vocabulary, train_bpe};
 
 use headlight_run::{Error, TaskConfig};
 

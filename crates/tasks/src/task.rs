@@ -3,15 +3,15 @@
 use headlight_heads::Relation;
 use headlight_run::SequenceRow;
 
-use crate::{Question, RowKey, Shortcut};
+use crate::{DataFile, Question, RowKey, Shortcut, Vocabulary};
 
 /// Validation sequences of a task that has no reason for another number; the same at every step.
 pub const VALIDATION_SEQUENCES: usize = 256;
 
 /// A next-token task over fresh sequences.
 pub trait Task: Send + Sync {
-    /// The tokens' printable names, by id.
-    fn vocabulary(&self) -> Vec<String>;
+    /// The tokens, and how they are written.
+    fn vocabulary(&self) -> Vocabulary;
 
     /// The sequence of one row: a function of the key alone.
     fn sequence(&self, row: RowKey) -> Sequence;
@@ -57,6 +57,22 @@ pub trait Task: Send + Sync {
     /// The number of validation rows.
     fn validation_rows(&self) -> usize {
         VALIDATION_SEQUENCES
+    }
+
+    /// The files that the sequences are made from, in the order in which they were read.
+    fn files(&self) -> Vec<DataFile> {
+        Vec::new()
+    }
+
+    /// The share of all bytes of those files that is learned from; the rest is measured on. `None`
+    /// where sequences are generated.
+    fn training_share(&self) -> Option<f64> {
+        None
+    }
+
+    /// The tokens that occur in training sequences, in their order; `None` if all do.
+    fn training_tokens(&self) -> Option<Vec<u32>> {
+        None
     }
 
     /// The number of training rows where there are only so many; each step then takes all of them.

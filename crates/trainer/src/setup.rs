@@ -6,7 +6,7 @@ use burn::tensor::Device;
 use headlight_heads::MayAttend;
 use headlight_report::{State, say};
 use headlight_residual::Decoder;
-use headlight_run::{Config, Data, Error, RunData, RunDirectory, SequenceRow, Summary};
+use headlight_run::{Config, Data, DataFile, Error, RunData, RunDirectory, SequenceRow, Summary};
 use headlight_tasks as tasks;
 use headlight_tasks::{Sequence, Task, Use, Validation};
 use headlight_watch::{Watched, model, probe};
@@ -49,7 +49,7 @@ impl Setup {
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
         let validation = Validation::of(&*task, config.seed);
-        let probe = probe(vocabulary, config.model.n_ctx, config.seed);
+        let probe = probe(&*task, config.model.n_ctx, config.seed);
         let trained_on = match task.training_rows() {
             Some(rows) if rows != config.train.batch_size => {
                 let message = format!(
@@ -91,7 +91,15 @@ impl Setup {
     /// # Errors
     /// As [`RunDirectory::create`].
     pub fn create(&self, path: &Path, overwrite: bool) -> Result<RunDirectory, Error> {
-        RunDirectory::create(path, &self.config, &self.run_data(), overwrite)
+        let vocabulary = self.task.vocabulary();
+        let data = RunData {
+            data: self.data(self.task.files()),
+            vocabulary: vocabulary.names(),
+            tokenizer: vocabulary.tokenizer_json().map(String::into_bytes),
+            validation: self.validation.rows(),
+            probe: self.probe.iter().map(SequenceRow::from).collect(),
+        };
+        RunDirectory::create(path, &self.config, &data, overwrite)
     }
 
     /// Opens the directory of a run of this configuration and data, to go on with it.
@@ -99,23 +107,17 @@ impl Setup {
     /// # Errors
     /// As [`RunDirectory::resume`].
     pub fn resume(&self, path: &Path) -> Result<RunDirectory, Error> {
-        RunDirectory::resume(path, &self.config, &self.data())
+        // What is known of a file by its size and date is not enough here.
+        let files = self.task.files();
+        let files = files.iter().map(|file| DataFile::read(&file.path));
+        let data = self.data(files.collect::<Result<_, _>>()?);
+        RunDirectory::resume(path, &self.config, &data)
     }
 
-    fn run_data(&self) -> RunData {
-        RunData {
-            data: self.data(),
-            vocabulary: self.task.vocabulary(),
-            tokenizer: None,
-            validation: self.validation.rows(),
-            probe: self.probe.iter().map(SequenceRow::from).collect(),
-        }
-    }
-
-    fn data(&self) -> Data {
+    fn data(&self, files: Vec<DataFile>) -> Data {
         Data {
-            files: Vec::new(),
-            training_share: None,
+            files,
+            training_share: self.task.training_share(),
             chance: self.task.chance(),
         }
     }
@@ -182,6 +184,13 @@ impl Setup {
             },
             format!("chance      accuracy {:.4}", self.task.chance()),
         ]);
+        if let Some(tokens) = self.task.training_tokens() {
+            let (drawn, all) = (tokens.len(), self.task.vocabulary().len());
+            lines.push(format!(
+                "probe       draws {drawn} of the {all} tokens; the other {} do not occur in the training data",
+                all - drawn
+            ));
+        }
         if let Some((name, loss)) = self.validation.shortcut() {
             lines.push(format!(
                 "shortcut    {loss:.4} nats on the validation batch: {name}"

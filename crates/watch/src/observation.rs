@@ -5,7 +5,7 @@ use headlight_heads::{HeadName, Relation, RelationScores, Role, ScoreName, Score
 use headlight_lens::{mean_distance, score_layer, score_relations};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, PatternFile};
-use headlight_tasks::{Repeat, Sequence, Use, Validation, batch};
+use headlight_tasks::{Repeat, Sequence, Task, Use, Validation, batch};
 
 use crate::Patterns;
 
@@ -25,11 +25,13 @@ pub struct Watched {
     pub relations: Vec<Vec<Relation>>,
 }
 
-/// The probe: the jittered `repeat` task over the model's own vocabulary. Roles are read here,
-/// because a task of its own can make a head look like what it is not.
+/// The probe: the jittered `repeat` task over the tokens that occur in the training data of `task`.
+/// Roles are read here, because a task of its own can make a head look like what it is not, and so
+/// can tokens that the model never saw.
 #[must_use]
-pub fn probe(vocabulary: usize, n_ctx: usize, seed: u64) -> Vec<Sequence> {
-    let task = Repeat::probe(vocabulary, n_ctx);
+pub fn probe(task: &dyn Task, n_ctx: usize, seed: u64) -> Vec<Sequence> {
+    let all = || (0..task.vocabulary().len() as u32).collect();
+    let task = Repeat::probe(task.training_tokens().unwrap_or_else(all), n_ctx);
     batch(&task, seed, Use::Probe, 0, WATCHED_SEQUENCES)
 }
 

@@ -3,20 +3,19 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::{self, Write as _},
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
 use headlight_heads::{HeadName, Role};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{LogLengths, RunDirectory, format, log_lengths};
 use crate::{
     Error, ErrorKind,
     atomic::write_directory_atomically,
+    sha256,
     untrusted::{MOST_STATE_BYTES, MOST_TENSOR_BYTES, from_json, read_at_most},
 };
 
@@ -294,11 +293,7 @@ fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), Error> {
 }
 
 fn sum_line(name: &str, bytes: &[u8]) -> String {
-    let mut line = String::new();
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(line, "{byte:02x}");
-    }
-    line + "  " + name + "\n"
+    format!("{}  {name}\n", sha256(bytes))
 }
 
 /// A number as text: JSON readers may round the last bit, and resuming must not. The feature

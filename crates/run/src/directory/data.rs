@@ -1,16 +1,13 @@
 //! What a run depends on beside its configuration, kept in its directory: which data it was made
 //! from, its vocabulary, and the sequences that it is measured on.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::fs;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::RunDirectory;
 use crate::{
-    Error, ErrorKind, SequenceRow,
+    DataFile, Error, ErrorKind, SequenceRow,
     untrusted::{
         MOST_FILES, MOST_LOG_BYTES, MOST_TEXT_BYTES, MOST_TOKENIZER_BYTES, MOST_TOKENS,
         MOST_UNQUOTED_BYTES, list_of_at_most, read_at_most, rows_of,
@@ -40,18 +37,6 @@ pub struct Data {
     pub chance: f64,
 }
 
-/// A file that a task read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DataFile {
-    /// Its path, as it was opened; a relative one starts at the working directory of training.
-    #[serde(serialize_with = "as_text")]
-    pub path: PathBuf,
-    /// Its size.
-    pub bytes: u64,
-    /// Its SHA-256, 64 hexadecimal digits.
-    pub sha256: String,
-}
-
 /// All that a run keeps beside its configuration, so that it can be looked at without the data that
 /// it was made from.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -66,11 +51,6 @@ pub struct RunData {
     pub validation: Vec<SequenceRow>,
     /// `probe.jsonl`: the sequences on which roles are read.
     pub probe: Vec<SequenceRow>,
-}
-
-/// A path that is no text is written as near as can be: it is for a person.
-fn as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&path.display())
 }
 
 /// The tokens' names, as they are read.

@@ -20,7 +20,7 @@ use headlight_heads::SequenceKind;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use checkpoint::{Best, Checkpoint, CheckpointState, NoWeights, Weights};
-pub use data::{Data, DataFile, RunData};
+pub use data::{Data, RunData};
 pub use follow::{Follower, NewRows};
 pub use format::FORMAT;
 pub(crate) use format::first as first_format;

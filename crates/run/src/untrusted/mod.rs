@@ -96,11 +96,13 @@ pub const ROOM_FOR_ROWS: usize = 8 << 20;
 /// times over, and a list of short numbers takes many times its bytes.
 pub const MOST_UNQUOTED_BYTES: usize = 256 << 10;
 
-/// Tokens of a vocabulary. Short names take many times their bytes.
-pub const MOST_TOKENS: usize = 65_536;
+/// Tokens of a vocabulary: as many names as fit into the 16 MiB that reading them may take, since
+/// each takes 24 bytes beside its own, and while their list grows as much again. The tokenizers of
+/// large language models have 32,000 to 262,145.
+pub const MOST_TOKENS: usize = 300_000;
 
-/// A `tokenizer.json`: that of 65536 tokens with their merges has some 5 MB.
-pub const MOST_TOKENIZER_BYTES: u64 = 8 << 20;
+/// A `tokenizer.json`: that of 262,145 tokens with their merges has 33 MB.
+pub const MOST_TOKENIZER_BYTES: u64 = 48 << 20;
 
 /// Parameters of a model: far above any mini-transformer.
 pub const MOST_PARAMETERS: usize = 1 << 30;
