@@ -144,8 +144,9 @@ enum What {
         /// What the draws follow from
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// A token that ends the text; may be given several times
-        #[arg(long, value_name = "TOKEN")]
+        /// Text that ends the text, or token names with spaces between them; may be given several
+        /// times
+        #[arg(long, value_name = "TEXT")]
         stop: Vec<String>,
     },
     /// Write the model and its tokenizer for other tools
@@ -484,7 +485,7 @@ fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
                     let mut text = format!("\n\n{}", all[0].ending);
                     for other in &all[1..] {
                         text.push_str("\n\n");
-                        text.push_str(&subject.written_text(other));
+                        text.push_str(&other.shown());
                     }
                     Ok(text)
                 }

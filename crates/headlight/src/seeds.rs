@@ -46,7 +46,7 @@ pub fn train_seeds(
     out: &Path,
     device: &str,
     ranks: Box<dyn Ranks>,
-    start: impl Fn(&Path, &Config) -> Result<RunDirectory, Error>,
+    start: impl Fn(&Path, &Setup) -> Result<RunDirectory, Error>,
 ) -> Result<Option<SeedsSummary>, Failure> {
     let own: Vec<u64> = seeds
         .iter()
@@ -113,23 +113,19 @@ fn train_side_by_side(
     seeds: &[u64],
     out: &Path,
     device: &str,
-    start: impl Fn(&Path, &Config) -> Result<RunDirectory, Error>,
+    start: impl Fn(&Path, &Setup) -> Result<RunDirectory, Error>,
 ) -> Result<(), Failure> {
     // Every configuration is checked before the first directory is made.
     let mut trainings = Vec::new();
     for &seed in seeds {
         let mut config = config.clone();
         config.seed = seed;
-        let training = Setup::prepare(config.clone(), device)?;
-        trainings.push((
-            seed,
-            training.shown(View::Lines(format!("seed {seed}"))),
-            config,
-        ));
+        let training = Setup::prepare(config, device)?;
+        trainings.push((seed, training.shown(View::Lines(format!("seed {seed}")))));
     }
     let mut waiting = VecDeque::new();
-    for (seed, training, config) in trainings {
-        let run = start(&run_path(out, seed), &config)?;
+    for (seed, training) in trainings {
+        let run = start(&run_path(out, seed), &training)?;
         waiting.push_back(Waiting {
             seed,
             training,

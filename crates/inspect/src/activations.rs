@@ -67,24 +67,17 @@ impl Subject {
             let message = "exists already; choose another --to";
             return Err(Error::of(ErrorKind::Exists, to.display(), message));
         }
-        let ModelParts { model, vocabulary } = self.model()?;
+        let ModelParts { model, .. } = self.model()?;
         let sites = selected(&model, sites)?;
-        let n_ctx = self.config.model.n_ctx;
         let tokens = match of {
             ActivationsOf::Prompt(prompt) => {
-                vec![tasks::encode_prompt(
-                    &self.config.task,
-                    prompt,
-                    &vocabulary,
-                    n_ctx,
-                )?]
+                let n_ctx = self.config.model.n_ctx;
+                vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?]
             }
-            ActivationsOf::Sequences(SequenceKind::Probe) => {
-                Watched::probe(vocabulary.len(), n_ctx, self.config.seed).tokens
-            }
+            ActivationsOf::Sequences(SequenceKind::Probe) => self.probe()?.tokens,
             ActivationsOf::Sequences(SequenceKind::Task) => {
-                let task = tasks::build(&self.config.task, n_ctx, self.config.seed)?;
-                Watched::all(&*task, &tasks::validation(&*task, self.config.seed)).tokens
+                let sequences = &self.validation()?.sequences;
+                Watched::new(SequenceKind::Task, sequences, &[]).tokens
             }
         };
         let gathered = gather(&model, &tokens, &sites, &self.device)?;

@@ -7,7 +7,7 @@ use headlight_lens::{DetectHead, detect_head};
 use headlight_report::{Printout, Table};
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_watch::{Patterns, Watched};
+use headlight_watch::Patterns;
 use serde::Serialize;
 
 use super::{ModelParts, Subject};
@@ -36,16 +36,11 @@ impl Subject {
     /// # Errors
     /// If the run has no weights, a token does not exist, or the prompt is too long.
     pub fn detect(&self, prompt: Option<&str>) -> Result<Vec<DetectedHead>, Error> {
-        let ModelParts { model, vocabulary } = self.model()?;
+        let ModelParts { model, .. } = self.model()?;
         let n_ctx = self.config.model.n_ctx;
         let tokens = match prompt {
-            Some(prompt) => vec![tasks::encode_prompt(
-                &self.config.task,
-                prompt,
-                &vocabulary,
-                n_ctx,
-            )?],
-            None => Watched::probe(vocabulary.len(), n_ctx, self.config.seed).tokens,
+            Some(prompt) => vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?],
+            None => self.probe()?.tokens,
         };
         let patterns = Patterns::of(&model, &tokens, &self.device)?;
         let mut heads = Vec::new();

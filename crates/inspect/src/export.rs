@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use headlight_residual::{ExportedFiles, expected_of, to_huggingface, to_transformer_lens};
 use headlight_run::{Error, ErrorKind, write_atomically};
 use headlight_tasks as tasks;
-use headlight_tasks::Use;
 use headlight_watch::Batch;
 
 use super::{ModelParts, Subject};
@@ -52,24 +51,13 @@ impl Subject {
         let names = serde_json::to_vec_pretty(&vocabulary)
             .map_err(|error| Error::because(ErrorKind::Internal, "export", error))?;
         files.push(("vocabulary.json", names));
-        let no_tokenizer = match tasks::tokenizer_json(&self.config.task, &vocabulary) {
-            Ok(tokenizer) => {
-                let config = tokenizer_config(self.config.model.n_ctx);
-                files.push(("tokenizer.json", tokenizer.into_bytes()));
-                files.push(("tokenizer_config.json", config.into_bytes()));
-                None
-            }
-            Err(error) => Some(error),
-        };
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = tasks::batch(
-            &*task,
-            self.config.seed,
-            Use::Validation,
-            0,
-            EXPECTED_SEQUENCES,
-        );
-        let tokens = Batch::new(&sequences, &self.device).inputs;
+        let tokenizer = tasks::tokenizer_json(&self.vocabulary()?);
+        let config = tokenizer_config(self.config.model.n_ctx);
+        files.push(("tokenizer.json", tokenizer.into_bytes()));
+        files.push(("tokenizer_config.json", config.into_bytes()));
+        let sequences = &self.validation()?.sequences;
+        let sequences = &sequences[..sequences.len().min(EXPECTED_SEQUENCES)];
+        let tokens = Batch::new(sequences, &self.device).inputs;
         files.push((
             "expected.safetensors",
             expected_of(&model, tokens).map_err(wrong)?,
@@ -91,9 +79,6 @@ impl Subject {
             .try_for_each(|(path, bytes)| write_atomically(path, bytes))?;
         if let Some(error) = left_out {
             tracing::warn!("no folder for transformers: {error}");
-        }
-        if let Some(error) = no_tokenizer {
-            tracing::warn!("no tokenizer for transformers: {error}");
         }
         Ok(files.into_iter().map(|(path, _)| path).collect())
     }

@@ -3,7 +3,7 @@
 use headlight_residual::Generation;
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_tasks::Use;
+use headlight_tasks::{Stop, TextStream};
 use serde::Serialize;
 
 use super::{ModelParts, Subject};
@@ -15,9 +15,11 @@ const MOST_TOKENS: usize = 65_536;
 /// What a model wrote, as `inspect generate --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Written {
-    /// What it wrote on from.
+    /// The prompt and what the model wrote, as text.
+    pub text: String,
+    /// The names of the prompt's tokens.
     pub prompt: Vec<String>,
-    /// What it wrote.
+    /// The names of the tokens that the model wrote.
     pub tokens: Vec<String>,
     /// Why it ended.
     pub ending: String,
@@ -25,9 +27,9 @@ pub struct Written {
 
 impl Subject {
     /// Writes on after each of `prompts` (token names between spaces; for a text, text) or, without
-    /// one, after the first half of a sequence of the run's task. Prompts may differ in length, and
-    /// each gets what it gets alone. The first text is spelled out to `show` as it comes, its prompt
-    /// first.
+    /// one, after the first half of a validation sequence of the run. Prompts may differ in length,
+    /// and each gets what it gets alone. A text ends when one of `stop` came, which is text as a
+    /// prompt is. The first text is spelled out to `show` as it comes, its prompt first.
     ///
     /// # Errors
     /// If a token of a prompt or of `stop` does not exist, a prompt is too long, or the sampling
@@ -47,41 +49,52 @@ impl Subject {
             };
             return Err(Error::new("--tokens", message).value(generation.tokens));
         }
-        let ModelParts { model, vocabulary } = self.model()?;
-        let task = &self.config.task;
+        let ModelParts {
+            model,
+            vocabulary: names,
+        } = self.model()?;
+        let vocabulary = self.vocabulary()?;
         let most = model.most_positions().unwrap_or(usize::MAX);
         let prompts = if prompts.is_empty() {
             vec![self.half_a_sequence()?]
         } else {
             prompts
                 .iter()
-                .map(|prompt| tasks::encode_prompt(task, prompt, &vocabulary, most))
+                .map(|prompt| tasks::encode_prompt(&vocabulary, prompt, most))
                 .collect::<Result<_, _>>()?
         };
-        let stop = stop
+        let stops = stop
             .iter()
-            .map(|name| tasks::token_id("--stop", name, &vocabulary))
-            .collect::<Result<_, _>>()?;
+            .map(|text| tasks::parse_stop(&vocabulary, text))
+            .collect::<Result<Vec<Stop>, _>>()?;
         let wrong = |error| Error::new("generate", error);
-        let mut texts = model
-            .generate_each(&prompts, Generation { stop, ..generation })
-            .map_err(wrong)?;
-        let name = |&token: &u32| vocabulary[token as usize].clone();
-        for token in &prompts[0] {
-            show(&tasks::spelled(task, &name(token)));
+        let mut texts = model.generate_each(&prompts, generation).map_err(wrong)?;
+        let mut shown = TextStream::new(&vocabulary);
+        for &token in &prompts[0] {
+            show(&shown.push(token));
         }
-        for step in texts.by_ref() {
+        while let Some(step) = texts.next() {
             for next in step {
                 let token = next.token.map_err(wrong)?;
                 if next.text == 0 {
-                    show(&tasks::spelled(task, &name(&token)));
+                    show(&shown.push(token));
+                }
+                let written = &texts.text(next.text)[prompts[next.text].len()..];
+                if stops
+                    .iter()
+                    .any(|stop| vocabulary.has_come_to(stop, written))
+                {
+                    texts.stop(next.text);
                 }
             }
         }
+        show(&shown.rest());
+        let name = |&token: &u32| names[token as usize].clone();
         let mut written = Vec::with_capacity(prompts.len());
         for (at, prompt) in prompts.iter().enumerate() {
             let ending = texts.ending(at).map(|ending| ending.to_string());
             written.push(Written {
+                text: vocabulary.decode(texts.text(at)),
                 prompt: prompt.iter().map(name).collect(),
                 tokens: texts.text(at)[prompt.len()..].iter().map(name).collect(),
                 ending: ending.unwrap_or_default(),
@@ -92,18 +105,15 @@ impl Subject {
 
     /// The first half of the first validation sequence.
     fn half_a_sequence(&self) -> Result<Vec<u32>, Error> {
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
+        let sequence = &self.validation()?.sequences[0];
         Ok(sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec())
     }
+}
 
-    /// A text as it is shown: the prompt, what was written, and why it ended.
+impl Written {
+    /// For the terminal: the text, and why it ended.
     #[must_use]
-    pub fn written_text(&self, written: &Written) -> String {
-        let tokens = written.prompt.iter().chain(&written.tokens);
-        let text: String = tokens
-            .map(|token| tasks::spelled(&self.config.task, token))
-            .collect();
-        format!("{text}\n\n{}", written.ending)
+    pub fn shown(&self) -> String {
+        format!("{}\n\n{}", self.text, self.ending)
     }
 }

@@ -5,7 +5,7 @@ use headlight_heads::{HeadName, Measure, Score, ScoreName, Scores};
 use headlight_lens::{Offset, offset_profile, score_layer, value_disagreement};
 use headlight_report::{Printout, Table, number_or_dash};
 use headlight_run::Error;
-use headlight_watch::{CarriedPatterns, Watched};
+use headlight_watch::CarriedPatterns;
 use serde::Serialize;
 
 use super::{ModelParts, Subject};
@@ -40,8 +40,8 @@ impl Subject {
     /// # Errors
     /// If the run has no weights.
     pub fn offsets(&self) -> Result<Vec<HeadOffsets>, Error> {
-        let ModelParts { model, vocabulary } = self.model()?;
-        let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
+        let ModelParts { model, .. } = self.model()?;
+        let probe = self.probe()?;
         let CarriedPatterns { plain, weighted } =
             CarriedPatterns::of(&model, &probe.tokens, &self.device)?;
         let mut heads = Vec::new();

@@ -6,7 +6,7 @@ use headlight_report::{Printout, Table, one_line};
 use headlight_residual::Decoder;
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_watch::{Watched, no_room};
+use headlight_watch::no_room;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
@@ -77,7 +77,7 @@ impl Subject {
         position: Option<usize>,
     ) -> Result<Patch, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let pairs = self.probe_pairs(vocabulary.len());
+        let pairs = self.probe_pairs(vocabulary.len())?;
         let mut answered = Vec::new();
         let mut shares = Vec::new();
         for pair in &pairs {
@@ -141,14 +141,8 @@ impl Subject {
         position: Option<usize>,
         vocabulary: &[String],
     ) -> Result<Pair, Error> {
-        let encode = |prompt| {
-            tasks::encode_prompt(
-                &self.config.task,
-                prompt,
-                vocabulary,
-                self.config.model.n_ctx,
-            )
-        };
+        let text = self.vocabulary()?;
+        let encode = |prompt| tasks::encode_prompt(&text, prompt, self.config.model.n_ctx);
         let clean = encode(prompt)?;
         if let Some(corrupted) = corrupted {
             let corrupted = encode(corrupted).map_err(|error| error.at("--corrupted"))?;
@@ -174,11 +168,10 @@ impl Subject {
 
     /// Each sequence of the probe up to the last token that has been there exactly once, and the
     /// same with another token in the place of what followed it; the shortest first.
-    fn probe_pairs(&self, vocabulary: usize) -> Vec<Pair> {
+    fn probe_pairs(&self, vocabulary: usize) -> Result<Vec<Pair>, Error> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
-        let probe = Watched::probe(vocabulary, self.config.model.n_ctx, self.config.seed);
         let mut pairs: Vec<Pair> = Vec::new();
-        for tokens in &probe.tokens {
+        for tokens in &self.probe()?.tokens {
             let was_there_once = |&query: &usize| {
                 tokens[..query]
                     .iter()
@@ -197,7 +190,7 @@ impl Subject {
             pairs.push([clean, corrupted]);
         }
         pairs.sort_by_key(|[clean, _]| clean.len());
-        pairs
+        Ok(pairs)
     }
 }
 

@@ -6,7 +6,7 @@ use headlight_report::{
 };
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_watch::{Patterns, Watched};
+use headlight_watch::Patterns;
 use serde::Serialize;
 
 use super::{ModelParts, Subject, picture_files::Picture};
@@ -47,15 +47,10 @@ impl Subject {
             return Err(Error::new(format_args!("--head {head}"), message));
         }
         let tokens = match prompt {
-            Some(prompt) => tasks::encode_prompt(
-                &self.config.task,
-                prompt,
-                &vocabulary,
-                self.config.model.n_ctx,
-            )?,
-            None => Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed)
-                .tokens
-                .swap_remove(0),
+            Some(prompt) => {
+                tasks::encode_prompt(&self.vocabulary()?, prompt, self.config.model.n_ctx)?
+            }
+            None => self.probe()?.tokens.swap_remove(0),
         };
         let patterns = Patterns::of(&model, std::slice::from_ref(&tokens), &self.device)?;
         let (layers, length) = (patterns.weights(), tokens.len());

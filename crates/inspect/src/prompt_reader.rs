@@ -6,8 +6,8 @@ use headlight_heads::HeadName;
 use headlight_lens::zeroed;
 use headlight_report::{ActivationPatch, Question};
 use headlight_residual::{Activations, Decoder, Edit, Edits, Part, Site, token_tensor};
-use headlight_run::{Error, ErrorKind, TaskConfig};
-use headlight_tasks as tasks;
+use headlight_run::{Error, ErrorKind};
+use headlight_tasks::{self as tasks, Vocabulary};
 use headlight_watch::no_room;
 
 use super::{ModelParts, Subject};
@@ -20,9 +20,10 @@ const MOST_PATCHES: usize = 8;
 /// A trained model and what it takes to read a prompt with it.
 pub(super) struct PromptReader {
     pub(super) model: Decoder,
+    /// The names of the tokens.
     pub(super) vocabulary: Vec<String>,
+    pub(super) text: Vocabulary,
     pub(super) most_tokens: usize,
-    task: TaskConfig,
     device: Device,
 }
 
@@ -40,13 +41,12 @@ impl PromptReader {
     /// The model of a run, for prompts of at most `most_tokens`.
     pub(super) fn open(inspection: &Subject, most_tokens: usize) -> Result<Self, Error> {
         let ModelParts { model, vocabulary } = inspection.model()?;
-        let (task, device) = (inspection.config.task.clone(), inspection.device.clone());
         Ok(Self {
             model,
             vocabulary,
+            text: inspection.vocabulary()?,
             most_tokens,
-            task,
-            device,
+            device: inspection.device.clone(),
         })
     }
 
@@ -87,8 +87,7 @@ impl PromptReader {
     }
 
     pub(super) fn tokens(&self, field: &str, prompt: &str) -> Result<Vec<u32>, Error> {
-        tasks::encode_prompt(&self.task, prompt, &self.vocabulary, self.most_tokens)
-            .map_err(|error| error.at(field))
+        tasks::encode_prompt(&self.text, prompt, self.most_tokens).map_err(|error| error.at(field))
     }
 
     pub(super) fn names(&self, tokens: &[u32]) -> Vec<String> {

@@ -42,7 +42,7 @@ impl Default for Generation {
 pub enum Ending {
     /// It has the requested length.
     Length,
-    /// The model wrote a stop token.
+    /// This token ended the text: it is a stop token, or [`GeneratedTexts::stop`] was called.
     Stop(u32),
     /// The model has no position for another token: it has learned this number of positions.
     ContextFull(usize),
@@ -52,7 +52,7 @@ impl std::fmt::Display for Ending {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Length => f.write_str("as long as asked for"),
-            Self::Stop(_) => f.write_str("a stop token came"),
+            Self::Stop(_) => f.write_str("a stop came"),
             Self::ContextFull(n_ctx) => write!(
                 f,
                 "the context is full: the model has learned {n_ctx} positions"
@@ -282,6 +282,19 @@ impl GeneratedTexts<'_> {
     #[must_use]
     pub fn text(&self, text: usize) -> &[u32] {
         &self.texts[text].tokens
+    }
+
+    /// Ends text `text` with its last token, for a reason that is not among the settings: a text
+    /// that several tokens spell, for example. The other texts go on.
+    ///
+    /// # Panics
+    /// If there are not so many prompts.
+    pub fn stop(&mut self, text: usize) {
+        let stopped = &mut self.texts[text];
+        if stopped.ending.is_none() {
+            stopped.ending = stopped.tokens.last().copied().map(Ending::Stop);
+            self.close(&[text]);
+        }
     }
 
     /// Ends the texts that get no further token.

@@ -5,7 +5,7 @@
 use headlight_run::DyckConfig;
 use rand::RngExt;
 
-use super::{RowKey, Sequence, Task};
+use super::{RowKey, Sequence, Task, Vocabulary};
 
 /// A walk in depth from 0 back to 0: where both are possible, a bracket opens or closes with
 /// probability ½; an opening one is of a uniform kind. Scored are the closing brackets.
@@ -45,12 +45,13 @@ impl Dyck {
 }
 
 impl Task for Dyck {
-    fn vocabulary(&self) -> Vec<String> {
-        ["(", ")", "[", "]", "{", "}", "<", ">"]
+    fn vocabulary(&self) -> Vocabulary {
+        let names = ["(", ")", "[", "]", "{", "}", "<", ">"]
             .into_iter()
             .take(2 * self.kinds as usize)
             .map(String::from)
-            .collect()
+            .collect();
+        Vocabulary::of_names(names)
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {

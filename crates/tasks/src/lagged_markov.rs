@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{
-    Optimum, RowKey, Sequence, Task,
+    Optimum, RowKey, Sequence, Task, Vocabulary,
     markov::{dirichlet_matrix, draw, entropy_rate, stationary_distribution},
     symbols::symbols,
 };
@@ -49,8 +49,8 @@ impl LaggedMarkov {
 }
 
 impl Task for LaggedMarkov {
-    fn vocabulary(&self) -> Vec<String> {
-        symbols(self.stationary.len())
+    fn vocabulary(&self) -> Vocabulary {
+        Vocabulary::of_names(symbols(self.stationary.len()))
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
@@ -97,9 +97,11 @@ mod tests {
     #[test]
     fn the_best_predictor_pays_the_conditional_entropy() {
         let task = LaggedMarkov::new(&LaggedMarkovConfig::default(), 64, 4);
-        let paid = mean_scored(&batch(&task, 4, Use::Validation, 0, 4000), |sequence| {
-            task.bayes_losses(sequence).unwrap()
-        });
+        let sequences = batch(&task, 4, Use::Validation, 0, 4000);
+        let losses = sequences
+            .iter()
+            .map(|sequence| task.bayes_losses(sequence).unwrap());
+        let paid = mean_scored(&sequences, losses);
         let entropy = task.conditional_entropy();
         assert!((paid - entropy).abs() < 0.01, "{paid} against {entropy}");
     }

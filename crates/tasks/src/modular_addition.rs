@@ -6,7 +6,7 @@ use headlight_run::ModularAdditionConfig;
 use rand::{SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
-use super::{Optimum, RowKey, Sequence, Task, Use};
+use super::{Optimum, RowKey, Sequence, Task, Use, Vocabulary};
 
 /// All pairs (a, b), in an order fixed by the run's seed: the first are the training set, the rest
 /// the validation set. Scored is the sum.
@@ -36,11 +36,12 @@ impl ModularAddition {
 
 impl Task for ModularAddition {
     /// The numbers, and `=`.
-    fn vocabulary(&self) -> Vec<String> {
-        (0..self.modulus)
+    fn vocabulary(&self) -> Vocabulary {
+        let names = (0..self.modulus)
             .map(|number| number.to_string())
             .chain(["=".to_owned()])
-            .collect()
+            .collect();
+        Vocabulary::of_names(names)
     }
 
     /// Row n is the n-th pair of its set, at every step; after the last comes the first again.

@@ -4,7 +4,7 @@
 use headlight_run::RearrangeConfig;
 use rand::RngExt;
 
-use super::{Optimum, RowKey, Sequence, Task, Use, symbols::symbols};
+use super::{Optimum, RowKey, Sequence, Task, Use, Vocabulary, symbols::symbols};
 
 /// Of so many contents one is held out: no training sequence has it, every validation sequence has
 /// such a one.
@@ -51,11 +51,12 @@ fn held_out(content: &[u32]) -> bool {
 }
 
 impl Task for Rearrange {
-    fn vocabulary(&self) -> Vec<String> {
-        symbols(self.symbols)
+    fn vocabulary(&self) -> Vocabulary {
+        let names = symbols(self.symbols)
             .into_iter()
             .chain(["=".to_owned()])
-            .collect()
+            .collect();
+        Vocabulary::of_names(names)
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {

@@ -6,7 +6,7 @@
 use headlight_run::RecallConfig;
 use rand::{RngExt, seq::index};
 
-use super::{Optimum, RowKey, Sequence, Shortcut, Task, symbols::symbols};
+use super::{Optimum, RowKey, Sequence, Shortcut, Task, Vocabulary, symbols::symbols};
 
 /// `pairs` different keys, each followed by a uniform value; then, to the end, uniform ones of
 /// these keys, each followed by its value. Scored are the values after the queries.
@@ -56,11 +56,12 @@ impl Recall {
 
 impl Task for Recall {
     /// Keys are written `k0`, `k1`, …; values have names of their own.
-    fn vocabulary(&self) -> Vec<String> {
-        (0..self.keys)
+    fn vocabulary(&self) -> Vocabulary {
+        let names = (0..self.keys)
             .map(|key| format!("k{key}"))
             .chain(symbols(self.values))
-            .collect()
+            .collect();
+        Vocabulary::of_names(names)
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
@@ -113,8 +114,8 @@ impl Task for Recall {
             }
         }
         Some(Shortcut {
-            name: "any value of the context",
-            losses,
+            name: "any value of the context".into(),
+            losses: losses.into(),
         })
     }
 }

@@ -4,7 +4,7 @@
 use headlight_run::RepeatConfig;
 use rand::RngExt;
 
-use super::{RowKey, Sequence, Task, symbols::symbols};
+use super::{RowKey, Sequence, Task, Vocabulary, symbols::symbols};
 
 /// A prefix of `U[prefix]` uniform tokens, then a block of `U[block]` uniform tokens, repeated to
 /// the end.
@@ -13,7 +13,8 @@ use super::{RowKey, Sequence, Task, symbols::symbols};
 /// from the context, while the first token of the second copy cannot be foreseen.
 #[derive(Debug, Clone)]
 pub struct Repeat {
-    vocabulary: usize,
+    /// The tokens that are drawn.
+    tokens: Vec<u32>,
     prefix: [usize; 2],
     block: [usize; 2],
     n_ctx: usize,
@@ -24,19 +25,19 @@ impl Repeat {
     #[must_use]
     pub fn new(config: &RepeatConfig, n_ctx: usize) -> Self {
         Self {
-            vocabulary: config.vocabulary,
+            tokens: (0..config.vocabulary as u32).collect(),
             prefix: config.prefix,
             block: config.block,
             n_ctx,
         }
     }
 
-    /// The task on which roles are read: prefix and block jittered in proportion to the length, so
-    /// that no position gives the answer away.
+    /// The task on which roles are read: `tokens`, each as often as any other, with prefix and block
+    /// jittered in proportion to the length, so that no position gives the answer away.
     #[must_use]
-    pub fn probe(vocabulary: usize, n_ctx: usize) -> Self {
+    pub fn probe(tokens: Vec<u32>, n_ctx: usize) -> Self {
         Self {
-            vocabulary,
+            tokens,
             prefix: [0, n_ctx / 8],
             block: [(n_ctx / 8).max(1), (3 * n_ctx / 8).max(1)],
             n_ctx,
@@ -50,7 +51,7 @@ impl Repeat {
         sequence: &Sequence,
         counts: impl Fn(usize, usize, usize) -> bool,
     ) -> Vec<f64> {
-        let uniform = 1.0 / self.vocabulary as f64;
+        let uniform = 1.0 / self.tokens.len() as f64;
         let mut weights: Vec<((usize, usize), f64)> = self
             .hypotheses()
             .map(|hypothesis| (hypothesis, 1.0))
@@ -90,8 +91,9 @@ impl Repeat {
 }
 
 impl Task for Repeat {
-    fn vocabulary(&self) -> Vec<String> {
-        symbols(self.vocabulary)
+    fn vocabulary(&self) -> Vocabulary {
+        let largest = self.tokens.iter().max().copied().unwrap_or(0);
+        Vocabulary::of_names(symbols(largest as usize + 1))
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
@@ -99,7 +101,7 @@ impl Task for Repeat {
         let prefix = rng.random_range(self.prefix[0]..=self.prefix[1]);
         let block = rng.random_range(self.block[0]..=self.block[1]);
         let mut tokens: Vec<u32> = (0..prefix + block)
-            .map(|_| rng.random_range(0..self.vocabulary as u32))
+            .map(|_| self.tokens[rng.random_range(0..self.tokens.len() as u32) as usize])
             .collect();
         for position in prefix + block..=self.n_ctx {
             tokens.push(tokens[position - block]);
@@ -160,9 +162,15 @@ mod tests {
     fn bayes_pays_ln_64_on_the_first_copy_and_little_where_scored() {
         let task = main_job();
         let sequences = batch(&task, 0, Use::Validation, 0, 2000);
-        let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence).unwrap());
+        let losses = sequences
+            .iter()
+            .map(|sequence| task.bayes_losses(sequence).unwrap());
+        let bayes = mean_scored(&sequences, losses);
         assert!((bayes - 0.016).abs() < 0.002, "{bayes}");
-        let floor = mean_scored(&sequences, |sequence| task.floor_losses(sequence).unwrap());
+        let losses = sequences
+            .iter()
+            .map(|sequence| task.floor_losses(sequence).unwrap());
+        let floor = mean_scored(&sequences, losses);
         assert!((floor - 0.0017).abs() < 0.0005, "{floor}");
         // The first 8 targets belong to the first copy under every hypothesis.
         for sequence in &sequences[..50] {

@@ -1,56 +1,52 @@
-//! A run's tokens as a `tokenizer.json`, for other tools.
+//! A vocabulary as a `tokenizer.json`, for other tools.
 
-use headlight_run::{
-    Error, TaskConfig, TextConfig, TextTokens,
-    untrusted::{MOST_TOKENIZER_BYTES, read_at_most},
-};
 use serde_json::{Map, Value, json};
 
-use super::text::Tokens;
+use crate::{Vocabulary, vocabulary::word_pattern};
 
-/// The `tokenizer.json` that cuts a text as [`encode_prompt`](super::encode_prompt) does and adds no
-/// token of its own. `vocabulary` are the names that the run wrote.
+/// The `tokenizer.json` that cuts a text as `vocabulary` does and adds no token of its own.
 ///
-/// Text that the run knows no token for is an error there too.
-///
-/// # Errors
-/// If the run cuts its text by words, for which the format has no rule, or the tokenizer that it was
-/// trained with cannot be read.
+/// Text that the vocabulary has no token for is an error there too. A byte order mark at the
+/// beginning of a text is the only difference: other tools take it for text.
 ///
 /// ```
-/// use headlight_run::{TaskConfig, TextConfig, TextTokens};
-/// use headlight_tasks::tokenizer_json;
+/// use headlight_tasks::{Vocabulary, tokenizer_json};
 ///
-/// let task = TaskConfig::Text(TextConfig { path: "a.txt".into(), tokens: TextTokens::Characters });
-/// let json: serde_json::Value = serde_json::from_str(&tokenizer_json(&task, &["␣".into(), "a".into()])?)?;
-/// assert_eq!(json["model"]["vocab"], serde_json::json!({ " ": 0, "a": 1 }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let vocabulary = Vocabulary::of_names(vec!["a".into(), "b".into()]);
+/// let json: serde_json::Value = serde_json::from_str(&tokenizer_json(&vocabulary))?;
+/// assert_eq!(json["model"]["vocab"], serde_json::json!({ "a": 0, "b": 1 }));
+/// # Ok::<(), serde_json::Error>(())
 /// ```
-pub fn tokenizer_json(task: &TaskConfig, vocabulary: &[String]) -> Result<String, Error> {
-    let TaskConfig::Text(config) = task else {
-        let names = vocabulary.iter().cloned();
-        return Ok(
-            word_level(names, json!({ "type": "WhitespaceSplit" }), Value::Null).to_string(),
-        );
-    };
-    match Tokens::of_vocabulary(&config.tokens, vocabulary)? {
-        Tokens::Characters(characters) => {
-            let each_alone = json!({
-                "type": "Split",
-                "pattern": { "Regex": r"[\s\S]" },
-                "behavior": "Isolated",
-                "invert": false,
-            });
-            let characters = characters.into_iter().map(String::from);
-            Ok(word_level(characters, each_alone, json!({ "type": "Fuse" })).to_string())
+#[must_use]
+pub fn tokenizer_json(vocabulary: &Vocabulary) -> String {
+    let fused = json!({ "type": "Fuse" });
+    match vocabulary {
+        Vocabulary::Names(names) => {
+            let names = names.by_id.iter().cloned();
+            let between_spaces = json!({ "type": "WhitespaceSplit" });
+            word_level(names, between_spaces, Value::Null).to_string()
         }
-        Tokens::Bytes => Ok(byte_level().to_string()),
-        Tokens::Words { .. } => Err(Error::new(
-            "tokenizer.json",
-            "has no rule that cuts text into words as this run does",
-        )),
-        Tokens::Pieces { .. } => as_trained_with(config),
+        Vocabulary::Characters(characters) => {
+            let characters = characters.by_id.iter().map(char::to_string);
+            word_level(characters, each_match(r"[\s\S]"), fused).to_string()
+        }
+        Vocabulary::Words(words) => {
+            let words = words.by_id.iter().cloned();
+            word_level(words, each_match(&word_pattern()), fused).to_string()
+        }
+        Vocabulary::Bytes => byte_level().to_string(),
+        Vocabulary::Pieces(pieces) => pieces.json().to_owned(),
     }
+}
+
+/// The pre-tokenizer that makes a piece of each match of `pattern`.
+fn each_match(pattern: &str) -> Value {
+    json!({
+        "type": "Split",
+        "pattern": { "Regex": pattern },
+        "behavior": "Isolated",
+        "invert": false,
+    })
 }
 
 /// A tokenizer without normalising, special tokens, truncation and padding.
@@ -117,50 +113,17 @@ fn byte_characters() -> [char; 256] {
     })
 }
 
-/// The run's own tokenizer, without what adds tokens to a text or cuts some off.
-fn as_trained_with(config: &TextConfig) -> Result<String, Error> {
-    let TextTokens::Tokenizer(path) = &config.tokens else {
-        unreachable!("pieces come from a tokenizer file");
-    };
-    let wrong = |error: &dyn std::fmt::Display| Error::new(path.display(), error);
-    let text = String::from_utf8(read_at_most(path, MOST_TOKENIZER_BYTES)?)
-        .map_err(|error| wrong(&error))?;
-    let mut parts: Map<String, Value> =
-        serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-    let mut as_it_was = true;
-    for part in ["truncation", "padding", "post_processor"] {
-        let was = parts.insert(part.to_owned(), Value::Null);
-        as_it_was &= was.is_none_or(|was| was.is_null());
-    }
-    if as_it_was {
-        return Ok(text);
-    }
-    Ok(Value::Object(parts).to_string())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::PathBuf, str::FromStr};
+    use std::str::FromStr;
 
     use tokenizers::Tokenizer;
 
     use super::*;
-    use crate::encode_prompt;
+    use crate::{Pieces, train_bpe, vocabulary::words};
 
-    fn text(tokens: TextTokens) -> TaskConfig {
-        let path = PathBuf::from("a.txt");
-        TaskConfig::Text(TextConfig { path, tokens })
-    }
-
-    /// The names of the tokens that `seen` is made of.
-    fn names(tokens: &TextTokens, seen: &str) -> Vec<String> {
-        Tokens::of_texts(tokens, "a.txt".as_ref(), std::iter::once(seen))
-            .unwrap()
-            .names()
-    }
-
-    fn exported(task: &TaskConfig, vocabulary: &[String]) -> Tokenizer {
-        Tokenizer::from_str(&tokenizer_json(task, vocabulary).unwrap()).unwrap()
+    fn exported(vocabulary: &Vocabulary) -> Tokenizer {
+        Tokenizer::from_str(&tokenizer_json(vocabulary)).unwrap()
     }
 
     /// As other tools ask by default: with whatever special tokens the tokenizer adds.
@@ -168,26 +131,26 @@ mod tests {
         tokenizer.encode(prompt, true).unwrap().get_ids().to_vec()
     }
 
-    fn assert_same(task: &TaskConfig, vocabulary: &[String], prompts: &[&str]) {
-        let tokenizer = exported(task, vocabulary);
+    fn assert_same(vocabulary: &Vocabulary, prompts: &[&str]) {
+        let tokenizer = exported(vocabulary);
         for prompt in prompts {
-            let expected = encode_prompt(task, prompt, vocabulary, 1000).unwrap();
+            let expected = vocabulary.encode(prompt).unwrap();
             assert_eq!(ids(&tokenizer, prompt), expected, "{prompt:?}");
         }
+    }
+
+    fn sorted<T: Ord>(items: impl Iterator<Item = T>) -> Vec<T> {
+        let set: std::collections::BTreeSet<T> = items.collect();
+        set.into_iter().collect()
     }
 
     const EVERYTHING: &str = "a b\n\r\t\0  é e\u{301} 🦀\u{a0}—\\␣<unk>\u{2028}\u{7f} a'b";
 
     #[test]
     fn characters_have_the_run_s_ids_and_come_back_as_text() {
-        let task = text(TextTokens::Characters);
-        let vocabulary = names(&TextTokens::Characters, EVERYTHING);
-        assert_same(
-            &task,
-            &vocabulary,
-            &[EVERYTHING, " a", "\n\n", "🦀", "a  b "],
-        );
-        let tokenizer = exported(&task, &vocabulary);
+        let vocabulary = Vocabulary::of_characters(sorted(EVERYTHING.chars()));
+        assert_same(&vocabulary, &[EVERYTHING, " a", "\n\n", "🦀", "a  b "]);
+        let tokenizer = exported(&vocabulary);
         let back = tokenizer.decode(&ids(&tokenizer, EVERYTHING), false);
         assert_eq!(back.unwrap(), EVERYTHING);
         assert!(tokenizer.encode("aZ", false).is_err(), "Z is no token");
@@ -195,11 +158,10 @@ mod tests {
 
     #[test]
     fn bytes_have_the_run_s_ids_and_come_back_as_text() {
-        let task = text(TextTokens::Bytes);
-        let vocabulary = names(&TextTokens::Bytes, "");
+        let vocabulary = Vocabulary::Bytes;
         let every_byte: String = ('\0'..='\u{7ff}').chain('\u{ffff}'..='\u{10100}').collect();
-        assert_same(&task, &vocabulary, &[EVERYTHING, " a", "the  lamp's 12"]);
-        let tokenizer = exported(&task, &vocabulary);
+        assert_same(&vocabulary, &[EVERYTHING, " a", "the  lamp's 12"]);
+        let tokenizer = exported(&vocabulary);
         for text in [EVERYTHING, &every_byte] {
             let found = ids(&tokenizer, text);
             let bytes: Vec<u32> = text.bytes().map(u32::from).collect();
@@ -209,24 +171,34 @@ mod tests {
     }
 
     #[test]
-    fn names_between_spaces_have_the_run_s_ids() {
-        let vocabulary = ["a", "b", "t10", "→", "<unk>"].map(str::to_owned);
-        let task = TaskConfig::Grammar(headlight_run::GrammarConfig::default());
-        assert_same(
-            &task,
-            &vocabulary,
-            &["a b a", "  t10\n→\u{2003}a ", "<unk>"],
+    fn words_have_the_run_s_ids_and_come_back_as_text() {
+        let text =
+            format!("{EVERYTHING} the  keeper's lamp, 3.14 नमस्ते दुनिया。日本 👩\u{200d}💻🇩🇪\r\n");
+        let vocabulary = Vocabulary::of_words(sorted(words(&text).map(str::to_owned)));
+        assert_same(&vocabulary, &[&text, " the", "नमस्ते 日本", "\r\n\n"]);
+        let tokenizer = exported(&vocabulary);
+        let back = tokenizer.decode(&ids(&tokenizer, &text), false);
+        assert_eq!(back.unwrap(), text);
+        assert!(
+            tokenizer.encode("theme", false).is_err(),
+            "theme is no token"
         );
-        let tokenizer = exported(&task, &vocabulary);
+    }
+
+    #[test]
+    fn names_between_spaces_have_the_run_s_ids() {
+        let names = ["a", "b", "t10", "→", "<unk>"].map(str::to_owned);
+        let vocabulary = Vocabulary::of_names(names.to_vec());
+        assert_same(&vocabulary, &["a b a", "  t10\n→\u{2003}a ", "<unk>"]);
+        let tokenizer = exported(&vocabulary);
         assert!(tokenizer.encode("a c", false).is_err(), "c is no token");
     }
 
     #[test]
-    fn words_are_refused_in_one_line() {
-        let vocabulary = names(&TextTokens::Words, "a b");
-        let error = tokenizer_json(&text(TextTokens::Words), &vocabulary).unwrap_err();
-        let expected = "tokenizer.json: has no rule that cuts text into words as this run does";
-        assert_eq!(error.to_string(), expected);
+    fn a_trained_tokenizer_gives_the_run_s_ids() {
+        let text = EVERYTHING.repeat(3) + "the lamp the lamp the lamp";
+        let vocabulary = Vocabulary::Pieces(train_bpe(&[&text], 300).unwrap());
+        assert_same(&vocabulary, &[&text, " the lamp", "न🦀", "the\n\n lamps"]);
     }
 
     /// Byte-pair encoding that begins every text with a special token, ends it with another, pads
@@ -253,35 +225,26 @@ mod tests {
 
     #[test]
     fn a_tokenizer_file_gives_the_run_s_ids_and_adds_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.json");
-        fs::write(&path, TOKENIZER).unwrap();
-        let tokens = TextTokens::Tokenizer(path);
-        let (task, vocabulary) = (text(tokens.clone()), names(&tokens, ""));
-        assert_same(&task, &vocabulary, &["lamp lamp la", "s lap", "mp  a"]);
-        let mut tokenizer = exported(&task, &vocabulary);
+        let vocabulary = Vocabulary::Pieces(Pieces::parse(TOKENIZER.as_bytes()).unwrap());
+        assert_same(&vocabulary, &["lamp lamp la", "s lap", "mp  a"]);
+        let mut tokenizer = exported(&vocabulary);
         assert_eq!(ids(&tokenizer, "lamp lamp"), [9, 10, 11, 10]);
-        let back = tokenizer.decode(&[9, 10, 11, 10], false).unwrap();
-        assert_eq!(back, "lamp lamp");
+        assert_eq!(vocabulary.decode(&[9, 10, 11, 10]), "lamp lamp");
         // With `split_special_tokens`, as the export's tokenizer_config.json says.
         tokenizer.set_encode_special_tokens(true);
-        let expected = encode_prompt(&task, "lamp<s>", &vocabulary, 1000).unwrap();
+        let expected = vocabulary.encode("lamp<s>").unwrap();
         assert_eq!(ids(&tokenizer, "lamp<s>"), expected);
         assert_eq!(expected, [9, 10, 1, 2, 3]);
     }
 
     #[test]
     fn a_tokenizer_file_that_adds_nothing_is_copied_byte_by_byte() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("t.json");
         let mut parts: Map<String, Value> = serde_json::from_str(TOKENIZER).unwrap();
         for part in ["truncation", "padding", "post_processor"] {
             parts.remove(part);
         }
         let file = format!("{:#}\n", Value::Object(parts));
-        fs::write(&path, &file).unwrap();
-        let tokens = TextTokens::Tokenizer(path);
-        let vocabulary = names(&tokens, "");
-        assert_eq!(tokenizer_json(&text(tokens), &vocabulary).unwrap(), file);
+        let pieces = Pieces::parse(file.as_bytes()).unwrap();
+        assert_eq!(tokenizer_json(&Vocabulary::Pieces(pieces)), file);
     }
 }

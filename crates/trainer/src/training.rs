@@ -113,7 +113,6 @@ impl<'a> Training<'a> {
         }
         training.check_origin().map_err(Stopped::Refused)?;
         run.cut_logs(&training.state.logs)?;
-        run.write_vocabulary(&setup.task.vocabulary())?;
         restore::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
         let model = if let Some((model, _)) = found {
             training
@@ -350,31 +349,44 @@ impl<'a> Training<'a> {
 
     /// Copies everything that training goes on from, and leaves it to the writer.
     fn write_checkpoint(&mut self, which: Weights, model: &Decoder) -> Result<(), Stopped> {
-        let place = self.run.path().display();
-        let wrong = |error| Error::because(ErrorKind::Internal, &place, error);
-        let bytes = |model: &Decoder| weights_to_bytes(&model.valid()).map_err(wrong);
-        let best = self.unwritten_best.as_ref().map(bytes).transpose()?;
         let Memory { tensors, counts } = self.updater.memory();
-        let optimizer = tensors_to_bytes(&tensors).map_err(wrong)?;
+        let optimizer = tensors_to_bytes(&tensors).map_err(|error| {
+            Error::because(ErrorKind::Internal, self.run.path().display(), error)
+        })?;
         self.state.counts = counts;
         self.state.seconds = self.seconds();
         self.state.logs = self.run.log_lengths()?;
+        // The best first: whoever is killed between the two goes on from an older checkpoint and
+        // writes it again.
+        self.write_best()?;
         let checkpoint = Checkpoint {
             state: self.state.clone(),
-            weights: bytes(model)?,
+            weights: self.bytes(model)?,
             optimizer,
         };
         let keep = self.setup.config.checkpoint.keep;
-        self.unwritten_best = None;
         self.writer.write(move |run| {
-            // The best first: whoever is killed between the two goes on from an older checkpoint
-            // and writes it again.
-            best.map_or(Ok(()), |best| run.write_best(&best))?;
             run.write_checkpoint(which, &checkpoint)?;
             keep.map_or(Ok(()), |keep| {
                 run.forget_checkpoints(checkpoint.state.step, keep)
             })
         })
+    }
+
+    /// Leaves the best weights to the writer, where `best/` holds older ones.
+    fn write_best(&mut self) -> Result<(), Stopped> {
+        let Some(best) = self.unwritten_best.take() else {
+            return Ok(());
+        };
+        let weights = self.bytes(&best)?;
+        let state = self.state.clone();
+        self.writer
+            .write(move |run| run.write_best(&state, &weights))
+    }
+
+    fn bytes(&self, model: &Decoder) -> Result<Vec<u8>, Error> {
+        weights_to_bytes(&model.valid())
+            .map_err(|error| Error::because(ErrorKind::Internal, self.run.path().display(), error))
     }
 
     /// Wall time of training so far.

@@ -10,7 +10,7 @@ use headlight_residual::{
     token_tensor,
 };
 use headlight_run::Error;
-use headlight_watch::{Watched, no_room};
+use headlight_watch::no_room;
 
 use super::{Subject, numbers, stream::written_sites};
 
@@ -28,7 +28,7 @@ impl Subject {
         vocabulary: &[String],
         left_out: &mut Vec<String>,
     ) -> Result<Option<WalkData>, Error> {
-        let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
+        let probe = self.probe()?;
         let Some(sequence) = probe.tokens.first() else {
             return Ok(None);
         };

@@ -110,11 +110,23 @@ fn kind(value: &Value, defs: &Value) -> String {
     };
     match types.first() {
         Some(&"array") => "list".to_owned() + &of_list(&value["items"]),
+        Some(&"object") => "table".to_owned(),
         Some(name) => (*name).to_owned(),
-        // An optional part: itself or null.
-        None => value["anyOf"]
-            .get(0)
-            .map_or_else(|| "string".to_owned(), |first| kind(first, defs)),
+        None => kinds(value, defs),
+    }
+}
+
+/// What types of value a key takes that has several. One that may be left out is null then.
+fn kinds(value: &Value, defs: &Value) -> String {
+    let forms = value["anyOf"].as_array().into_iter().flatten();
+    let names: Vec<String> = forms
+        .filter(|form| form["type"] != "null")
+        .map(|form| kind(form, defs))
+        .collect();
+    if names.is_empty() {
+        "string".to_owned()
+    } else {
+        names.join(" or ")
     }
 }
 

@@ -17,7 +17,7 @@ use headlight_heads::Relation;
 pub use lexicon::{Lexicon, LexiconError};
 
 use self::discourse::Discourse;
-use super::{Question, RowKey, Sequence, Task};
+use super::{Question, RowKey, Sequence, Task, Vocabulary};
 
 /// Sentences of the grammar, one after the other, from the beginning of one. Every target is
 /// scored: this is language modelling.
@@ -50,8 +50,8 @@ impl Grammar {
 }
 
 impl Task for Grammar {
-    fn vocabulary(&self) -> Vec<String> {
-        self.lexicon.texts()
+    fn vocabulary(&self) -> Vocabulary {
+        Vocabulary::of_names(self.lexicon.texts())
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {

@@ -1,235 +1,305 @@
 //! `text`: the next token of any UTF-8 text.
 
-mod names;
+mod cache;
+mod encode;
 mod source;
-mod tokens;
+mod token_ids;
 
-use headlight_run::{Error, TextConfig};
+use std::path::Path;
+
+use headlight_run::{
+    Error, ErrorKind, TaskConfig, TextConfig, TextTokens, sha256,
+    untrusted::{MOST_TOKENIZER_BYTES, read_at_most},
+};
 use rand::RngExt;
 
-pub(super) use names::named_character;
-pub use tokens::{Tokens, UnknownToken};
-
-use self::source::{Segment, Source, split, wrong};
-use super::{RowKey, Sequence, Task, Use};
+pub use self::cache::Cache;
+use self::{
+    cache::Encoded,
+    encode::{Parts, ids_of_some, progress_bar},
+    source::{Segment, Source, split, wrong},
+    token_ids::TokenIds,
+};
+use super::{DataFile, RowKey, Sequence, Task, Use, Vocabulary};
 
 /// Of all bytes, those that are learned from; the rest is measured on.
 const TRAINING_SHARE: f64 = 0.9;
-/// Of a text for a tokenizer, as many bytes are tried before training; all of a larger one would
-/// take too long.
-const MOST_TRIED_BYTES: usize = 16 << 20;
 /// Sequences a model is measured on: as many as 100 batches of 12.
 const VALIDATION_SEQUENCES: usize = 1200;
 
-/// Windows of a file or of a folder of files, each inside one file, begun at a place drawn
+/// Windows of a file or of a folder of files, each inside one file, begun at a token drawn
 /// uniformly. The first 90 % of the bytes are learned from, the rest is measured on; the vocabulary
-/// is found in both. Every target is scored.
+/// is found in both, but a tokenizer is trained on the first part alone. Every target is scored.
 ///
-/// The files are mapped into memory and encoded window by window, so that a text larger than memory
-/// trains; they must not be changed meanwhile. Nobody knows the best predictor of natural text, so
-/// there is no floor.
+/// Each part of each file is encoded as a whole, and a window is a cut of its tokens. The tokens of
+/// a large text are kept in a [`Cache`] and mapped into memory, so that a text larger than memory
+/// trains; the files must not be changed meanwhile. Nobody knows the best predictor of natural
+/// text, so there is no floor.
 pub struct Text {
-    sources: Vec<Source>,
-    tokens: Tokens,
-    training: Vec<Stretch>,
-    validation: Vec<Stretch>,
+    vocabulary: Vocabulary,
+    files: Vec<DataFile>,
+    training: Vec<TokenIds>,
+    validation: Vec<TokenIds>,
+    training_tokens: Option<Vec<u32>>,
     n_ctx: usize,
 }
 
-/// A segment, and where the last window may begin.
-struct Stretch {
-    segment: Segment,
-    last_start: usize,
+/// A text with its tokens.
+struct Read {
+    vocabulary: Vocabulary,
+    training_tokens: Option<Vec<u32>>,
+    /// The tokens of each segment.
+    segments: Vec<TokenIds>,
 }
 
 impl Text {
-    /// Opens and checks the files, and finds the vocabulary in one pass.
+    /// Opens and checks the files, and finds vocabulary and tokens; those of a large text are kept
+    /// in the [`Cache`] of the environment.
     ///
     /// # Errors
     /// Names the file, the place in it and what was expected.
     pub fn open(config: &TextConfig, n_ctx: usize) -> Result<Self, Error> {
-        let sources = Source::open_all(&config.path)?;
-        let texts = sources
-            .iter()
-            .map(|source| source.text(0..source.bytes().len()));
-        let tokens = Tokens::of_texts(&config.tokens, &config.path, texts)?;
-        let [training, validation] = split(&sources, TRAINING_SHARE, |before, next| {
-            tokens.may_begin(before, next)
-        });
-        let mut text = Self {
-            sources,
-            tokens,
-            training: Vec::new(),
-            validation: Vec::new(),
-            n_ctx,
-        };
-        text.try_tokenizer()?;
-        text.training = text.stretches(training, "first 90 %")?;
-        text.validation = text.stretches(validation, "last 10 %")?;
-        Ok(text)
+        Self::open_with(config, n_ctx, &Cache::of_environment())
     }
 
-    /// A tokenizer without a token for the unknown fails on text that it does not know: better now
-    /// than later.
-    fn try_tokenizer(&self) -> Result<(), Error> {
-        let mut left = if matches!(self.tokens, Tokens::Pieces { .. }) {
-            MOST_TRIED_BYTES
-        } else {
-            0
-        };
-        for (index, source) in self.sources.iter().enumerate() {
-            let segment = Segment {
-                source: index,
-                bytes: 0..source.bytes().len(),
-            };
-            let mut start = 0;
-            for line in source.bytes().split_inclusive(|&byte| byte == b'\n') {
-                if line.len() > left {
-                    return Ok(());
-                }
-                left -= line.len();
-                self.encode(&segment, start..start + line.len())?;
-                start += line.len();
-            }
-        }
-        Ok(())
-    }
-
-    /// The segments that hold a window.
-    fn stretches(&self, segments: Vec<Segment>, part: &str) -> Result<Vec<Stretch>, Error> {
-        let mut stretches = Vec::new();
-        let mut longest = 0;
-        for segment in segments {
-            let (start, length) = self.last_window(&segment)?;
-            longest = longest.max(length);
-            if length > self.n_ctx {
-                stretches.push(Stretch {
-                    segment,
-                    last_start: start,
-                });
-            }
-        }
-        if stretches.is_empty() {
-            let which = if self.sources.len() == 1 {
-                "has"
-            } else {
-                "no file has more than"
-            };
-            let message = format!(
-                "{which} {longest} tokens in its {part}; a sequence needs model.n_ctx + 1 = {}",
-                self.n_ctx + 1
-            );
-            return Err(wrong(self.sources[0].path(), &message));
-        }
-        Ok(stretches)
-    }
-
-    /// The shortest ending of the segment, found by doubling, that holds a window: where it begins,
-    /// and its tokens. If none does, that is the whole segment.
-    fn last_window(&self, segment: &Segment) -> Result<(usize, usize), Error> {
-        let Segment { bytes, .. } = segment;
-        let mut reach = self.n_ctx + 1;
-        loop {
-            let start =
-                self.boundary_before(segment, bytes.end.saturating_sub(reach).max(bytes.start));
-            let length = self.encode(segment, start..bytes.end)?.len();
-            if length > self.n_ctx || start == bytes.start {
-                return Ok((start, length));
-            }
-            reach *= 2;
-        }
-    }
-
-    /// The last place up to `at` where a token begins.
-    fn boundary_before(&self, segment: &Segment, at: usize) -> usize {
-        let bytes = self.sources[segment.source].bytes();
-        let begins = |&at: &usize| self.tokens.may_begin(bytes[at - 1], bytes[at]);
-        (segment.bytes.start + 1..=at)
-            .rev()
-            .find(begins)
-            .unwrap_or(segment.bytes.start)
-    }
-
-    fn encode(&self, segment: &Segment, range: std::ops::Range<usize>) -> Result<Vec<u32>, Error> {
-        let source = &self.sources[segment.source];
-        let cannot = |unknown: UnknownToken| {
-            wrong(
-                source.path(),
-                &format!("from byte {} on: {unknown} is no token", range.start),
-            )
-        };
-        match &self.tokens {
-            // A window of bytes may begin inside a character.
-            Tokens::Bytes => Ok(source.bytes()[range]
-                .iter()
-                .copied()
-                .map(u32::from)
-                .collect()),
-            tokens => tokens.encode(source.text(range.clone())).map_err(cannot),
-        }
-    }
-
-    /// `n_ctx + 1` tokens from `start` on; fewer if the segment ends before.
+    /// [`open`](Self::open) with another cache.
     ///
-    /// Panics if a tokenizer fails on text beyond [`MOST_TRIED_BYTES`]; all other text was read
-    /// when it was opened.
-    fn window(&self, segment: &Segment, start: usize) -> Vec<u32> {
-        let bytes = self.sources[segment.source].bytes();
-        let mut reach = self.n_ctx + 1;
-        loop {
-            // Cut where a token may begin, so that the last token is whole.
-            let mut end = (start + reach).min(segment.bytes.end);
-            while end < segment.bytes.end && !self.tokens.may_begin(bytes[end - 1], bytes[end]) {
-                end += 1;
-            }
-            let mut tokens = self
-                .encode(segment, start..end)
-                .unwrap_or_else(|error| panic!("{error}"));
-            if tokens.len() > self.n_ctx || end == segment.bytes.end {
-                tokens.truncate(self.n_ctx + 1);
-                return tokens;
-            }
-            reach *= 2;
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_with(config: &TextConfig, n_ctx: usize, cache: &Cache) -> Result<Self, Error> {
+        let tokenizer = match &config.tokens {
+            TextTokens::Tokenizer(path) => Some(read_tokenizer(path)?),
+            _ => None,
+        };
+        let sources = Source::open_all(&config.path, cache)?;
+        let [training, validation] = split(&sources, TRAINING_SHARE);
+        let parts = Parts {
+            sources: &sources,
+            training: &training,
+            validation: &validation,
+        };
+        let read = if config.tokens == TextTokens::Bytes {
+            Read::bytes(&parts)
+        } else {
+            Read::tokens(config, &parts, tokenizer.as_deref(), cache)?
+        };
+        let mut files: Vec<DataFile> = sources.iter().map(|source| source.file().clone()).collect();
+        if let (TextTokens::Tokenizer(path), Some(bytes)) = (&config.tokens, &tokenizer) {
+            files.push(DataFile {
+                path: path.clone(),
+                bytes: bytes.len() as u64,
+                sha256: sha256(bytes),
+            });
         }
+        let (first, last) = read.segments.split_at(training.len());
+        let windows = |tokens, part| with_windows(tokens, n_ctx, &files, part);
+        Ok(Self {
+            training: windows(first, "first 90 %")?,
+            validation: windows(last, "last 10 %")?,
+            vocabulary: read.vocabulary,
+            training_tokens: read.training_tokens,
+            files,
+            n_ctx,
+        })
     }
 }
 
+impl Read {
+    /// Bytes are their own ids.
+    fn bytes(parts: &Parts) -> Self {
+        let ids = |segment: &Segment| {
+            TokenIds::mapped(
+                parts.sources[segment.source].bytes(),
+                segment.bytes.clone(),
+                1,
+            )
+        };
+        let mut seen = vec![false; Vocabulary::Bytes.len()];
+        for segment in parts.training {
+            for &byte in &parts.sources[segment.source].bytes()[segment.bytes.clone()] {
+                seen[usize::from(byte)] = true;
+            }
+        }
+        Self {
+            vocabulary: Vocabulary::Bytes,
+            training_tokens: ids_of_some(&seen),
+            segments: parts
+                .training
+                .iter()
+                .chain(parts.validation)
+                .map(ids)
+                .collect(),
+        }
+    }
+
+    fn tokens(
+        config: &TextConfig,
+        parts: &Parts,
+        tokenizer: Option<&[u8]>,
+        cache: &Cache,
+    ) -> Result<Self, Error> {
+        let bytes = parts.sources.iter().map(|source| source.file().bytes).sum();
+        if !cache.keeps(bytes) {
+            return Self::in_memory(config, parts, tokenizer);
+        }
+        let key = key(config, parts, tokenizer);
+        if let Some(read) = cache
+            .tokens(&key)
+            .and_then(|kept| Self::kept(config, kept).ok())
+        {
+            return Ok(read);
+        }
+        let kept = cache.keep_tokens(&key, |to| {
+            let progress = progress_bar(&config.path, bytes * passes(&config.tokens));
+            let vocabulary = parts.vocabulary(config, tokenizer, &progress)?;
+            let encoded = parts.encode(&vocabulary, to, &progress);
+            progress.finish_and_clear();
+            encoded
+        })?;
+        match kept {
+            Some(kept) => Self::kept(config, kept),
+            None => Self::in_memory(config, parts, tokenizer),
+        }
+    }
+
+    fn in_memory(
+        config: &TextConfig,
+        parts: &Parts,
+        tokenizer: Option<&[u8]>,
+    ) -> Result<Self, Error> {
+        let bytes = parts.sources.iter().map(|source| source.file().bytes).sum();
+        let progress = progress_bar(&config.path, bytes);
+        let vocabulary = parts.vocabulary(config, tokenizer, &progress)?;
+        let mut ids = Vec::new();
+        let encoded = parts.encode(&vocabulary, &mut ids, &progress)?;
+        progress.finish_and_clear();
+        let ids = TokenIds::held(ids, TokenIds::width_for(vocabulary.len()));
+        Ok(Self {
+            vocabulary,
+            segments: segments_of(&ids, &encoded.counts),
+            training_tokens: encoded.training,
+        })
+    }
+
+    /// The vocabulary comes back through the door through which it comes back from a run.
+    fn kept(config: &TextConfig, (encoded, ids): (Encoded, TokenIds)) -> Result<Self, Error> {
+        let Encoded {
+            names,
+            tokenizer,
+            counts,
+            training,
+        } = encoded;
+        let task = TaskConfig::Text(config.clone());
+        let tokenizer = tokenizer.as_deref().map(str::as_bytes);
+        Ok(Self {
+            vocabulary: Vocabulary::of_run(&task, names, tokenizer)?,
+            segments: segments_of(&ids, &counts),
+            training_tokens: training,
+        })
+    }
+}
+
+/// Everything that the tokens of a text follow from.
+fn key(config: &TextConfig, parts: &Parts, tokenizer: Option<&[u8]>) -> String {
+    let kind = match tokenizer {
+        Some(bytes) => sha256(bytes),
+        None => config.tokens.to_string(),
+    };
+    let mut key = format!("{kind} {TRAINING_SHARE}");
+    for source in parts.sources {
+        key = key + " " + &source.file().sha256;
+    }
+    key
+}
+
+/// How often a text is read: once more where its vocabulary is found in it.
+fn passes(tokens: &TextTokens) -> u64 {
+    match tokens {
+        TextTokens::Characters | TextTokens::Words => 2,
+        TextTokens::Bytes | TextTokens::Tokenizer(_) | TextTokens::Trained(_) => 1,
+    }
+}
+
+fn segments_of(ids: &TokenIds, counts: &[usize]) -> Vec<TokenIds> {
+    let mut start = 0;
+    let mut segments = Vec::with_capacity(counts.len());
+    for &count in counts {
+        segments.push(ids.part(start..start + count));
+        start += count;
+    }
+    segments
+}
+
+/// The segments that hold a window.
+fn with_windows(
+    segments: &[TokenIds],
+    n_ctx: usize,
+    files: &[DataFile],
+    part: &str,
+) -> Result<Vec<TokenIds>, Error> {
+    let has_window = |tokens: &&TokenIds| tokens.len() > n_ctx;
+    let found: Vec<TokenIds> = segments.iter().filter(has_window).cloned().collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let which = if segments.len() <= 1 {
+        "has"
+    } else {
+        "no file has more than"
+    };
+    let longest = segments.iter().map(TokenIds::len).max().unwrap_or(0);
+    let message = format!(
+        "{which} {longest} tokens in its {part}; a sequence needs model.n_ctx + 1 = {}",
+        n_ctx + 1
+    );
+    Err(wrong(&files[0].path, &message))
+}
+
+fn read_tokenizer(path: &Path) -> Result<Vec<u8>, Error> {
+    if !path.is_file() {
+        let message = "there is no such tokenizer file";
+        return Err(Error::of(ErrorKind::Config, path.display(), message).key("task.tokens"));
+    }
+    read_at_most(path, MOST_TOKENIZER_BYTES)
+}
+
 impl Task for Text {
-    fn vocabulary(&self) -> Vec<String> {
-        self.tokens.names()
+    fn vocabulary(&self) -> Vocabulary {
+        self.vocabulary.clone()
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
-        let stretches = if row.usage == Use::Training {
+        let segments = if row.usage == Use::Training {
             &self.training
         } else {
             &self.validation
         };
-        let starts = |stretch: &Stretch| stretch.last_start - stretch.segment.bytes.start + 1;
-        let mut at = row
-            .rng()
-            .random_range(0..stretches.iter().map(starts).sum());
-        let chosen = stretches.iter().find(|stretch| {
-            let here = at < starts(stretch);
-            at -= if here { 0 } else { starts(stretch) };
-            here
-        });
-        let Stretch {
-            segment,
-            last_start,
-        } = chosen.expect("a number below the sum falls into one stretch");
-        let mut tokens = self.window(
-            segment,
-            self.boundary_before(segment, segment.bytes.start + at),
-        );
-        if tokens.len() <= self.n_ctx {
-            // A tokenizer may need fewer pieces for more text.
-            tokens = self.window(segment, *last_start);
+        let starts = |tokens: &TokenIds| tokens.len() - self.n_ctx;
+        let mut at = row.rng().random_range(0..segments.iter().map(starts).sum());
+        let mut chosen = &segments[0];
+        for segment in segments {
+            chosen = segment;
+            if at < starts(segment) {
+                break;
+            }
+            at -= starts(segment);
         }
         Sequence {
-            tokens,
+            tokens: chosen.window(at..at + self.n_ctx + 1),
             scored: vec![true; self.n_ctx],
         }
+    }
+
+    fn files(&self) -> Vec<DataFile> {
+        self.files.clone()
+    }
+
+    fn training_share(&self) -> Option<f64> {
+        Some(TRAINING_SHARE)
+    }
+
+    fn training_tokens(&self) -> Option<Vec<u32>> {
+        self.training_tokens.clone()
     }
 
     fn validation_rows(&self) -> usize {

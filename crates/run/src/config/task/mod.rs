@@ -22,7 +22,7 @@ pub use modular_addition::ModularAdditionConfig;
 pub use rearrange::RearrangeConfig;
 pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
-pub use text::{NoTextTokens, TextConfig, TextTokens};
+pub use text::{NoTextTokens, TextConfig, TextTokens, TokenTrainer, TrainedTokens};
 
 use crate::{
     Error, ModelConfig,

@@ -3,10 +3,16 @@
 use std::{fmt, path::PathBuf, str::FromStr};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, value::MapAccessDeserializer},
+};
 
 use super::CheckTask;
-use crate::{Error, ModelConfig, config::requirements::require};
+use crate::{Error, ModelConfig, config::requirements::require, untrusted::MOST_TOKENS};
+
+/// The least tokens of a trained tokenizer: one for each byte.
+const BYTES: usize = 256;
 
 /// `task.name = "text"`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,32 +20,66 @@ use crate::{Error, ModelConfig, config::requirements::require};
 pub struct TextConfig {
     /// A UTF-8 file, or a folder of such files. A relative path starts at the working directory.
     pub path: PathBuf,
-    /// What a token is.
+    /// What a token is. `characters`: A Unicode scalar value. `bytes`: A byte of UTF-8, one of 256.
+    /// `words`: A word with its marks, a sign or a white space; one space before a word or a sign
+    /// belongs to it. The path of a `tokenizer.json`: Its pieces; a relative path starts at the
+    /// working directory. `{ train = "bpe", size = 512 }`: The pieces of a tokenizer with so many
+    /// tokens, trained on the text's training part.
     #[serde(default)]
     pub tokens: TextTokens,
 }
 
 /// `task.tokens`: what a text is cut into.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
+#[schemars(with = "TokensInToml")]
 pub enum TextTokens {
     /// Unicode scalar values.
     #[default]
     Characters,
     /// The bytes of UTF-8: 256 tokens, whatever the text.
     Bytes,
-    /// Runs of letters, digits and apostrophes; every other character that is no white space is a
-    /// token of its own.
+    /// Words with their marks, signs and white space. One space before a word or a sign belongs to
+    /// it, so that the tokens in a row are the text.
     Words,
     /// The pieces of a Hugging Face `tokenizer.json`, by its path; a relative one starts at the
     /// working directory.
     Tokenizer(PathBuf),
+    /// The pieces of a tokenizer that is trained on the text.
+    Trained(TrainedTokens),
+}
+
+/// `tokens = { train = "bpe", size = 512 }`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrainedTokens {
+    /// The kind of tokenizer.
+    pub train: TokenTrainer,
+    /// Its most tokens; a small text has fewer.
+    pub size: usize,
+}
+
+/// How a tokenizer is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenTrainer {
+    /// Byte-pair encoding over bytes (Sennrich et al. 2016, Radford et al. 2019).
+    Bpe,
+}
+
+/// The two forms of `task.tokens`, for the schema.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "the schema is made from the form alone")]
+enum TokensInToml {
+    Named(String),
+    Trained(TrainedTokens),
 }
 
 /// A text that names no kind of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be characters, bytes, words or the path of a tokenizer.json")]
+#[error(
+    "must be characters, bytes, words, the path of a tokenizer.json or {{ train = \"bpe\", size = 512 }}"
+)]
 pub struct NoTextTokens;
 
 impl FromStr for TextTokens {
@@ -65,21 +105,43 @@ impl fmt::Display for TextTokens {
             Self::Bytes => f.pad("bytes"),
             Self::Words => f.pad("words"),
             Self::Tokenizer(path) => path.display().fmt(f),
+            Self::Trained(TrainedTokens { train, size }) => match train {
+                TokenTrainer::Bpe => write!(f, "{{ train = \"bpe\", size = {size} }}"),
+            },
         }
     }
 }
 
-impl TryFrom<String> for TextTokens {
-    type Error = NoTextTokens;
-
-    fn try_from(text: String) -> Result<Self, NoTextTokens> {
-        text.parse()
+impl Serialize for TextTokens {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Trained(trained) => trained.serialize(serializer),
+            named => serializer.collect_str(named),
+        }
     }
 }
 
-impl From<TextTokens> for String {
-    fn from(tokens: TextTokens) -> Self {
-        tokens.to_string()
+impl<'de> Deserialize<'de> for TextTokens {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TokensVisitor)
+    }
+}
+
+struct TokensVisitor;
+
+impl<'de> de::Visitor<'de> for TokensVisitor {
+    type Value = TextTokens;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a kind of tokens")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<TextTokens, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<TextTokens, A::Error> {
+        TrainedTokens::deserialize(MapAccessDeserializer::new(map)).map(TextTokens::Trained)
     }
 }
 
@@ -90,6 +152,17 @@ impl CheckTask for TextConfig {
             "task.path",
             "\"\"",
             "must name a text file or a folder of them",
-        )
+        )?;
+        if let TextTokens::Trained(TrainedTokens { size, .. }) = self.tokens {
+            let message =
+                format_args!("must be between {BYTES}, a token for each byte, and {MOST_TOKENS}");
+            require(
+                (BYTES..=MOST_TOKENS).contains(&size),
+                "task.tokens.size",
+                size,
+                message,
+            )?;
+        }
+        Ok(())
     }
 }

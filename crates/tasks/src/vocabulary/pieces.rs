@@ -1,0 +1,145 @@
+//! The tokens of a Hugging Face tokenizer.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use headlight_run::untrusted::MOST_TOKENS;
+use serde_json::{Map, Value};
+use tokenizers::Tokenizer;
+
+use super::UnknownToken;
+
+/// A tokenizer without special tokens, padding and truncation.
+#[derive(Clone)]
+pub struct Pieces {
+    json: Arc<str>,
+    tokenizer: Arc<Tokenizer>,
+    /// One more than the largest token.
+    count: usize,
+}
+
+/// A token and where it stands in the text that it was cut from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Its id.
+    pub token: u32,
+    /// The byte at which its text begins.
+    pub start: usize,
+    /// The byte at which its text ends.
+    pub end: usize,
+}
+
+/// Why a file is no tokenizer that can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NoPieces(pub(super) String);
+
+impl Pieces {
+    /// A `tokenizer.json`. What would add tokens to a text or cut some off is left out: truncation,
+    /// padding and the post-processor.
+    ///
+    /// # Errors
+    /// If it is no tokenizer, or has more tokens than a vocabulary may have.
+    pub fn parse(bytes: &[u8]) -> Result<Self, NoPieces> {
+        let no_json = |error: &dyn fmt::Display| NoPieces(format!("is no tokenizer.json: {error}"));
+        let json = std::str::from_utf8(bytes).map_err(|error| no_json(&error))?;
+        let mut parts: Map<String, Value> =
+            serde_json::from_str(json).map_err(|error| no_json(&error))?;
+        let mut as_it_was = true;
+        for part in ["truncation", "padding", "post_processor"] {
+            let was = parts.insert(part.to_owned(), Value::Null);
+            as_it_was &= was.is_none_or(|was| was.is_null());
+        }
+        let parts = Value::Object(parts);
+        let json = if as_it_was {
+            json.into()
+        } else {
+            parts.to_string().into()
+        };
+        let mut tokenizer: Tokenizer = caught(|| serde_json::from_value(parts))
+            .ok_or_else(|| no_json(&"one of its parts cannot be read"))?
+            .map_err(|error| no_json(&error))?;
+        // Special tokens come from the tokenizer alone: what looks like one in the text is read as
+        // text.
+        tokenizer.set_encode_special_tokens(true);
+        let vocabulary = tokenizer.get_vocab(true);
+        let largest = vocabulary.iter().max_by_key(|(_, token)| **token);
+        let (name, &largest) = largest.ok_or_else(|| NoPieces("has no tokens".to_owned()))?;
+        if largest as usize >= MOST_TOKENS {
+            return Err(NoPieces(format!(
+                "token {name:?} has the id {largest}; ids must be below {MOST_TOKENS}"
+            )));
+        }
+        Ok(Self {
+            json,
+            tokenizer: Arc::new(tokenizer),
+            count: largest as usize + 1,
+        })
+    }
+
+    /// The `tokenizer.json`, as far as it is used.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        &self.json
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn names(&self) -> Vec<String> {
+        let name = |token| {
+            let name = self.tokenizer.id_to_token(token);
+            name.unwrap_or_else(|| format!("unused {token}"))
+        };
+        (0..self.count as u32).map(name).collect()
+    }
+
+    pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>, UnknownToken> {
+        let pieces = self.cut(text)?;
+        Ok(pieces.into_iter().map(|piece| piece.token).collect())
+    }
+
+    /// The tokens of `text` and where they stand in it.
+    pub(crate) fn cut(&self, text: &str) -> Result<Vec<Piece>, UnknownToken> {
+        let encoding = caught(|| self.tokenizer.encode(text, false))
+            .ok_or_else(|| UnknownToken("text that the tokenizer fails on".to_owned()))?
+            .map_err(|error| UnknownToken(error.to_string()))?;
+        let offsets = encoding.get_offsets().iter();
+        let mut pieces = Vec::with_capacity(encoding.len());
+        for (&token, &(start, end)) in encoding.get_ids().iter().zip(offsets) {
+            if token as usize >= self.count {
+                let message = format!("token id {token}, beyond the vocabulary of {},", self.count);
+                return Err(UnknownToken(message));
+            }
+            pieces.push(Piece { token, start, end });
+        }
+        Ok(pieces)
+    }
+
+    /// As the tokenizer's decoder spells the tokens; as their names where it fails.
+    pub(super) fn decode(&self, tokens: &[u32]) -> String {
+        match caught(|| self.tokenizer.decode(tokens, false)) {
+            Some(Ok(text)) => text,
+            _ => {
+                let name = |&token: &u32| self.tokenizer.id_to_token(token).unwrap_or_default();
+                tokens.iter().map(name).collect()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pieces of {} tokens", self.count)
+    }
+}
+
+/// The library panics where some parts of a tokenizer are not what they must be, decoders above
+/// all.
+fn caught<T>(call: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(call)).ok()
+}
