@@ -73,7 +73,7 @@ impl Subject {
                 .key("model.n_ctx")
                 .value(other.model.n_ctx));
         }
-        let validation = Validation::of(&*task, other.seed);
+        let validation = task.validation(other.seed);
         self.measured_on(&model, on, other.task.name(), (&validation, task.chance()))
     }
 

@@ -4,7 +4,13 @@ use crate::{RowKey, Sequence, Task, Use};
 
 /// Rows `0 .. count` for one step.
 #[must_use]
-pub fn batch(task: &dyn Task, seed: u64, usage: Use, step: usize, count: usize) -> Vec<Sequence> {
+pub fn batch<T: Task + ?Sized>(
+    task: &T,
+    seed: u64,
+    usage: Use,
+    step: usize,
+    count: usize,
+) -> Vec<Sequence> {
     (0..count)
         .map(|row| {
             task.sequence(RowKey {
@@ -12,6 +18,7 @@ pub fn batch(task: &dyn Task, seed: u64, usage: Use, step: usize, count: usize) 
                 usage,
                 step,
                 row,
+                rows: count,
             })
         })
         .collect()

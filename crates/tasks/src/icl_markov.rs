@@ -117,6 +117,7 @@ mod tests {
                 usage: Use::Validation,
                 step: 0,
                 row,
+                rows: 1,
             };
             let transition = dirichlet_matrix(3, 1.0, &mut key.rng());
             entropy_rate(&transition, &stationary_distribution(&transition))
@@ -150,6 +151,7 @@ mod tests {
                     usage: Use::Training,
                     step: 7,
                     row,
+                    rows: 1,
                 })
             };
             let threads: Vec<_> = (0..64)

@@ -16,6 +16,7 @@ mod rearrange;
 mod recall;
 mod repeat;
 mod row_key;
+mod sequences;
 mod symbols;
 mod task;
 mod text;
@@ -37,6 +38,7 @@ pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;
 pub use repeat::Repeat;
 pub use row_key::{RowKey, Use};
+pub use sequences::Sequences;
 pub use task::{Optimum, Sequence, Task, VALIDATION_SEQUENCES};
 pub use text::{Cache, Text};
 pub use tokenizer_json::tokenizer_json;
@@ -60,6 +62,7 @@ pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Result<Box<dyn Tas
         TaskConfig::Reverse(config) => Box::new(Rearrange::new(config, Rearrangement::Reverse)),
         TaskConfig::Dyck(config) => Box::new(Dyck::new(config, n_ctx)),
         TaskConfig::Grammar(_) => Box::new(Grammar::new(Lexicon::english(), n_ctx)),
+        TaskConfig::Sequences(config) => Box::new(Sequences::open(config, n_ctx)?),
         TaskConfig::Text(config) => Box::new(Text::open(config, n_ctx)?),
     })
 }

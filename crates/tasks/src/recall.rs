@@ -170,6 +170,7 @@ mod tests {
             usage: Use::Training,
             step: 0,
             row: 0,
+            rows: 1,
         });
         let choices = [5, 3, 5, 2, 1, 2, 1];
         for (loss, choices) in task.bayes_losses(&sequence).unwrap().iter().zip(choices) {

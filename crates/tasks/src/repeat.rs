@@ -145,6 +145,7 @@ mod tests {
                 usage: Use::Training,
                 step: 5,
                 row,
+                rows: 1,
             });
             assert_eq!((sequence.tokens.len(), sequence.scored.len()), (65, 64));
             // The first scored target is token prefix + block + 1; from there on some period of the
@@ -197,6 +198,7 @@ mod tests {
                 usage: Use::Training,
                 step: 0,
                 row,
+                rows: 1,
             });
             for target in 1..=10 {
                 let total: f64 = (0..3)
@@ -220,6 +222,7 @@ mod tests {
             usage: Use::Training,
             step: 17,
             row: 3,
+            rows: 8,
         };
         assert_eq!(task.sequence(key), task.sequence(key));
         for other in [

@@ -25,6 +25,9 @@ pub struct RowKey {
     pub step: usize,
     /// The row in the batch.
     pub row: usize,
+    /// The rows of the batch. Generated sequences do not depend on it; those of a file do, since
+    /// each comes once in an epoch.
+    pub rows: usize,
 }
 
 impl RowKey {

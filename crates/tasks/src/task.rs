@@ -3,7 +3,7 @@
 use headlight_heads::Relation;
 use headlight_run::SequenceRow;
 
-use crate::{DataFile, Question, RowKey, Shortcut, Vocabulary};
+use crate::{DataFile, Question, RowKey, Shortcut, Validation, Vocabulary};
 
 /// Validation sequences of a task that has no reason for another number; the same at every step.
 pub const VALIDATION_SEQUENCES: usize = 256;
@@ -52,6 +52,11 @@ pub trait Task: Send + Sync {
     /// The task's own questions about the sequence, beside its next tokens.
     fn questions(&self, _sequence: &Sequence) -> Vec<Question> {
         Vec::new()
+    }
+
+    /// The sequences that a run is measured on, and what is known about each.
+    fn validation(&self, seed: u64) -> Validation {
+        Validation::of(self, seed)
     }
 
     /// The number of validation rows.

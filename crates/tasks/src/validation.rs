@@ -40,7 +40,7 @@ impl Validation {
     /// assert_eq!(Validation::of_rows(validation.rows()), validation);
     /// ```
     #[must_use]
-    pub fn of(task: &dyn Task, seed: u64) -> Self {
+    pub fn of<T: Task + ?Sized>(task: &T, seed: u64) -> Self {
         let sequences = batch(task, seed, Use::Validation, 0, task.validation_rows());
         let floor = known(&sequences, |sequence| {
             task.floor_losses(sequence).map(rounded)

@@ -48,7 +48,7 @@ impl Setup {
         let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
-        let validation = Validation::of(&*task, config.seed);
+        let validation = task.validation(config.seed);
         let probe = probe(&*task, config.model.n_ctx, config.seed);
         let trained_on = match task.training_rows() {
             Some(rows) if rows != config.train.batch_size => {

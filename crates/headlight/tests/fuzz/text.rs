@@ -31,6 +31,7 @@ fn check(config: &TextConfig) {
                 usage,
                 step: 0,
                 row,
+                rows: 1,
             });
             assert_eq!(
                 (sequence.tokens.len(), sequence.scored.len()),

@@ -200,7 +200,7 @@ impl RunDirectory {
             return Err(Error::damaged(path.display(), "has no sequences"));
         };
         for (index, row) in rows.iter().enumerate() {
-            if let Some(fault) = row.fault(vocabulary, n_ctx).or_else(|| unlike(first, row)) {
+            if let Some(fault) = row.fault(vocabulary, n_ctx).or_else(|| row.unlike(first)) {
                 let place = format!("{}:{}", path.display(), index + 1);
                 return Err(Error::damaged(place, fault));
             }
@@ -227,25 +227,6 @@ impl RunDirectory {
         check_size(name, "all sequences", lines.len(), MOST_LOG_BYTES as usize)?;
         write_atomically(&path, &lines)
     }
-}
-
-/// What a row has otherwise than the first row of its file, if anything.
-fn unlike(first: &SequenceRow, row: &SequenceRow) -> Option<String> {
-    let has = |row: &SequenceRow| {
-        [
-            row.floor.is_some(),
-            row.bayes.is_some(),
-            row.shortcut.is_some(),
-        ]
-    };
-    if row.tokens.len() != first.tokens.len() {
-        let (length, expected) = (row.tokens.len(), first.tokens.len());
-        return Some(format!(
-            "tokens: are {length}, in the first line {expected}; all sequences have one length"
-        ));
-    }
-    (has(row) != has(first))
-        .then(|| "floor, bayes and shortcut stand in every line or in none".to_owned())
 }
 
 fn check_size(name: &str, part: &str, bytes: usize, most: usize) -> Result<(), Error> {

@@ -112,7 +112,8 @@ impl SequenceRow {
 
     /// What cannot be in this row of a model with `vocabulary` tokens and sequences of at most
     /// `n_ctx`, if anything.
-    pub(crate) fn fault(&self, vocabulary: usize, n_ctx: usize) -> Option<String> {
+    #[must_use]
+    pub fn fault(&self, vocabulary: usize, n_ctx: usize) -> Option<String> {
         let (tokens, inputs) = (self.tokens.len(), self.inputs());
         if !(2..=n_ctx + 1).contains(&tokens) {
             return Some(format!(
@@ -156,5 +157,26 @@ impl SequenceRow {
             .flatten()
             .find(|losses| losses.len() != inputs)
             .map(|losses| format!("{} losses for {inputs} targets", losses.len()))
+    }
+
+    /// What this row has otherwise than the first row of its file, if anything: all sequences of a
+    /// file have one length, and what is known of one is known of all.
+    #[must_use]
+    pub fn unlike(&self, first: &Self) -> Option<String> {
+        let (length, expected) = (self.tokens.len(), first.tokens.len());
+        if length != expected {
+            return Some(format!(
+                "tokens: are {length}, in the first line {expected}; all sequences have one length"
+            ));
+        }
+        let known = |row: &Self| {
+            [
+                row.floor.is_some(),
+                row.bayes.is_some(),
+                row.shortcut.is_some(),
+            ]
+        };
+        (known(self) != known(first))
+            .then(|| "floor, bayes and shortcut stand in every line or in none".to_owned())
     }
 }

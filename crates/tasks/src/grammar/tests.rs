@@ -272,6 +272,7 @@ fn a_row_is_the_same_on_every_thread() {
                     usage: Use::Training,
                     step: 9,
                     row,
+                    rows: 1,
                 },
             );
             scope.spawn(move || assert_eq!(task.sequence(key), *expected));

@@ -14,6 +14,7 @@ use headlight_run::{
 use rand::RngExt;
 
 pub use self::cache::Cache;
+pub(super) use self::source::map;
 use self::{
     cache::Encoded,
     encode::{Parts, ids_of_some, progress_bar},

@@ -8,6 +8,7 @@ mod modular_addition;
 mod rearrange;
 mod recall;
 mod repeat;
+mod sequences;
 mod text;
 
 use schemars::JsonSchema;
@@ -22,6 +23,7 @@ pub use modular_addition::ModularAdditionConfig;
 pub use rearrange::RearrangeConfig;
 pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
+pub use sequences::SequencesConfig;
 pub use text::{NoTextTokens, TextConfig, TextTokens, TokenTrainer, TrainedTokens};
 
 use crate::{
@@ -89,6 +91,8 @@ tasks! {
     "dyck": Dyck(DyckConfig),
     /// A small English with gold relations.
     "grammar": Grammar(GrammarConfig),
+    /// Sequences from files of one's own.
+    "sequences": Sequences(SequencesConfig),
     /// Any UTF-8 text.
     "text": Text(TextConfig),
 }
