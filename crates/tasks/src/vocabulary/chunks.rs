@@ -6,6 +6,10 @@
 //! them too when the overlap is encoded by itself from a few characters later or to a few
 //! characters earlier: in a long run of equal characters, two chunks can agree by luck. Where
 //! chunks cannot be joined, the first is made longer.
+//!
+//! One thing is left to chance. A unigram tokenizer may find two ways to cut a text equally likely;
+//! then the rounding of a sum over all of the text chooses, and that of a sum over a chunk may
+//! choose the other.
 
 use super::{
     UnknownToken,
