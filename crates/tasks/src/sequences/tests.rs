@@ -138,10 +138,10 @@ fn every_line_comes_once_in_each_epoch_in_an_order_of_its_own() {
 fn what_is_wrong_is_named_by_file_line_and_field() {
     const GOOD: &str = "{\"tokens\":[0,1,1]}\n";
     for (training, message) in [
-        ("", "train.jsonl: task.path is empty"),
+        ("", "train.jsonl: task.path: is empty"),
         (
             "{\"tokens\":[0,1,1]}\n\n",
-            "train.jsonl:2: task.path EOF while parsing a value",
+            "train.jsonl:2: task.path: EOF while parsing a value",
         ),
         (
             "{\"tokens\":[0,\"a\",1]}",
@@ -175,7 +175,7 @@ fn what_is_wrong_is_named_by_file_line_and_field() {
         ),
         (
             "{\"tokens\":[0,1,1]}\n{\"tokens\":[0,1]}",
-            "train.jsonl:2: task.path tokens: are 2, in the first line of task.path 3",
+            "train.jsonl:2: task.path: tokens: are 2, in the first line of task.path 3",
         ),
         (
             "{\"tokens\":[\"a b\",\"c\",\"c\"]}",
@@ -183,7 +183,7 @@ fn what_is_wrong_is_named_by_file_line_and_field() {
         ),
         (
             "{\"tokens\":[0,1,1]}\n{\"tokens\":[\"a\",\"b\",\"b\"]}",
-            "train.jsonl:2: task.path tokens: must be ids as in the lines before",
+            "train.jsonl:2: task.path: tokens: must be ids as in the lines before",
         ),
     ] {
         let error = Files::new(training, GOOD).error();
