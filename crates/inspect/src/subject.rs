@@ -190,15 +190,6 @@ impl Subject {
         self.run.heads()
     }
 
-    /// Every score of every head while the loss was a number.
-    pub(crate) fn finite_head_rows(&self) -> Result<Vec<HeadRow>, Error> {
-        let mut rows = self.run.heads()?;
-        if let Some(bad) = self.diverged()? {
-            rows.retain(|row| row.step < bad);
-        }
-        Ok(rows)
-    }
-
     /// The tokens, and how text is cut into them.
     pub(crate) fn vocabulary(&self) -> Result<Vocabulary, Error> {
         let tokenizer = self.run.tokenizer()?;
