@@ -113,7 +113,8 @@ impl<'a> Training<'a> {
         }
         training.check_origin().map_err(Stopped::Refused)?;
         run.cut_logs(&training.state.logs)?;
-        restore::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
+        let checkpoint = found.as_ref().map(|(_, checkpoint)| checkpoint);
+        restore::share(ranks, setup.data(setup.task.files()), checkpoint)?;
         let model = if let Some((model, _)) = found {
             training
                 .progress
