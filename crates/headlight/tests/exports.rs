@@ -24,7 +24,7 @@ const TOKENIZER: &str = r#"{
 }"#;
 
 /// A run of a text cut by `tokens`, exported.
-fn exported(tokens: &str) -> (Workshop, String) {
+fn exported(tokens: &str) -> Workshop {
     let workshop = Workshop::new();
     workshop.write("text.txt", &TEXT.repeat(60));
     workshop.write("t.json", TOKENIZER);
@@ -35,10 +35,8 @@ fn exported(tokens: &str) -> (Workshop, String) {
     );
     let config = workshop.write("text.toml", &config);
     assert_ok(&workshop.train(&config, &["--out", "run"]));
-    let output = workshop.inspect("run", &["export", "--to", "out"]);
-    assert_ok(&output);
-    let said = String::from_utf8(output.stderr).unwrap();
-    (workshop, said)
+    assert_ok(&workshop.inspect("run", &["export", "--to", "out"]));
+    workshop
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -50,9 +48,10 @@ fn the_exported_tokenizer_gives_the_tokens_that_predict_reads() {
     for (tokens, prompts) in [
         ("characters", ["the lamp", " é🦀\n\n", "w"]),
         ("bytes", ["the lamp", " é🦀\n\n", "Zwölf"]),
+        ("words", ["the lamp", " lamp burns;", "\n é🦀"]),
         ("t.json", ["the lamp burns", "the lamp lit\nthe", "<s>"]),
     ] {
-        let (workshop, _) = exported(tokens);
+        let workshop = exported(tokens);
         let folder = workshop.path("out");
         let names = names(&folder);
         let ids: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
@@ -78,14 +77,4 @@ fn the_exported_tokenizer_gives_the_tokens_that_predict_reads() {
         assert_eq!(config["split_special_tokens"], true);
         assert_eq!(config["model_max_length"], 32);
     }
-}
-
-#[test]
-fn a_run_of_words_says_why_it_has_no_tokenizer() {
-    let (workshop, said) = exported("words");
-    let reason =
-        "no tokenizer for transformers: tokenizer.json: has no rule that cuts text into words";
-    assert!(said.contains(reason), "{said}");
-    assert!(!workshop.path("out/tokenizer.json").exists());
-    assert!(workshop.path("out/transformer_lens.safetensors").is_file());
 }

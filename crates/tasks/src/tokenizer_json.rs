@@ -175,7 +175,7 @@ mod tests {
         let text =
             format!("{EVERYTHING} the  keeper's lamp, 3.14 नमस्ते दुनिया。日本 👩\u{200d}💻🇩🇪\r\n");
         let vocabulary = Vocabulary::of_words(sorted(words(&text).map(str::to_owned)));
-        assert_same(&vocabulary, &[&text, " the", "नमस्ते 日本", "\r\n\n"]);
+        assert_same(&vocabulary, &[&text, " the", " नमस्ते दुनिया日本", "\r\n\n"]);
         let tokenizer = exported(&vocabulary);
         let back = tokenizer.decode(&ids(&tokenizer, &text), false);
         assert_eq!(back.unwrap(), text);

@@ -61,6 +61,7 @@ impl Workshop {
         let mut command = Command::cargo_bin("train").unwrap();
         command
             .current_dir(self.0.path())
+            .env("HEADLIGHT_CACHE", self.path("cache"))
             .arg(config)
             .args(arguments)
             .output()
@@ -71,6 +72,7 @@ impl Workshop {
         let mut command = Command::cargo_bin("inspect").unwrap();
         command
             .current_dir(self.0.path())
+            .env("HEADLIGHT_CACHE", self.path("cache"))
             .arg(run)
             .args(arguments)
             .output()

@@ -7,7 +7,7 @@ use crate::{
 use headlight_heads::HeadName;
 use headlight_residual::Site;
 use headlight_run::{Quantity, StopWhen, TaskConfig, TextConfig, TextTokens};
-use headlight_tasks::{encode_prompt, spelled};
+use headlight_tasks::{Vocabulary, encode_prompt, parse_stop};
 
 fn of(texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()
@@ -88,21 +88,30 @@ fn prompts(name: &str, task: &TaskConfig) {
         let whole = text(bytes);
         let mut lines = whole.lines();
         let prompt = lines.next().unwrap_or_default();
-        let vocabulary: Vec<String> = lines.map(String::from).collect();
-        if let Ok(tokens) = encode_prompt(task, prompt, &vocabulary, 16) {
+        let names = if name == "prompts of bytes" {
+            vec![String::new(); 256]
+        } else {
+            lines.map(String::from).collect()
+        };
+        let Ok(vocabulary) = Vocabulary::of_run(task, names, None) else {
+            return;
+        };
+        let known = |tokens: &[u32]| {
+            let mut ids = tokens.iter().map(|&token| token as usize);
+            ids.all(|id| id < vocabulary.len())
+        };
+        if let Ok(tokens) = encode_prompt(&vocabulary, prompt, 16) {
             assert!((1..=16).contains(&tokens.len()));
-            let known = if name == "prompts of bytes" {
-                256
-            } else {
-                vocabulary.len()
-            };
-            assert!(
-                tokens.iter().all(|&token| (token as usize) < known),
-                "{tokens:?}"
-            );
+            assert!(known(&tokens), "{tokens:?}");
+            let again = vocabulary.encode(&vocabulary.decode(&tokens));
+            assert_eq!(again.as_ref(), Ok(&tokens));
         }
-        for name in &vocabulary {
-            assert!(!spelled(task, name).is_empty() || name.is_empty());
+        let _ = parse_stop(&vocabulary, prompt);
+        if vocabulary.len() == 0 {
+            return;
+        }
+        if let Some(readable) = vocabulary.readable(&[0]) {
+            assert!(known(readable));
         }
     });
 }

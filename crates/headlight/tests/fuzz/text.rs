@@ -7,7 +7,7 @@ use crate::{
     mutation::changed,
 };
 use headlight_run::{TextConfig, TextTokens};
-use headlight_tasks::{RowKey, Task, Text, Use};
+use headlight_tasks::{Cache, RowKey, Task, Text, Use};
 use tempfile::TempDir;
 
 const N_CTX: usize = 4;
@@ -20,7 +20,7 @@ const TOKENIZER: &str = r#"{
 
 /// A text that was accepted gives sequences of its own tokens.
 fn check(config: &TextConfig) {
-    let Ok(text) = Text::open(config, N_CTX) else {
+    let Ok(text) = Text::open_with(config, N_CTX, &Cache::none()) else {
         return;
     };
     let vocabulary = text.vocabulary().len();

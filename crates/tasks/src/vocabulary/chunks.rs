@@ -2,15 +2,27 @@
 //!
 //! A tokenizer may look far ahead: where a token ends can depend on what follows. So a text is not
 //! cut into chunks that are encoded one by one. Neighbouring chunks overlap, and they are joined in
-//! the middle of a stretch where both have the same tokens at the same bytes: there neither feels
-//! its own end any more. Where two chunks do not agree, the first is made longer.
+//! the middle of a stretch where both have the same tokens at the same bytes. The stretch must have
+//! them too when the overlap is encoded by itself from a few characters later or to a few
+//! characters earlier: in a long run of equal characters, two chunks can agree by luck. Where
+//! chunks cannot be joined, the first is made longer.
+//!
+//! One thing is left to chance. A unigram tokenizer may find two ways to cut a text equally likely;
+//! then the rounding of a sum over all of the text chooses, and that of a sum over a chunk may
+//! choose the other.
 
 use super::{
     UnknownToken,
     pieces::{Piece, Pieces},
 };
 
-/// How long chunks are, in bytes.
+/// Bytes that the ends of an overlap are moved by, to see whether its tokens depend on them.
+const MOST_MOVED: usize = 8;
+/// White space to cut at is looked for in this many bytes.
+const CUT_WITHIN_BYTES: usize = 1 << 10;
+
+/// How long chunks are, in bytes. A chunk is longer than the overlap and the white space that cuts
+/// are moved over.
 #[derive(Debug, Clone, Copy)]
 pub struct ChunkSizes {
     /// A chunk.
@@ -24,8 +36,8 @@ pub struct ChunkSizes {
 impl ChunkSizes {
     /// What texts are encoded with.
     pub const USUAL: Self = Self {
-        length: 256 << 10,
-        overlap: 8 << 10,
+        length: 512 << 10,
+        overlap: 4 << 10,
         most: 4 << 20,
     };
 }
@@ -65,12 +77,16 @@ pub fn encode_in_chunks(
     sizes: ChunkSizes,
     each: &mut dyn FnMut(&[u32], usize),
 ) -> Result<(), EncodeError> {
-    let mut chunk = Chunk::cut(pieces, text, 0, sizes.length)?;
+    let mut chunk = Chunk::of_at_least(pieces, text, 0, sizes.length, sizes.most)?;
     let mut done = 0;
     while chunk.end < text.len() {
-        let start = text.floor_char_boundary(chunk.end - sizes.overlap);
-        let next = Chunk::cut(pieces, text, start, sizes.length)?;
-        if let Some(join) = chunk.join(&next) {
+        let start = cut_near(text, chunk.end - sizes.overlap);
+        // A tokenizer may fail on the half of a word; then this is no place to begin.
+        let next = Chunk::cut(pieces, text, start, sizes.length).ok();
+        let join = next
+            .as_ref()
+            .and_then(|next| chunk.join(next, pieces, text));
+        if let (Some(next), Some(join)) = (next, join) {
             each(&chunk.tokens(done, join), join);
             done = join;
             chunk = next;
@@ -80,10 +96,20 @@ pub fn encode_in_chunks(
         if length >= sizes.most {
             return Err(EncodeError::NoJoin { from, length });
         }
-        chunk = Chunk::cut(pieces, text, from, 2 * length)?;
+        chunk = Chunk::of_at_least(pieces, text, from, 2 * length, sizes.most)?;
     }
     each(&chunk.tokens(done, usize::MAX), text.len());
     Ok(())
+}
+
+/// A place at `at` or some bytes before it: at white space if there is some near.
+pub fn cut_near(text: &str, at: usize) -> usize {
+    let at = text.floor_char_boundary(at);
+    let near = text.floor_char_boundary(at.saturating_sub(CUT_WITHIN_BYTES));
+    match text[near..at].rfind(char::is_whitespace) {
+        Some(white) if near + white > 0 => near + white,
+        _ => at,
+    }
 }
 
 /// A part of a text, encoded by itself.
@@ -95,8 +121,35 @@ struct Chunk {
 }
 
 impl Chunk {
+    /// About `length` bytes from `start` on; more, up to `most`, while the tokenizer fails on them.
+    fn of_at_least(
+        pieces: &Pieces,
+        text: &str,
+        start: usize,
+        length: usize,
+        most: usize,
+    ) -> Result<Self, EncodeError> {
+        let mut length = length;
+        loop {
+            let chunk = Self::cut(pieces, text, start, length);
+            if chunk.is_ok() || length >= most || start + length >= text.len() {
+                return chunk;
+            }
+            length *= 2;
+        }
+    }
+
+    /// About `length` bytes from `start` on.
     fn cut(pieces: &Pieces, text: &str, start: usize, length: usize) -> Result<Self, EncodeError> {
-        let end = text.ceil_char_boundary((start + length).min(text.len()));
+        let end = if start + length >= text.len() {
+            text.len()
+        } else {
+            cut_near(text, start + length)
+        };
+        Self::between(pieces, text, start, end)
+    }
+
+    fn between(pieces: &Pieces, text: &str, start: usize, end: usize) -> Result<Self, EncodeError> {
         let unknown = |unknown| EncodeError::Unknown {
             from: start,
             unknown,
@@ -110,11 +163,27 @@ impl Chunk {
     }
 
     /// The byte at which the tokens of this chunk may end and those of the next begin.
-    fn join(&self, next: &Self) -> Option<usize> {
-        let quarter = (self.end - next.start) / 4;
-        let (from, to) = (next.start + quarter, self.end - quarter);
+    fn join(&self, next: &Self, pieces: &Pieces, text: &str) -> Option<usize> {
+        let (first, last) = (next.start, self.end);
+        let quarter = (last - first) / 4;
+        let (from, to) = (first + quarter, last - quarter);
         let here = self.beginning_in(from, to);
-        (!here.is_empty() && here == next.beginning_in(from, to)).then_some(from.midpoint(to))
+        if here.is_empty() || here != next.beginning_in(from, to) {
+            return None;
+        }
+        for moved in 1..=MOST_MOVED.min(quarter) {
+            let later = text.ceil_char_boundary(first + moved);
+            let earlier = text.floor_char_boundary(last - moved);
+            for (start, end) in [(later, last), (first, earlier)] {
+                // What the tokenizer fails on says nothing.
+                if let Ok(other) = Self::between(pieces, text, start, end)
+                    && other.beginning_in(from, to) != here
+                {
+                    return None;
+                }
+            }
+        }
+        Some(from.midpoint(to))
     }
 
     /// The pieces that begin at or after `from` and before `to`.

@@ -123,12 +123,44 @@ impl Pieces {
     /// As the tokenizer's decoder spells the tokens; as their names where it fails.
     pub(super) fn decode(&self, tokens: &[u32]) -> String {
         match caught(|| self.tokenizer.decode(tokens, false)) {
+            Some(Ok(text)) if text.contains(char::REPLACEMENT_CHARACTER) => {
+                self.with_whole_characters(tokens, &text)
+            }
             Some(Ok(text)) => text,
             _ => {
                 let name = |&token: &u32| self.tokenizer.id_to_token(token).unwrap_or_default();
                 tokens.iter().map(name).collect()
             }
         }
+    }
+}
+
+impl Pieces {
+    /// `text`, which the decoder made of `tokens`, with the characters that are whole. If any byte of
+    /// several byte tokens in a row is no UTF-8, the decoder replaces every one of them.
+    fn with_whole_characters(&self, tokens: &[u32], text: &str) -> String {
+        let mut mended = String::new();
+        let mut rest = text;
+        let bytes: Vec<Option<u8>> = tokens.iter().map(|&token| self.byte_of(token)).collect();
+        for run in bytes.split(Option::is_none) {
+            let run: Vec<u8> = run.iter().copied().flatten().collect();
+            let replaced = char::REPLACEMENT_CHARACTER.to_string().repeat(run.len());
+            if run.is_empty() || std::str::from_utf8(&run).is_ok() {
+                continue;
+            }
+            if let Some((before, after)) = rest.split_once(&replaced) {
+                mended = mended + before + &String::from_utf8_lossy(&run);
+                rest = after;
+            }
+        }
+        mended + rest
+    }
+
+    /// The byte that `token` stands for in tokenizers that fall back on bytes: its name is `<0xE2>`.
+    fn byte_of(&self, token: u32) -> Option<u8> {
+        let name = self.tokenizer.id_to_token(token)?;
+        let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
+        u8::from_str_radix(digits, 16).ok()
     }
 }
 

@@ -24,6 +24,7 @@ pub fn named_character(name: &str) -> Option<char> {
     let escaped = characters.as_str();
     match (first, escaped) {
         (SPACE, "") => Some(' '),
+        ('\\', "") => None,
         (c, "") => Some(c),
         ('\\', "n") => Some('\n'),
         ('\\', "r") => Some('\r'),

@@ -6,7 +6,7 @@ use super::{UnknownToken, Vocabulary};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     text: String,
-    /// Its tokens.
+    /// Its tokens, where they are names.
     tokens: Vec<u32>,
 }
 
@@ -14,10 +14,14 @@ impl Vocabulary {
     /// The stop at `text`.
     ///
     /// # Errors
-    /// If no tokens spell it, so that it never comes.
+    /// If it is empty, or has a name or a character that is no token, so that it never comes.
     pub fn stop(&self, text: &str) -> Result<Stop, UnknownToken> {
-        let tokens = self.encode(text)?;
-        if tokens.is_empty() {
+        let tokens = match self {
+            Self::Names(_) | Self::Characters(_) => self.encode(text)?,
+            // A part of a word comes with the word.
+            Self::Bytes | Self::Words(_) | Self::Pieces(_) => Vec::new(),
+        };
+        if text.trim().is_empty() && matches!(self, Self::Names(_)) || text.is_empty() {
             return Err(UnknownToken(text.to_owned()));
         }
         let text = text.to_owned();

@@ -6,14 +6,12 @@ use tokenizers::{
     pre_tokenizers::byte_level::ByteLevel,
 };
 
-use super::{NoPieces, Pieces};
+use super::{NoPieces, Pieces, chunks::cut_near};
 
 /// A longer text is sampled: more bytes change the merges little and cost memory.
 const MOST_TRAINED_BYTES: usize = 8 << 20;
 /// A text is read in parts of this many bytes.
 const PART_BYTES: usize = 64 << 10;
-/// White space to cut at is looked for in this many bytes.
-const CUT_WITHIN_BYTES: usize = 1 << 10;
 /// A run of letters without white space (DNA) is learned from in pieces: the trainer's time grows
 /// with the square of a word's length.
 const MOST_WORD_CHARACTERS: usize = 32;
@@ -72,10 +70,7 @@ fn parts_of(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text;
     while rest.len() > PART_BYTES {
-        let at = rest.floor_char_boundary(PART_BYTES);
-        let near = rest.floor_char_boundary(at - CUT_WITHIN_BYTES);
-        let white = rest[near..at].rfind(char::is_whitespace);
-        let (part, after) = rest.split_at(white.map_or(at, |white| near + white));
+        let (part, after) = rest.split_at(cut_near(rest, PART_BYTES));
         parts.push(part);
         rest = after;
     }
