@@ -51,7 +51,7 @@ impl Subject {
     /// # Errors
     /// If the run has no head scores, or there is no such head.
     pub fn head_curves(&self, only: Option<HeadName>) -> Result<Vec<HeadCurves>, Error> {
-        let mut rows = self.finite_head_rows()?;
+        let mut rows = self.head_rows()?;
         rows.retain(|row| row.on == SequenceKind::Probe);
         if let Some(head) = only {
             rows.retain(|row| row.head == head);

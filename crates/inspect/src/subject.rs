@@ -26,21 +26,28 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Opens the run at `path`: with the weights of the end, or with those of the newest checkpoint
-    /// if it was stopped, or else with the best.
+    /// Opens the run at `path`: with the weights of the end, with those of the newest checkpoint if
+    /// it was stopped, or with the best if it diverged.
     ///
     /// # Errors
     /// If it is not a run.
     pub fn open(path: &Path, device: &str) -> Result<Self, Error> {
         let run = RunDirectory::open(path)?;
-        Ok(Self {
+        let mut subject = Self {
             config: run.config()?,
             device: headlight_watch::device::open(device)?,
             at: run.newest_weights(),
             chosen: false,
             validation: OnceLock::new(),
             run,
-        })
+        };
+        // What a run kept last before it diverged may be far from anything.
+        let best = Weights::Best;
+        let diverged = !subject.run.is_finished() && matches!(subject.diverged(), Ok(Some(_)));
+        if diverged && subject.run.weights(best).is_ok() {
+            subject.at = Some(best);
+        }
+        Ok(subject)
     }
 
     /// Opens the run at `path` with the weights of one point of its training.
@@ -65,7 +72,10 @@ impl Subject {
         }
         let which = match self.at? {
             Weights::Step(step) => format!("this is its checkpoint step-{step}"),
-            Weights::Best => "these are its best weights".to_owned(),
+            Weights::Best => format!(
+                "these are its best weights, of step {}",
+                self.step().unwrap_or_default()
+            ),
             Weights::Last => "this is its last checkpoint".to_owned(),
         };
         let path = self.run.path().display();
@@ -188,15 +198,6 @@ impl Subject {
     /// If the run has no head scores.
     pub fn head_rows(&self) -> Result<Vec<HeadRow>, Error> {
         self.run.heads()
-    }
-
-    /// Every score of every head while the loss was a number.
-    pub(crate) fn finite_head_rows(&self) -> Result<Vec<HeadRow>, Error> {
-        let mut rows = self.run.heads()?;
-        if let Some(bad) = self.diverged()? {
-            rows.retain(|row| row.step < bad);
-        }
-        Ok(rows)
     }
 
     /// The tokens, and how text is cut into them.

@@ -114,7 +114,7 @@ impl Setup {
         RunDirectory::resume(path, &self.config, &data)
     }
 
-    fn data(&self, files: Vec<DataFile>) -> Data {
+    pub(crate) fn data(&self, files: Vec<DataFile>) -> Data {
         Data {
             files,
             training_share: self.task.training_share(),

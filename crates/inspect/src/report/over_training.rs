@@ -60,7 +60,7 @@ impl Scores {
         summary: &Summary,
         left_out: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        let rows = run.finite_head_rows()?;
+        let rows = run.run.heads()?;
         let heads: Vec<HeadName> = summary.heads.iter().map(|head| head.head).collect();
         let all: Vec<usize> = rows
             .iter()

@@ -199,14 +199,11 @@ impl RunDirectory {
         self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)
     }
 
-    /// The weights to look at where nobody chose: those of the end, of the newest checkpoint of a
-    /// run that was stopped, or the best of one that diverged before its first checkpoint. `None`
-    /// where no weights were written.
+    /// The weights to look at where nobody chose: those of the end, or of the newest checkpoint of a
+    /// run that was stopped. `None` before the first checkpoint.
     #[must_use]
     pub fn newest_weights(&self) -> Option<Weights> {
-        let has_best = self.directory_of(Weights::Best).is_dir();
-        let newest = self.checkpoints().into_iter().next();
-        newest.or(has_best.then_some(Weights::Best))
+        self.checkpoints().into_iter().next()
     }
 
     /// The checkpoints that there are, newest first, whole or not.
