@@ -45,14 +45,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vocabulary_has_at_most_65536_names() {
+    fn a_vocabulary_has_at_most_300000_names() {
         let read = |count: usize| {
             serde_json::from_str::<TokenNames>(&format!("[{}\"\"]", "\"\",".repeat(count - 1)))
         };
-        assert_eq!(read(65_536).unwrap().0.len(), 65_536);
-        let error = read(65_537).err().unwrap().to_string();
+        assert_eq!(read(300_000).unwrap().0.len(), 300_000);
+        let error = read(300_001).err().unwrap().to_string();
         assert!(
-            error.starts_with("invalid length 65537, expected a list of at most 65536 names"),
+            error.starts_with("invalid length 300001, expected a list of at most 300000 names"),
             "{error}"
         );
     }
