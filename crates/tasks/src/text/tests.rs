@@ -342,7 +342,8 @@ fn a_large_text_is_read_from_the_cache() {
     let kind = TextTokens::Words;
     let open = |cache| folder.open_with("a.txt", &kind, 8, cache).unwrap();
     let rows = |task: &Text| batch(task, 0, Use::Training, 0, 20);
-    let held = open(&Cache::none());
+    let none = Cache::none();
+    let held = open(&none);
     let first = open(&cache);
     assert_eq!(rows(&first), rows(&held));
     let [hash, tokens] = ["files", "tokens"].map(|name| {
