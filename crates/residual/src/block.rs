@@ -2,8 +2,8 @@
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{
-    Dropout, Heads, KvCache, Mask, MultiHeadAttention, attention_scores, softmax_of_scores,
-    weighted_sum,
+    Dropout, Heads, KvCache, Mask, MultiHeadAttention, attention_scores, masked_scores,
+    softmax_of_scores, weighted_sum,
 };
 
 use crate::{
@@ -230,7 +230,8 @@ impl Block {
             );
             let (heads, mask) = self.attn.with_positions(heads, mask);
             let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
-            let scores = visit(probe, scores_site, scores);
+            // A masked pair stays masked, whatever the probe puts there.
+            let scores = masked_scores(visit(probe, scores_site, scores), &mask);
             let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
             return weighted_sum(pattern, heads.v, &mask); // [batch, heads, queries, d_value]
         }
