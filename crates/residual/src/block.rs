@@ -19,8 +19,8 @@ pub enum NormPlacement {
     Pre,
     /// `x ← norm(x + f(x))`, as in the first transformer (Vaswani et al. 2017, section 3.1): each
     /// norm replaces the stream, so the stream is no longer a sum. As in `TransformerLens`,
-    /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_normalized`
-    /// and `ln2.hook_normalized` their outputs.
+    /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_out` and
+    /// `ln2.hook_out` their outputs.
     Post,
 }
 
