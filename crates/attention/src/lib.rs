@@ -26,15 +26,14 @@
 //! | mask | [`Mask`] says which query **may attend** to which key; masks combine with [`Mask::and`], and a pair may attend only if all agree |
 //! | causal with queries ≠ keys | compares positions, aligned at the end: the last query sees every key |
 //! | a query that may attend to nothing | weights 0, output 0, gradients 0 and finite |
-//! | masked positions | weight exactly 0, by selection, never by adding a large number |
-//! | a key that no query may attend to | may hold any number, NaN included |
+//! | masked positions | weight exactly 0, by selection, never by adding a large number; after a change of the scores, [`masked_scores`] masks them again |
+//! | a query, a key or a value that is not finite | NaN for exactly those queries that may attend to it, and in the gradients of their pairs; all other numbers and gradients stay as they are |
 //! | scale | `1/√d_head` unless set; softcap comes before the mask |
 //! | softmax | in f32 or wider, for f16 and bf16 inputs too |
 //! | grouped queries | query head `h` reads key/value head `h / (heads / kv_heads)` |
 //! | dropout | on the weights, after softmax, only in a call that is given a [`Dropout`]; returned weights are the ones before dropout |
 //! | weights | per head, on request, together with the output; the output keeps its bits |
 //! | errors | a shape that cannot be right panics and names both shapes; a configuration that cannot be right is an `Err` that names both numbers |
-
 //!
 //! # Masks, drawn
 //!
@@ -101,6 +100,7 @@ mod mask_rule;
 mod mask_tensors;
 mod multi_head;
 mod multi_head_config;
+mod poison;
 mod position_scheme;
 mod positions;
 mod relative_bias;
@@ -124,7 +124,7 @@ pub use relative_bias::RelativeBias;
 pub use rotary::{Rotary, RotaryLayout};
 pub use scaled_dot_product::{
     AttentionOptions, attention, attention_scores, attention_weights, attention_with_dropout,
-    softmax_of_scores, weighted_sum,
+    masked_scores, softmax_of_scores, weighted_sum,
 };
 pub use single_head::SingleHeadAttention;
 

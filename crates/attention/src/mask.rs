@@ -225,7 +225,7 @@ impl Mask {
     }
 
     /// Whether query `row` may attend to key `column` in batch row `batch` and head `head`, for
-    /// scores with `queries` rows and `keys` columns. The mask's tensors hold the same answer for
+    /// scores with `queries` rows and `keys` columns. The mask's tensor holds the same answer for
     /// each pair.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! A mask as tensors, built once for each shape of scores.
+//! A mask as a tensor, built once for each shape of scores.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,21 +6,14 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 use crate::{Mask, Positions, mask_rule::Rule, score_shape::ScoreShape};
 
-/// The mask as tensors, for one shape of scores.
-#[derive(Debug, Clone)]
-pub(crate) struct Materialized {
-    /// `[batch or 1, heads or 1, queries, keys]`, true where a query may *not* attend; `None` if
-    /// all pairs may attend.
-    pub blocked: Option<Tensor<4, Bool>>,
-    /// `[batch or 1, 1, keys, 1]`, true for keys that no query may attend to; `None` if there are
-    /// no such keys.
-    pub dead_keys: Option<Tensor<4, Bool>>,
-}
+/// `[batch or 1, heads or 1, queries, keys]`, true where a query may *not* attend; `None` if all
+/// pairs may attend.
+type MaskedPairs = Option<Tensor<4, Bool>>;
 
-/// The tensors of the last shape that was built; copies of a mask share them.
-pub(crate) type Memo = Arc<Mutex<Option<(MemoKey, Materialized)>>>;
+/// The tensor of the last shape that was built; copies of a mask share it.
+pub(crate) type Memo = Arc<Mutex<Option<(MemoKey, MaskedPairs)>>>;
 
-/// The shape, positions and device for which the tensors of a mask were built.
+/// The shape and device for which the tensor of a mask was built.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct MemoKey {
     shape: ScoreShape,
@@ -29,8 +22,8 @@ pub(crate) struct MemoKey {
 }
 
 impl Mask {
-    /// Builds the rules as tensors, or takes them from the memo if the last call had the same key.
-    pub(crate) fn materialize(&self, shape: &ScoreShape, device: &Device) -> Materialized {
+    /// Builds the rules as a tensor, or takes it from the memo if the last call had the same key.
+    pub(crate) fn masked_pairs(&self, shape: &ScoreShape, device: &Device) -> MaskedPairs {
         let key = MemoKey {
             shape: shape.clone(),
             device: device.clone(),
@@ -40,14 +33,14 @@ impl Mask {
             .memo
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((known, materialized)) = memo.as_ref()
+        if let Some((known, masked)) = memo.as_ref()
             && *known == key
         {
-            return materialized.clone();
+            return masked.clone();
         }
-        let materialized = self.build(shape, device);
-        *memo = Some((key, materialized.clone()));
-        materialized
+        let masked = self.build(shape, device);
+        *memo = Some((key, masked.clone()));
+        masked
     }
 
     /// Panics if a rule or the positions were written for another shape.
@@ -63,39 +56,29 @@ impl Mask {
         );
     }
 
-    fn build(&self, shape: &ScoreShape, device: &Device) -> Materialized {
+    fn build(&self, shape: &ScoreShape, device: &Device) -> MaskedPairs {
         let positions = self.positions_for(shape.queries, shape.keys);
         if self.rules.is_empty() && !positions.has_empty_slots() {
-            return Materialized {
-                blocked: None,
-                dead_keys: None,
-            };
+            return None;
         }
         self.assert_fits(shape, &positions);
 
         let (batches, heads) = Rule::copies(&self.rules, &positions, shape);
         let (queries, keys) = (shape.queries, shape.keys);
-
-        let mut blocked = Vec::with_capacity(batches * heads * queries * keys);
-        let mut dead = vec![true; batches * keys];
+        let mut masked = Vec::with_capacity(batches * heads * queries * keys);
         for batch in 0..batches {
             for head in 0..heads {
                 for row in 0..queries {
                     for column in 0..keys {
-                        let allowed = self.allows_at(&positions, batch, head, row, column);
-                        blocked.push(!allowed);
-                        dead[batch * keys + column] &= !allowed;
+                        masked.push(!self.allows_at(&positions, batch, head, row, column));
                     }
                 }
             }
         }
-        let tensor = |flags: Vec<bool>, dims: [usize; 4]| {
-            let any = flags.contains(&true);
-            any.then(|| Tensor::<4, Bool>::from_data(TensorData::new(flags, dims), device))
-        };
-        Materialized {
-            blocked: tensor(blocked, [batches, heads, queries, keys]),
-            dead_keys: tensor(dead, [batches, 1, keys, 1]),
+        if !masked.contains(&true) {
+            return None;
         }
+        let dims = [batches, heads, queries, keys];
+        Some(Tensor::from_data(TensorData::new(masked, dims), device))
     }
 }

@@ -2,11 +2,15 @@
 
 use burn::{
     config::Config,
-    tensor::{DType, FloatDType, Tensor},
+    tensor::{Bool, DType, FloatDType, Tensor},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Dropout, Mask, score_shape::ScoreShape};
+use crate::{
+    Dropout, Mask,
+    poison::{finite, marks, of_keys, poison},
+    score_shape::ScoreShape,
+};
 
 /// Scale and softcap of the scores; the default is the equation as published.
 ///
@@ -65,7 +69,8 @@ impl AttentionOptions {
 /// - output: `[batch, heads, queries, d_value]`, in the dtype of `value`
 ///
 /// Query head `h` reads key/value head `h / (heads / kv_heads)`. The output of a query that may
-/// attend to nothing is 0. A key that no query may attend to may hold any number, NaN included.
+/// attend to nothing is 0. NaN and ±∞ in a query, a key or a value make exactly those queries NaN
+/// that may attend to them, and the gradients of the pairs of these queries.
 ///
 /// # Panics
 /// If the shapes do not belong together; the message names both.
@@ -147,13 +152,22 @@ fn attend(
             return z;
         }
     }
-    let mut weights = attention_weights(query, key, mask, options);
+    let dtype = value.dtype();
+    let [query, key, value] = [query, key, value].map(at_least_f32);
+    let mut marks = marks(&query, &[&key, &value]);
+    if let Some(bias) = mask.bias_for(&score_shape(&query, &key)) {
+        // The bias of a marked pair gets its gradient.
+        marks = marks + in_dtype(bias, query.dtype()).mul_scalar(0.0);
+    }
+    let scores = masked_scores(unmasked_scores(query, key, mask, options), mask);
+    let masked = scores.clone().equal_scalar(f32::NEG_INFINITY);
+    let mut weights = softmax(scores);
     if let Some(dropout) = dropout {
         let factors = dropout.factors(weights.dims(), &weights.device());
-        let dtype = weights.dtype();
-        weights = weights * in_dtype(factors, dtype);
+        weights = weights.clone() * in_dtype(factors, weights.dtype());
     }
-    weighted_sum(weights, value, mask)
+    let z = per_kv_head(weights, finite(value));
+    in_dtype(poison(z, marks, Some(masked)), dtype)
 }
 
 /// The attention weights (the *pattern*): row `q` holds the weight of each key for query `q`.
@@ -197,8 +211,8 @@ pub fn attention_weights(
     softmax_of_scores(attention_scores(query, key, mask, options))
 }
 
-/// The scores before softmax, `Q·Kᵀ·scale` (softcapped, plus the bias), −∞ where the query may not
-/// attend.
+/// The scores before softmax, `Q·Kᵀ·scale` (softcapped, plus the bias): −∞ where the query may not
+/// attend, NaN where it may and the query or the key is not finite.
 ///
 /// # Shapes
 /// - query: `[batch, heads, queries, d_head]`
@@ -226,14 +240,23 @@ pub fn attention_scores(
     mask: &Mask,
     options: &AttentionOptions,
 ) -> Tensor<4> {
+    let [query, key] = [query, key].map(at_least_f32);
+    let marks = marks(&query, &[&key]);
+    masked_scores(unmasked_scores(query, key, mask, options) + marks, mask)
+}
+
+/// The scores of all pairs, `Q·Kᵀ·scale`, softcapped, plus the bias; 0 stands in place of numbers in
+/// Q and K that are not finite.
+fn unmasked_scores(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    mask: &Mask,
+    options: &AttentionOptions,
+) -> Tensor<4> {
     let shape = score_shape(&query, &key);
     let [_, _, _, d_head] = query.dims();
-    let device = query.device();
-    let materialized = mask.materialize(&shape, &device);
-
-    let (query, key) = (at_least_f32(query), at_least_f32(key));
-    let key = clear_dead_keys(key, &materialized);
-    let mut scores = per_kv_head(query, key.transpose()).mul_scalar(options.scale_for(d_head));
+    let mut scores =
+        per_kv_head(finite(query), finite(key).transpose()).mul_scalar(options.scale_for(d_head));
     if let Some(cap) = options.softcap {
         // Not div_scalar: its gradient in Burn 0.22.1 goes through an f32 reciprocal, also for f64.
         scores = scores.mul_scalar(1.0 / cap).tanh().mul_scalar(cap);
@@ -242,17 +265,53 @@ pub fn attention_scores(
         let dtype = scores.dtype();
         scores = scores + in_dtype(bias, dtype);
     }
-    match materialized.blocked {
-        // Selection, not addition: a masked score of any size leaves no trace.
-        Some(blocked) => {
-            let dims = scores.dims();
-            scores.mask_fill(blocked.expand(dims), f32::NEG_INFINITY)
-        }
+    scores
+}
+
+/// The scores where the query may attend to the key, and −∞ where it may not: whatever was there,
+/// NaN included, leaves no trace.
+///
+/// Call it again after a change of the scores, so that masked pairs stay masked.
+///
+/// # Shapes
+/// - scores, output: `[batch, heads, queries, keys]`
+///
+/// # Panics
+/// If the mask is for another shape.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_attention::{Mask, masked_scores, softmax_of_scores};
+///
+/// // All scores of two queries and two keys were set to 0. The first query still sees one key.
+/// let scores = Tensor::<4>::zeros([1, 1, 2, 2], &Device::flex());
+/// let weights = softmax_of_scores(masked_scores(scores, &Mask::causal()));
+/// assert_eq!(weights.into_data().to_vec::<f32>().unwrap(), [1.0, 0.0, 0.5, 0.5]);
+/// ```
+#[must_use]
+pub fn masked_scores(scores: Tensor<4>, mask: &Mask) -> Tensor<4> {
+    match masked_pairs(&scores, mask) {
+        Some(masked) => scores.mask_fill(masked, f32::NEG_INFINITY),
         None => scores,
     }
 }
 
-/// Softmax over the keys, `exp(s − max) / Σ exp(s − max)`, and 0 for a row of −∞ alone.
+/// True for each pair that may not attend; `None` if all pairs may.
+fn masked_pairs(scores: &Tensor<4>, mask: &Mask) -> Option<Tensor<4, Bool>> {
+    let dims = scores.dims();
+    let [batch, heads, queries, keys] = dims;
+    let shape = ScoreShape {
+        batch,
+        heads,
+        queries,
+        keys,
+    };
+    let masked = mask.masked_pairs(&shape, &scores.device())?;
+    Some(masked.expand(dims))
+}
+
+/// Softmax over the keys, `exp(s − max) / Σ exp(s − max)`, and 0 for a row of −∞ alone. A weight is
+/// exactly 0 where the score is −∞, also in a row that holds NaN.
 ///
 /// # Shapes
 /// - scores, weights: `[batch, heads, queries, keys]`
@@ -268,6 +327,12 @@ pub fn attention_scores(
 /// ```
 #[must_use]
 pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
+    let masked = scores.clone().equal_scalar(f32::NEG_INFINITY);
+    softmax(scores).mask_fill(masked, 0.0)
+}
+
+/// [`softmax_of_scores`] of scores without NaN.
+fn softmax(scores: Tensor<4>) -> Tensor<4> {
     if scores.dims().contains(&0) {
         return scores;
     }
@@ -290,7 +355,8 @@ pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
 /// - value: `[batch, kv_heads, keys, d_value]`
 /// - output: `[batch, heads, queries, d_value]`
 ///
-/// `mask` is the mask of the weights. Values of keys that no query may attend to are not read.
+/// `mask` is the mask of the weights. A value that is not finite makes a query NaN only if the query
+/// may attend to its key.
 ///
 /// # Panics
 /// If the shapes do not belong together; the message names both.
@@ -305,7 +371,7 @@ pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
 /// ```
 #[must_use]
 pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor<4> {
-    let [batch, heads, queries, keys] = weights.dims();
+    let [batch, heads, _, keys] = weights.dims();
     assert!(
         value.dims()[0] == batch
             && value.dims()[2] == keys
@@ -315,18 +381,11 @@ pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor
         value.dims()
     );
     let dtype = value.dtype();
-    let shape = ScoreShape {
-        batch,
-        heads,
-        queries,
-        keys,
-    };
-    let value = clear_dead_keys(
-        at_least_f32(value),
-        &mask.materialize(&shape, &weights.device()),
-    );
-    let z = per_kv_head(weights, value);
-    in_dtype(z, dtype)
+    let value = at_least_f32(value);
+    let marks = weights.clone().mul_scalar(0.0) + of_keys(&value, heads);
+    let masked = masked_pairs(&weights, mask);
+    let z = per_kv_head(weights, finite(value));
+    in_dtype(poison(z, marks, masked), dtype)
 }
 
 /// Multiplies `left·right` for each query head and the key/value head that it reads.
@@ -349,20 +408,6 @@ fn per_kv_head(left: Tensor<4>, right: Tensor<4>) -> Tensor<4> {
     left.reshape([batch, kv_heads, rows_in_group, inner])
         .matmul(right) // [batch, kv_heads, rows_in_group, columns]
         .reshape([batch, heads, rows, columns])
-}
-
-/// Sets keys or values to 0 where no query may attend to them: 0·NaN would be NaN.
-fn clear_dead_keys(
-    keys_or_values: Tensor<4>,
-    mask: &crate::mask_tensors::Materialized,
-) -> Tensor<4> {
-    match &mask.dead_keys {
-        Some(dead) => {
-            let dims = keys_or_values.dims();
-            keys_or_values.mask_fill(dead.clone().expand(dims), 0.0)
-        }
-        None => keys_or_values,
-    }
 }
 
 fn score_shape(query: &Tensor<4>, key: &Tensor<4>) -> ScoreShape {

@@ -248,8 +248,8 @@ impl CircuitTables {
             .prose(format!(
                 "copying: Σλ/Σ|λ| over the eigenvalues of W_E·W_OV·W_U, from −1 to 1; z against {DRAWS} random heads.\n\
                  own token: the share of tokens that the head, looking at them, makes likelier than every other.\n\
-                 looks back: where most rows of W_pos·W_QK·W_posᵀ have their largest score, and which share of rows; \
-                 in brackets the share that scores in no order have at this distance."
+                 looks back: {}",
+                self.looks_back()
             ))
             .table(self.compositions_table())
             .prose(compositions)
@@ -276,6 +276,15 @@ impl CircuitTables {
                 .prose(
                     "Entries hold up to the factor that the norms divide by. Singular directions have two ends, one a line.",
                 ),
+        }
+    }
+
+    fn looks_back(&self) -> &'static str {
+        if self.heads.iter().any(|head| head.position.is_some()) {
+            "where most rows of W_pos·W_QK·W_posᵀ have their largest score, and which share of rows; in brackets the \
+             share that scores in no order have at this distance."
+        } else {
+            "not known, since positions are not added to the stream."
         }
     }
 

@@ -23,27 +23,14 @@ pub struct Depth {
 }
 
 /// The unembedding applied to the stream before the first block, after each attention and after
-/// each feed-forward. The final norm takes its mean and scale from the stream it is given, so that
-/// an early, small stream is not read as a faint late one. The last place gives the model's own
-/// logits.
+/// each feed-forward ([`Decoder::stream_sites`]). The final norm takes its mean and scale from the
+/// stream it is given, so that an early, small stream is not read as a faint late one. The last
+/// place gives the model's own logits.
 ///
 /// # Errors
 /// If the stream at all these places does not fit into memory.
 pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Result<Vec<Depth>, ActivationsError> {
-    let stream = |site: &Site| {
-        matches!(
-            site,
-            Site::Block(0, BlockSite::ResidPre)
-                | Site::Block(_, BlockSite::ResidMid | BlockSite::ResidPost)
-        )
-    };
-    let mut sites: Vec<Site> = model.sites().into_iter().filter(stream).collect();
-    // The way of the stream, not the order of names.
-    sites.sort_by_key(|site| match site {
-        Site::Block(layer, BlockSite::ResidPre) => (*layer, 0),
-        Site::Block(layer, BlockSite::ResidMid) => (*layer, 1),
-        site => (site.layer().unwrap_or(0), 2),
-    });
+    let sites = model.stream_sites();
     let seen = model.activations(behaviour.inputs(), &sites)?;
     let read = |site: Site| {
         let x = seen.tensor::<3>(site);

@@ -124,10 +124,11 @@ function sumOf(cell, terms, value) {
   );
 }
 
-function streamStage({ stream, streamParts, layer, tokens, says }) {
+function streamStage({ stream, streamParts, layer, tokens, says, replacesStream }) {
+  const origin = replacesStream && layer > 0 ? "as the last norm of the layer before left it" : "the sum of all that was written before";
   return {
     id: "stream", title: "X",
-    says: says ?? `The residual stream as layer ${layer} finds it: one row for each token, the sum of all that was written before.`,
+    says: says ?? `The residual stream as layer ${layer} finds it: one row for each token, ${origin}.`,
     parts: [{ name: "X", table: stream, tokens: "rows", role: "result" }],
     explain: (row, column) => {
       const cell = `X[${row}, ${column}], token ${visible(tokens[row])}`;

@@ -2,8 +2,8 @@
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{
-    Dropout, Heads, KvCache, Mask, MultiHeadAttention, attention_scores, softmax_of_scores,
-    weighted_sum,
+    Dropout, Heads, KvCache, Mask, MultiHeadAttention, attention_scores, masked_scores,
+    softmax_of_scores, weighted_sum,
 };
 
 use crate::{
@@ -19,8 +19,8 @@ pub enum NormPlacement {
     Pre,
     /// `x ← norm(x + f(x))`, as in the first transformer (Vaswani et al. 2017, section 3.1): each
     /// norm replaces the stream, so the stream is no longer a sum. As in `TransformerLens`,
-    /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_normalized`
-    /// and `ln2.hook_normalized` their outputs.
+    /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_out` and
+    /// `ln2.hook_out` their outputs.
     Post,
 }
 
@@ -230,7 +230,8 @@ impl Block {
             );
             let (heads, mask) = self.attn.with_positions(heads, mask);
             let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
-            let scores = visit(probe, scores_site, scores);
+            // A masked pair stays masked, whatever the probe puts there.
+            let scores = masked_scores(visit(probe, scores_site, scores), &mask);
             let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
             return weighted_sum(pattern, heads.v, &mask); // [batch, heads, queries, d_value]
         }

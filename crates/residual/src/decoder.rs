@@ -8,8 +8,9 @@ use headlight_attention::{Dropout, KvCache, Mask};
 use headlight_ops::linear;
 
 use crate::{
-    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm, Positions,
-    Probe, Site, block::normalize, positions::sinusoids, probe::visit, token_tensor,
+    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
+    NormPlacement, NormSite, Positions, Probe, Site, block::normalize, positions::sinusoids,
+    probe::visit, token_tensor,
 };
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
@@ -300,6 +301,48 @@ impl Decoder {
             Site::Ln2(layer, _) => block(layer).is_some_and(|block| block.ln2.is_some()),
             Site::LnFinal(_) => self.ln_final.is_some(),
         }
+    }
+
+    /// The sites at which the stream stands as the next part reads it, in the order of the way:
+    /// before the first block, after each attention that a feed-forward follows, and after each
+    /// block. What stands at the last site is what [`unembed`](Self::unembed) reads.
+    ///
+    /// These are `hook_resid_pre|mid|post` in a pre-norm model. In a post-norm model, `hook_resid_mid`
+    /// and `hook_resid_post` are the inputs of norms, and the stream goes on as their `hook_out`.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use headlight_residual::{DecoderConfig, NormPlacement};
+    ///
+    /// let names = |norm_placement| -> Vec<String> {
+    ///     let config = DecoderConfig { norm_placement, ..DecoderConfig::default() };
+    ///     let model = config.try_init(0, &Device::flex()).unwrap();
+    ///     model.stream_sites().iter().map(ToString::to_string).collect()
+    /// };
+    /// let pre = ["blocks.0.hook_resid_pre", "blocks.0.hook_resid_post", "blocks.1.hook_resid_post"];
+    /// assert_eq!(names(NormPlacement::Pre), pre);
+    /// let post = ["blocks.0.hook_resid_pre", "blocks.0.ln1.hook_out", "blocks.1.ln1.hook_out"];
+    /// assert_eq!(names(NormPlacement::Post), post);
+    /// ```
+    #[must_use]
+    pub fn stream_sites(&self) -> Vec<Site> {
+        let mut sites = vec![Site::Block(0, BlockSite::ResidPre)];
+        for (layer, block) in self.blocks.iter().enumerate() {
+            let is_replaced = block.norm_placement == NormPlacement::Post && block.ln1.is_some();
+            match (is_replaced, &block.mlp) {
+                (false, None) => sites.push(Site::Block(layer, BlockSite::ResidPost)),
+                (false, Some(_)) => {
+                    sites.push(Site::Block(layer, BlockSite::ResidMid));
+                    sites.push(Site::Block(layer, BlockSite::ResidPost));
+                }
+                (true, None) => sites.push(Site::Ln1(layer, NormSite::Out)),
+                (true, Some(_)) => {
+                    sites.push(Site::Ln1(layer, NormSite::Out));
+                    sites.push(Site::Ln2(layer, NormSite::Out));
+                }
+            }
+        }
+        sites
     }
 
     /// The sites of every head's pattern, first layer first.

@@ -1,4 +1,4 @@
-//! The norms: interchangeable parts whose scale and output a probe can read and change.
+//! The norms: interchangeable parts whose scale, quotient and output a probe can read and change.
 
 use burn::{
     module::{Module, Param},
@@ -67,21 +67,22 @@ impl Norm {
         site: impl Fn(NormSite) -> Site,
         probe: &mut P,
     ) -> Tensor<3> {
-        let scale_site = site(NormSite::Scale);
-        let normalized = match probe.interest(scale_site) {
+        let (scale_site, normalized_site) = (site(NormSite::Scale), site(NormSite::Normalized));
+        let interest = probe
+            .interest(scale_site)
+            .max(probe.interest(normalized_site));
+        let out = match interest {
             Interest::Skip => self.normalize(x),
             Interest::Read => {
-                let _ = probe.at(scale_site, self.scale(x.clone()));
+                let _ = self.step_by_step(x.clone(), scale_site, normalized_site, probe);
                 self.normalize(x)
             }
-            Interest::Change => {
-                let scale = probe.at(scale_site, self.scale(x.clone()));
-                self.divide(x, scale)
-            }
+            Interest::Change => self.step_by_step(x, scale_site, normalized_site, probe),
         };
-        visit(probe, site(NormSite::Normalized), normalized)
+        visit(probe, site(NormSite::Out), out)
     }
 
+    /// The output of the norm as one operation.
     fn normalize(&self, x: Tensor<3>) -> Tensor<3> {
         match self {
             Self::Layer(norm) => {
@@ -91,32 +92,28 @@ impl Norm {
         }
     }
 
-    /// The divisor of the vector, `[batch, pos, 1]`: `√(variance + ε)`, or `√(mean of squares +
-    /// ε)`.
-    fn scale(&self, x: Tensor<3>) -> Tensor<3> {
-        match self {
-            Self::Layer(norm) => centre(x)
-                .square()
-                .mean_dim(2)
-                .add_scalar(norm.epsilon)
-                .sqrt(),
-            Self::Rms(norm) => x.square().mean_dim(2).add_scalar(norm.epsilon).sqrt(),
-        }
-    }
-
-    /// The output of the norm with the given scale.
-    fn divide(&self, x: Tensor<3>, scale: Tensor<3>) -> Tensor<3> {
+    /// The output of the norm, with a probe at the scale and at the quotient.
+    fn step_by_step<P: Probe>(
+        &self,
+        x: Tensor<3>,
+        scale_site: Site,
+        normalized_site: Site,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let (x, epsilon) = match self {
+            Self::Layer(norm) => (x.clone() - x.mean_dim(2), norm.epsilon),
+            Self::Rms(norm) => (x, norm.epsilon),
+        };
+        let scale = x.clone().square().mean_dim(2).add_scalar(epsilon).sqrt(); // [batch, pos, 1]
+        let normalized = x / visit(probe, scale_site, scale);
+        let normalized = visit(probe, normalized_site, normalized);
         match self {
             Self::Layer(norm) => {
-                centre(x) / scale * norm.gain.val().unsqueeze() + norm.bias.val().unsqueeze()
+                normalized * norm.gain.val().unsqueeze() + norm.bias.val().unsqueeze()
             }
-            Self::Rms(norm) => x / scale * norm.gain.val().unsqueeze(),
+            Self::Rms(norm) => normalized * norm.gain.val().unsqueeze(),
         }
     }
-}
-
-fn centre(x: Tensor<3>) -> Tensor<3> {
-    x.clone() - x.mean_dim(2)
 }
 
 /// `(x − mean) / √(variance + ε) · gain + bias` over the last axis (Ba et al. 2016, section 3).

@@ -14,7 +14,7 @@ use std::{fmt, str::FromStr};
 /// | `blocks.{l}.attn.hook_attn_scores\|hook_pattern` | `[batch, head, query, key]` |
 /// | `blocks.{l}.attn.hook_result` | `[batch, pos, head, d_model]` |
 /// | `blocks.{l}.ln1\|ln2.hook_scale`, `ln_final.hook_scale` | `[batch, pos, 1]` |
-/// | `blocks.{l}.ln1\|ln2.hook_normalized`, `ln_final.hook_normalized` | `[batch, pos, d_model]` |
+/// | `blocks.{l}.ln1\|ln2.hook_normalized\|hook_out`, `ln_final.hook_normalized\|hook_out` | `[batch, pos, d_model]` |
 /// | `blocks.{l}.mlp.hook_pre\|hook_pre_linear\|hook_post` | `[batch, pos, d_ff]` |
 ///
 /// ```
@@ -50,10 +50,13 @@ pub enum Site {
 /// Sites in a norm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NormSite {
-    /// `hook_scale`: the divisor of the centred vector.
+    /// `hook_scale`: the divisor of the vector, which layer norm has centred: `√(variance + ε)` or
+    /// `√(mean of squares + ε)`.
     Scale,
-    /// `hook_normalized`: the norm's output, gain and bias applied.
+    /// `hook_normalized`: the vector divided by the scale, before gain and bias.
     Normalized,
+    /// `hook_out`: the output of the norm, after gain and bias.
+    Out,
 }
 
 /// Sites in a feed-forward.
@@ -126,9 +129,10 @@ const ATTENTION: [(AttentionSite, &str); 7] = [
     (AttentionSite::Z, "hook_z"),
     (AttentionSite::Result, "hook_result"),
 ];
-const NORM: [(NormSite, &str); 2] = [
+const NORM: [(NormSite, &str); 3] = [
     (NormSite::Scale, "hook_scale"),
     (NormSite::Normalized, "hook_normalized"),
+    (NormSite::Out, "hook_out"),
 ];
 const MLP: [(MlpSite, &str); 3] = [
     (MlpSite::Pre, "hook_pre"),

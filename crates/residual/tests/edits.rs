@@ -4,9 +4,10 @@ mod common;
 
 use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, assert_close, config, llama, model, models, tokens, values};
+use headlight_attention::Mask;
 use headlight_residual::{
-    Activations, AttentionSite, BlockSite, Decoder, Edit, Edits, KeptTensor, Leaves, NormPlacement,
-    Part, Probe, Site, weights_from_bytes, weights_to_bytes,
+    Activations, AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, Leaves,
+    NormPlacement, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
 fn other_tokens() -> Tensor<2, Int> {
@@ -148,6 +149,109 @@ fn heads_are_zeroed_scaled_and_mean_ablated_each_on_its_own() {
             Edit::Scale(0.5),
         );
         assert_close(name, attn_out(&model, edits), whole);
+    }
+}
+
+/// Every kind of edit of scores, among them those that put a finite number at a masked pair.
+fn edits_of_scores() -> Vec<(&'static str, Edit)> {
+    let put = |number: f32| {
+        let scores = Tensor::<4>::full([1, 1, 1, 1], number, &Device::flex());
+        KeptTensor::from(scores)
+    };
+    vec![
+        ("Zero", Edit::Zero),
+        ("Scale(0)", Edit::Scale(0.0)),
+        ("Scale(-1)", Edit::Scale(-1.0)),
+        ("Add", Edit::Add(put(f32::INFINITY))),
+        ("Replace by 1000", Edit::Replace(put(1000.0))),
+        ("Replace by NaN", Edit::Replace(put(f32::NAN))),
+        ("Mean", Edit::Mean),
+    ]
+}
+
+#[test]
+fn masked_pairs_stay_masked_under_every_edit_of_the_scores() {
+    let scores = Site::Attention(1, AttentionSite::Scores);
+    let pattern = Site::Attention(1, AttentionSite::Pattern);
+    for (name, model) in models() {
+        let window = model.config().window.unwrap_or(usize::MAX);
+        for (edit_name, edit) in edits_of_scores() {
+            for part in [Part::default(), Part::heads(&[2]), Part::positions(&[0, 3])] {
+                let mut edits = Edits::default().part(scores, part, edit.clone());
+                let seen = model
+                    .activations_probed(tokens(), &[pattern], &mut edits)
+                    .unwrap();
+                let weights = values(seen.tensor::<4>(pattern));
+                assert_eq!(weights.len(), 2 * 4 * 6 * 6);
+                for (index, weight) in weights.into_iter().enumerate() {
+                    let (query, key) = (index / 6 % 6, index % 6);
+                    if key > query || query - key >= window {
+                        assert_eq!(weight, 0.0, "{name}, {edit_name}: {query} to {key}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn with_all_scores_zero_a_query_attends_evenly_to_what_it_may_see() {
+    let scores = Site::Attention(1, AttentionSite::Scores);
+    let pattern = Site::Attention(1, AttentionSite::Pattern);
+    for (name, model) in models() {
+        let window = model.config().window.unwrap_or(usize::MAX);
+        for edit in [Edit::Zero, Edit::Scale(0.0)] {
+            let is_scaled = matches!(edit, Edit::Scale(_));
+            let mut edits = Edits::default().at(scores, edit);
+            let seen = model
+                .activations_probed(tokens(), &[pattern], &mut edits)
+                .unwrap();
+            let mut even = Vec::new();
+            for query in 0..6_usize {
+                let first = (query + 1).saturating_sub(window);
+                let share = 1.0 / (query + 1 - first) as f32;
+                even.extend((0..6).map(|key| {
+                    if (first..=query).contains(&key) {
+                        share
+                    } else {
+                        0.0
+                    }
+                }));
+            }
+            let even = Tensor::<1>::from_floats(even.as_slice(), &Device::flex());
+            let expected = even.reshape([1, 1, 6, 6]).expand([2, 4, 6, 6]);
+            let name = format!("{name}, scaled {is_scaled}");
+            assert_close(&name, seen.tensor::<4>(pattern), expected);
+            assert!(values(seen.logits).iter().all(|logit| logit.is_finite()));
+        }
+    }
+}
+
+#[test]
+fn a_query_that_may_see_nothing_writes_nothing_whatever_its_scores_become() {
+    // The second row of the batch has no real token at all.
+    let model = model(&config(None));
+    let block = &model.blocks[0];
+    let x = Tensor::<3>::ones([2, 6, 24], &Device::flex());
+    let mask = model.mask().and(Mask::lengths(&[6, 0]));
+    let scores = Site::Attention(0, AttentionSite::Scores);
+    let attn_out = Site::Block(0, BlockSite::AttnOut);
+    let pattern = Site::Attention(0, AttentionSite::Pattern);
+    for (name, edit) in edits_of_scores() {
+        let mut edits = Edits::default().at(scores, edit);
+        let mut capture = Capture::new(&[attn_out, pattern], 1 << 20);
+        let _ = block.forward(x.clone(), &mask, 0, &mut (&mut edits, &mut capture));
+        let logits = Tensor::zeros([1, 1, 1], &Device::flex());
+        let seen = capture.into_activations(logits).unwrap();
+        let empty = |tensor: Vec<f32>| tensor.iter().all(|&x| x == 0.0);
+        assert!(
+            empty(values(seen.tensor::<4>(pattern).narrow(0, 1, 1))),
+            "{name}"
+        );
+        assert!(
+            empty(values(seen.tensor::<3>(attn_out).narrow(0, 1, 1))),
+            "{name}"
+        );
     }
 }
 

@@ -7,8 +7,8 @@ use common::{LAYERS, architectures, assert_close, config, model, models, plain, 
 use headlight_attention::{Dropout, DropoutKey};
 use headlight_residual::{
     Activation, Activations, ActivationsError, AttentionSite, BlockSite, Capture, Decoder,
-    DecoderConfig, Edit, Edits, Initialization, Interest, NoProbe, NormPlacement, NormSite, Part,
-    Probe, Site, weights_from_bytes, weights_to_bytes,
+    DecoderConfig, Edit, Edits, Initialization, Interest, NoProbe, Norm, NormPlacement, NormSite,
+    Part, Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
 fn all_activations(model: &Decoder) -> Activations {
@@ -51,7 +51,7 @@ fn each_step_of_a_block_adds_what_its_site_says() {
         let seen = all_activations(&model);
         for layer in 0..LAYERS {
             let at = |site| seen.get::<3>(Site::Block(layer, site));
-            let normalized = seen.get::<3>(Site::Ln1(layer, NormSite::Normalized));
+            let normalized = seen.get::<3>(Site::Ln1(layer, NormSite::Out));
             let after_attention =
                 at(BlockSite::ResidPre).unwrap() + at(BlockSite::AttnOut).unwrap();
             match (at(BlockSite::ResidMid), at(BlockSite::MlpOut)) {
@@ -67,9 +67,9 @@ fn each_step_of_a_block_adds_what_its_site_says() {
                 _ => assert_close(name, after_attention, at(BlockSite::ResidPost).unwrap()),
             }
             if let Some(next) = seen.get::<3>(Site::Block(layer + 1, BlockSite::ResidPre)) {
-                let last_norm = seen.get(Site::Ln2(layer, NormSite::Normalized));
+                let last_norm = seen.get(Site::Ln2(layer, NormSite::Out));
                 let left = if is_post_norm(&model) {
-                    last_norm.or_else(|| seen.get(Site::Ln1(layer, NormSite::Normalized)))
+                    last_norm.or_else(|| seen.get(Site::Ln1(layer, NormSite::Out)))
                 } else {
                     at(BlockSite::ResidPost)
                 };
@@ -131,13 +131,117 @@ fn heads_and_the_bias_add_up_to_what_attention_adds() {
 fn the_logit_lens_after_the_last_block_is_the_logits() {
     for (name, model) in models() {
         let seen = all_activations(&model);
-        let last = match (is_post_norm(&model), &model.blocks[0].mlp) {
-            (false, _) => Site::Block(LAYERS - 1, BlockSite::ResidPost),
-            (true, Some(_)) => Site::Ln2(LAYERS - 1, NormSite::Normalized),
-            (true, None) => Site::Ln1(LAYERS - 1, NormSite::Normalized),
-        };
+        let last = *model.stream_sites().last().unwrap();
         let lens = model.unembed(seen.get(last).unwrap(), &mut NoProbe);
         assert_eq!(values(lens), values(seen.logits), "{name}");
+    }
+}
+
+#[test]
+fn the_stream_is_what_each_block_reads_and_leaves() {
+    for (name, model) in models() {
+        let seen = all_activations(&model);
+        let sites = model.stream_sites();
+        let per_block = 1 + usize::from(model.blocks[0].mlp.is_some());
+        assert_eq!(sites.len(), 1 + LAYERS * per_block, "{name}");
+        for layer in 0..LAYERS {
+            let pre = seen.tensor::<3>(Site::Block(layer, BlockSite::ResidPre));
+            let stream = seen.tensor::<3>(sites[layer * per_block]);
+            assert_eq!(values(pre.clone()), values(stream), "{name} before {layer}");
+            let left = model.blocks[layer].forward(pre, &model.mask(), layer, &mut NoProbe);
+            let stream = seen.tensor::<3>(sites[(layer + 1) * per_block]);
+            assert_eq!(values(left), values(stream), "{name} after {layer}");
+        }
+    }
+}
+
+/// Each norm of the model: the place of its sites, its input and the norm.
+fn norms(model: &Decoder) -> Vec<(fn(usize, NormSite) -> Site, usize, Site, &Norm)> {
+    let mut norms: Vec<(fn(usize, NormSite) -> Site, usize, Site, &Norm)> = Vec::new();
+    for (layer, block) in model.blocks.iter().enumerate() {
+        let at = |site| Site::Block(layer, site);
+        let after_attention = if block.mlp.is_some() {
+            at(BlockSite::ResidMid)
+        } else {
+            at(BlockSite::ResidPost)
+        };
+        let inputs = if is_post_norm(model) {
+            [after_attention, at(BlockSite::ResidPost)]
+        } else {
+            [at(BlockSite::ResidPre), at(BlockSite::ResidMid)]
+        };
+        norms.extend(block.ln1.iter().map(|norm| {
+            let place: fn(usize, NormSite) -> Site = Site::Ln1;
+            (place, layer, inputs[0], norm)
+        }));
+        norms.extend(block.ln2.iter().map(|norm| {
+            let place: fn(usize, NormSite) -> Site = Site::Ln2;
+            (place, layer, inputs[1], norm)
+        }));
+    }
+    norms.extend(model.ln_final.iter().map(|norm| {
+        let place: fn(usize, NormSite) -> Site = |_, site| Site::LnFinal(site);
+        let last = Site::Block(LAYERS - 1, BlockSite::ResidPost);
+        (place, 0, last, norm)
+    }));
+    norms
+}
+
+#[test]
+fn a_norm_divides_by_its_scale_and_then_applies_gain_and_bias() {
+    for (name, model) in models() {
+        let seen = all_activations(&model);
+        let epsilon = model.config().norm_epsilon as f32;
+        for (place, layer, input, norm) in norms(&model) {
+            let at = |site| seen.tensor::<3>(place(layer, site));
+            let name = format!("{name}: {}", place(layer, NormSite::Out));
+            let x = seen.tensor::<3>(input);
+            let (x, gain, bias) = match norm {
+                Norm::Layer(norm) => (x.clone() - x.mean_dim(2), &norm.gain, Some(&norm.bias)),
+                Norm::Rms(norm) => (x, &norm.gain, None),
+            };
+            let scale = x.clone().square().mean_dim(2).add_scalar(epsilon).sqrt();
+            assert_close(&name, at(NormSite::Scale), scale.clone());
+            assert_close(&name, at(NormSite::Normalized), x / scale);
+            let mut out = at(NormSite::Normalized) * gain.val().unsqueeze();
+            if let Some(bias) = bias {
+                out = out + bias.val().unsqueeze();
+            }
+            assert_close(&name, at(NormSite::Out), out);
+            // Gains and biases of these models are not 1 and 0, so the two sites differ.
+            assert_ne!(
+                values(at(NormSite::Out)),
+                values(at(NormSite::Normalized)),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_change_before_gain_and_bias_passes_through_both() {
+    for (name, model) in models() {
+        for (place, layer, _, norm) in norms(&model) {
+            let [scale, normalized, out] = [NormSite::Scale, NormSite::Normalized, NormSite::Out]
+                .map(|site| place(layer, site));
+            let name = format!("{name}: {out}");
+            let after = |site, edit| {
+                let mut edits = Edits::default().at(site, edit);
+                let seen = model.activations_probed(tokens(), &[out], &mut edits);
+                seen.unwrap().tensor::<3>(out)
+            };
+            let untouched = all_activations(&model).tensor::<3>(normalized);
+            let (gain, bias) = match norm {
+                Norm::Layer(norm) => (norm.gain.val(), norm.bias.val()),
+                Norm::Rms(norm) => (norm.gain.val(), norm.gain.val().zeros_like()),
+            };
+            let through = |x: Tensor<3>| x * gain.clone().unsqueeze() + bias.clone().unsqueeze();
+            let doubled = through(untouched.clone().mul_scalar(2.0));
+            assert_close(&name, after(normalized, Edit::Scale(2.0)), doubled.clone());
+            assert_close(&name, after(scale, Edit::Scale(0.5)), doubled);
+            let zeroed = through(untouched.zeros_like());
+            assert_close(&name, after(normalized, Edit::Zero), zeroed);
+        }
     }
 }
 

@@ -72,6 +72,18 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest
 }
 
+/// Whether no number is NaN or ±∞.
+#[inline(always)]
+#[must_use]
+pub fn all_finite(row: &[f32]) -> bool {
+    // The bits of |x| grow with |x|. Those of ∞ come after all finite numbers, and those of NaN
+    // after ∞. Whole numbers may be compared in any order, so the loop vectorises.
+    let largest = row
+        .iter()
+        .fold(0, |largest, x| largest.max(x.abs().to_bits()));
+    largest < f32::INFINITY.to_bits()
+}
+
 /// `Σ x`
 #[inline(always)]
 #[must_use]
@@ -123,6 +135,22 @@ mod tests {
         #[inline(always)]
         fn run(self) -> f32 {
             exp_and_sum(self.0, 1.0)
+        }
+    }
+
+    #[test]
+    fn one_number_that_is_not_finite_is_found_at_every_place() {
+        assert!(all_finite(&[]));
+        for length in 1..100 {
+            let mut row = vec![-f32::MAX; length];
+            assert!(all_finite(&row));
+            for place in 0..length {
+                for number in [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    row[place] = number;
+                    assert!(!all_finite(&row), "{number} at {place} of {length}");
+                }
+                row[place] = f32::MIN_POSITIVE;
+            }
         }
     }
 

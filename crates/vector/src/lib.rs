@@ -13,7 +13,7 @@ mod lanes;
 mod matrix;
 
 pub use elementary::{erf, exp, ln, sigmoid, tanh};
-pub use lanes::{LANES, dot, entropy, exp_and_sum, max_of, sum_of};
+pub use lanes::{LANES, all_finite, dot, entropy, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, new_product, product};
 
 /// Loops over numbers, with their arguments as fields.

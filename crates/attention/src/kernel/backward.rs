@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use super::{
     Plan,
     forward::{Inputs, in_order, matrix},
+    poison::Poison,
     tile::{self, KEYS, QUERIES, tiles},
 };
 
@@ -16,15 +17,23 @@ use super::{
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     inputs: Inputs,
+    poison: Poison,
     output: FlexTensor,
     log_sums: Arc<Vec<f32>>,
     plan: Arc<Plan>,
 }
 
 impl Saved {
-    pub fn new(inputs: Inputs, output: &FlexTensor, log_sums: Vec<f32>, plan: Arc<Plan>) -> Self {
+    pub fn new(
+        inputs: Inputs,
+        poison: Poison,
+        output: &FlexTensor,
+        log_sums: Vec<f32>,
+        plan: Arc<Plan>,
+    ) -> Self {
         Self {
             inputs,
+            poison,
             output: output.clone(),
             log_sums: Arc::new(log_sums),
             plan,
@@ -47,7 +56,9 @@ pub(crate) fn backward(
     let Inputs { key, value, .. } = &saved.inputs;
     let (heads, kv_heads) = (shape.heads, key.layout().shape()[1]);
     let (d_head, d_value) = (key.layout().shape()[3], value.layout().shape()[3]);
-    let upstream = &in_order(upstream.clone());
+    let upstream = in_order(upstream.clone());
+    let poison = &saved.poison.and_upstream(&upstream);
+    let upstream = &poison.out_of_queries(upstream);
     let bias_width = if with_bias { shape.keys } else { 0 };
     let mut gradients = [
         (shape.queries, heads, d_head),
@@ -88,6 +99,7 @@ pub(crate) fn backward(
                 vectorised(OneHead {
                     saved,
                     upstream,
+                    poison,
                     batch: if side_by_side { task } else { task / kv_heads },
                     head: first_head + index,
                     d_query: Rows {
@@ -160,6 +172,7 @@ impl Rows<'_> {
 struct OneHead<'a> {
     saved: &'a Saved,
     upstream: &'a FlexTensor,
+    poison: &'a Poison,
     batch: usize,
     head: usize,
     d_query: Rows<'a>,
@@ -177,6 +190,7 @@ impl Kernel for OneHead<'_> {
         let Self {
             saved,
             upstream,
+            poison,
             batch,
             head,
             mut d_query,
@@ -211,7 +225,7 @@ impl Kernel for OneHead<'_> {
             for place in tiles(plan, batch, head, first..first + count) {
                 let columns = place.keys.len();
                 let size = count * columns;
-                tile::scores(&mut weights, plan, &place, query, key);
+                tile::scores(&mut weights, plan, poison, &place, query, key);
                 let value = value.some_rows(place.keys.start, columns);
                 product(
                     &mut d_weights,
@@ -247,8 +261,13 @@ impl Kernel for OneHead<'_> {
                     }
                     let (log_sum, sum) = (log_sum_of(row), row_sums[row - first]);
                     for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
-                        *weight = exp(*weight - log_sum);
-                        // By selection: a masked value can be NaN, and 0·NaN is NaN.
+                        // By selection: the log-sum is NaN if the row may attend to NaN, and its
+                        // masked weights are 0 all the same.
+                        *weight = if *weight == f32::NEG_INFINITY {
+                            0.0
+                        } else {
+                            exp(*weight - log_sum)
+                        };
                         *d_score = if *weight == 0.0 {
                             0.0
                         } else {

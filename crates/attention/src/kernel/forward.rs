@@ -6,10 +6,11 @@ use rayon::prelude::*;
 
 use super::{
     Plan,
+    poison::Poison,
     tile::{self, KEYS, QUERIES, tiles},
 };
 
-/// The tensors of a call.
+/// The tensors of a call. Query, key and value are finite: [`Poison`] has taken out the rest.
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs {
     pub query: FlexTensor,
@@ -25,7 +26,7 @@ pub(crate) struct Inputs {
 ///
 /// In memory the output is `[batch, queries, heads, d_value]`: the heads side by side, as `W_O`
 /// reads them.
-pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
+pub(crate) fn forward(inputs: &Inputs, poison: &Poison, plan: &Plan) -> (FlexTensor, Vec<f32>) {
     let Inputs {
         query,
         key,
@@ -56,6 +57,7 @@ pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
                     let (output, log_sums) = (&mut output[head * d_value..], &mut log_sums[head..]);
                     vectorised(Rows {
                         plan,
+                        poison,
                         batch,
                         head,
                         first: block * QUERIES,
@@ -78,6 +80,7 @@ pub(crate) fn forward(inputs: &Inputs, plan: &Plan) -> (FlexTensor, Vec<f32>) {
 /// between them.
 struct Rows<'a> {
     plan: &'a Plan,
+    poison: &'a Poison,
     batch: usize,
     head: usize,
     first: usize,
@@ -95,6 +98,7 @@ impl Kernel for Rows<'_> {
     fn run(self) {
         let Self {
             plan,
+            poison,
             batch,
             head,
             first,
@@ -110,7 +114,7 @@ impl Kernel for Rows<'_> {
         let mut maxima = [f32::NEG_INFINITY; QUERIES];
         let mut sums = [0.0_f32; QUERIES];
         for place in tiles(plan, batch, head, first..first + count) {
-            tile::scores(&mut scores, plan, &place, query, key);
+            tile::scores(&mut scores, plan, poison, &place, query, key);
             let columns = place.keys.len();
             for (row, weights) in scores[..count * columns]
                 .chunks_exact_mut(columns)

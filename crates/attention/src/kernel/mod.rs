@@ -13,6 +13,7 @@
 mod backward;
 mod forward;
 mod operation;
+mod poison;
 mod rows;
 mod tile;
 mod weights;
@@ -66,18 +67,6 @@ impl Plan {
         })
     }
 
-    /// Sets keys or values to 0 where no query may attend: weights are 0 where masked, but 0·NaN is
-    /// NaN.
-    fn clear<const N: usize>(&self, tensors: [&Tensor<4>; N]) -> [Tensor<4>; N] {
-        let dead = self.visible.dead_keys(&self.shape, &tensors[0].device());
-        tensors.map(|tensor| match &dead {
-            Some(dead) => tensor
-                .clone()
-                .mask_fill(dead.clone().expand(tensor.dims()), 0.0),
-            None => tensor.clone(),
-        })
-    }
-
     /// Broadcasts a bias to the shape of the scores.
     fn expand(&self, bias: Tensor<4>) -> Tensor<4> {
         let ScoreShape {
@@ -109,8 +98,7 @@ pub(crate) fn attention(
         dropout: dropout.copied(),
         ..plan
     });
-    let [key, value] = plan.clear([key, value]);
-    let [query, key, value] = [query.clone(), key, value].map(Tensor::into_dispatch);
+    let [query, key, value] = tensors.map(|tensor| tensor.clone().into_dispatch());
     Some(Tensor::from_dispatch(match bias {
         Some(bias) => {
             let bias = plan.expand(bias).into_dispatch();
@@ -140,8 +128,7 @@ pub(crate) fn weights(
         options,
         shape,
     )?);
-    let [key] = plan.clear([key]);
-    let [query, key] = [query.clone(), key].map(Tensor::into_dispatch);
+    let [query, key] = [query, key].map(|tensor| tensor.clone().into_dispatch());
     Some(Tensor::from_dispatch(match bias {
         Some(bias) => {
             let bias = plan.expand(bias).into_dispatch();

@@ -18,6 +18,7 @@ use super::{
     Plan,
     backward::{Saved, backward},
     forward::{Inputs, forward, in_order},
+    poison::Poison,
     weights::weights,
 };
 
@@ -49,7 +50,8 @@ impl FusedAttention for Flex {
         value: FlexTensor,
         plan: Arc<Plan>,
     ) -> FlexTensor {
-        forward(&inputs([query, key, value], None), &plan).0
+        let (inputs, poison) = inputs([query, key, value], None);
+        forward(&inputs, &poison, &plan).0
     }
 
     fn fused_attention_with_bias(
@@ -59,7 +61,8 @@ impl FusedAttention for Flex {
         bias: FlexTensor,
         plan: Arc<Plan>,
     ) -> FlexTensor {
-        forward(&inputs([query, key, value], Some(bias)), &plan).0
+        let (inputs, poison) = inputs([query, key, value], Some(bias));
+        forward(&inputs, &poison, &plan).0
     }
 }
 
@@ -72,15 +75,15 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let ((query, q_node), (key, k_node), (value, v_node)) =
             (query.into_parts(), key.into_parts(), value.into_parts());
-        let inputs = inputs([query, key, value], None);
-        let (output, log_sums) = forward(&inputs, &plan);
+        let (inputs, poison) = inputs([query, key, value], None);
+        let (output, log_sums) = forward(&inputs, &poison, &plan);
         match FusedBackward
             .prepare::<C>([q_node, k_node, v_node])
             .compute_bound()
             .stateful()
         {
             OpsKind::Tracked(prep) => {
-                prep.finish(Saved::new(inputs, &output, log_sums, plan), output)
+                prep.finish(Saved::new(inputs, poison, &output, log_sums, plan), output)
             }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
@@ -99,15 +102,15 @@ impl<C: CheckpointStrategy> FusedAttention for Autodiff<Flex, C> {
             value.into_parts(),
             bias.into_parts(),
         );
-        let inputs = inputs([query, key, value], Some(bias));
-        let (output, log_sums) = forward(&inputs, &plan);
+        let (inputs, poison) = inputs([query, key, value], Some(bias));
+        let (output, log_sums) = forward(&inputs, &poison, &plan);
         match FusedBackward
             .prepare::<C>([q_node, k_node, v_node, bias_node])
             .compute_bound()
             .stateful()
         {
             OpsKind::Tracked(prep) => {
-                prep.finish(Saved::new(inputs, &output, log_sums, plan), output)
+                prep.finish(Saved::new(inputs, poison, &output, log_sums, plan), output)
             }
             OpsKind::UnTracked(prep) => prep.finish(output),
         }
@@ -135,7 +138,7 @@ pub(crate) trait NativeWeights: Backend {
 
 impl NativeWeights for Flex {
     fn native_weights(query: FlexTensor, key: FlexTensor, plan: Arc<Plan>) -> FlexTensor {
-        weights(&in_order(query), &in_order(key), None, &plan)
+        weights(in_order(query), in_order(key), None, &plan)
     }
 
     fn native_weights_with_bias(
@@ -144,23 +147,21 @@ impl NativeWeights for Flex {
         bias: FlexTensor,
         plan: Arc<Plan>,
     ) -> FlexTensor {
-        weights(
-            &in_order(query),
-            &in_order(key),
-            Some(&in_order(bias)),
-            &plan,
-        )
+        weights(in_order(query), in_order(key), Some(in_order(bias)), &plan)
     }
 }
 
-fn inputs(tensors: [FlexTensor; 3], bias: Option<FlexTensor>) -> Inputs {
+/// The tensors of a call without the rows that are not finite, and these rows.
+fn inputs(tensors: [FlexTensor; 3], bias: Option<FlexTensor>) -> (Inputs, Poison) {
     let [query, key, value] = tensors.map(in_order);
-    Inputs {
-        query,
-        key,
-        value,
+    let poison = Poison::of(&query, &[&key, &value]);
+    let inputs = Inputs {
+        query: poison.out_of_queries(query),
+        key: poison.out_of_keys(key),
+        value: poison.out_of_keys(value),
         bias: bias.map(in_order),
-    }
+    };
+    (inputs, poison)
 }
 
 /// The backward pass. Its parents are query, key and value, and the bias if there is one.

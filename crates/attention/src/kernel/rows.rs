@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Bool, Device, Tensor, TensorData};
-
 use crate::{Mask, Positions, mask_rule::Rule, positions::shared_or_own, score_shape::ScoreShape};
 
 /// The rules of a mask, evaluated row by row.
@@ -81,43 +79,5 @@ impl VisibleKeys {
                 .iter()
                 .all(|rule| rule.allows(batch, head, query, (column, key)))
         })
-    }
-
-    /// `[1 or batch, 1, keys, 1]`, true for keys that no query of any head may attend to. `None` if
-    /// there are no such keys.
-    pub fn dead_keys(&self, shape: &ScoreShape, device: &Device) -> Option<Tensor<4, Bool>> {
-        if self.rules.is_empty() && !self.positions.has_empty_slots() {
-            return None;
-        }
-        let (batches, heads) = Rule::copies(&self.rules, &self.positions, shape);
-        let mut dead = vec![true; batches * shape.keys];
-        for batch in 0..batches {
-            let dead = &mut dead[batch * shape.keys..][..shape.keys];
-            if self.in_runs() {
-                // Runs mostly move on with the rows, so that what the row before has visited can be
-                // passed over. Queries may stand in any order, though: only a run that starts no
-                // earlier than the last one is a continuation.
-                let mut last = 0..0;
-                for row in 0..shape.queries {
-                    let run = self.run(batch, row);
-                    let goes_on = last.start <= run.start && run.start <= last.end;
-                    let from = if goes_on {
-                        last.end.min(run.end)
-                    } else {
-                        run.start
-                    };
-                    dead[from..run.end].fill(false);
-                    last = run;
-                }
-            } else {
-                for (column, dead) in dead.iter_mut().enumerate() {
-                    let seen =
-                        |head| (0..shape.queries).any(|row| self.sees(batch, head, row, column));
-                    *dead = !(0..heads).any(seen);
-                }
-            }
-        }
-        let any = dead.contains(&true);
-        any.then(|| Tensor::from_data(TensorData::new(dead, [batches, 1, shape.keys, 1]), device))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use headlight_vector::{LANES, Matrix, product, tanh};
 
-use super::Plan;
+use super::{Plan, poison::Poison};
 use crate::{Dropout, score_shape::ScoreShape};
 
 /// Rows and columns of a tile.
@@ -48,13 +48,22 @@ pub(crate) fn tiles(
         .into_iter()
 }
 
-/// `scores ← Q·Kᵀ·scale`, as dense rows. Only the columns of [`seen`] are valid in each row.
+/// `scores ← Q·Kᵀ·scale`, as dense rows, and NaN where the query or the key is not finite. Only the
+/// columns of [`seen`] are valid in each row.
 #[inline(always)]
-pub(crate) fn scores(scores: &mut [f32], plan: &Plan, place: &Place, query: Matrix, key: Matrix) {
+pub(crate) fn scores(
+    scores: &mut [f32],
+    plan: &Plan,
+    poison: &Poison,
+    place: &Place,
+    query: Matrix,
+    key: Matrix,
+) {
     let (rows, columns) = (place.queries.len(), place.keys.len());
     let query = query.some_rows(place.queries.start, rows);
     let key = key.some_rows(place.keys.start, columns);
     product(scores, columns, false, plan.scale, query, key.transposed());
+    poison.mark(&mut scores[..rows * columns], place, plan.shape.heads);
 }
 
 /// Applies softcap and bias to the scores of row `row` and returns the range of columns to read.

@@ -11,17 +11,20 @@ use rayon::prelude::*;
 use super::{
     Plan,
     forward::matrix,
+    poison::Poison,
     tile::{self, Place},
 };
 use crate::score_shape::ScoreShape;
 
 /// `softmax(Q·Kᵀ·scale + mask)`, `[batch, heads, queries, keys]`.
 pub(crate) fn weights(
-    query: &FlexTensor,
-    key: &FlexTensor,
-    bias: Option<&FlexTensor>,
+    query: FlexTensor,
+    key: FlexTensor,
+    bias: Option<FlexTensor>,
     plan: &Plan,
 ) -> FlexTensor {
+    let poison = &Poison::of(&query, &[&key]);
+    let (query, key) = (&poison.out_of_queries(query), &poison.out_of_keys(key));
     let ScoreShape {
         batch,
         heads,
@@ -35,7 +38,7 @@ pub(crate) fn weights(
         .for_each(|(index, weights)| {
             let (batch, head) = (index / heads, index % heads);
             let [query, key] = [query, key].map(|tensor| matrix(tensor, batch, head, heads));
-            let bias = bias.map(|bias| matrix(bias, batch, head, heads));
+            let bias = bias.as_ref().map(|bias| matrix(bias, batch, head, heads));
             let place = Place {
                 batch,
                 head,
@@ -44,6 +47,7 @@ pub(crate) fn weights(
             };
             vectorised(OneHead {
                 plan,
+                poison,
                 place,
                 query,
                 key,
@@ -60,6 +64,7 @@ pub(crate) fn weights(
 /// One head of one sequence.
 struct OneHead<'a> {
     plan: &'a Plan,
+    poison: &'a Poison,
     place: Place,
     query: Matrix<'a>,
     key: Matrix<'a>,
@@ -74,13 +79,14 @@ impl Kernel for OneHead<'_> {
     fn run(self) {
         let Self {
             plan,
+            poison,
             place,
             query,
             key,
             bias,
             weights,
         } = self;
-        tile::scores(weights, plan, &place, query, key);
+        tile::scores(weights, plan, poison, &place, query, key);
         for (row, weights) in weights.chunks_exact_mut(key.rows).enumerate() {
             let seen = tile::seen(weights, plan, &place, bias, row);
             weights[..seen.start].fill(0.0);
@@ -88,19 +94,17 @@ impl Kernel for OneHead<'_> {
             let weights = &mut weights[seen];
             let max = max_of(weights);
             if max == f32::NEG_INFINITY {
-                // The row sees no key, unless all of its visible scores are NaN. That case must
-                // stay NaN.
-                let nothing = if weights.iter().any(|score| score.is_nan()) {
-                    f32::NAN
-                } else {
-                    0.0
-                };
-                weights.fill(nothing);
+                // The row sees no key, unless all of its visible scores are NaN. These must stay
+                // NaN.
+                for weight in weights {
+                    *weight = if weight.is_nan() { f32::NAN } else { 0.0 };
+                }
                 continue;
             }
             let share = 1.0 / exp_and_sum(weights, max);
             for weight in weights {
-                *weight *= share;
+                // By selection: the share is NaN if the row may attend to NaN.
+                *weight = if *weight == 0.0 { 0.0 } else { *weight * share };
             }
         }
     }

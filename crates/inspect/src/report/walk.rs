@@ -233,7 +233,7 @@ impl Walked<'_> {
             gain: Floats(numbers(gain.val())),
             bias: bias.map(|bias| Floats(numbers(bias.val()))),
             epsilon: config.norm_epsilon,
-            output: self.three(Site::Ln1(layer, NormSite::Normalized)),
+            output: self.three(Site::Ln1(layer, NormSite::Out)),
         })
     }
 
