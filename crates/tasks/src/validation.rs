@@ -67,21 +67,29 @@ impl Validation {
     /// rows: lists move, and no list of lists grows.
     #[must_use]
     pub fn of_rows(mut rows: Vec<SequenceRow>) -> Self {
+        // Collecting would keep the room of the rows.
+        let mut sequences = Vec::with_capacity(rows.len());
         let has_relations = rows.iter().any(|row| !row.relations.is_empty());
         let has_questions = rows.iter().any(|row| !row.questions.is_empty());
+        let relations = moved(&mut rows, |row| {
+            has_relations.then(|| take(&mut row.relations).into_vec())
+        });
+        let questions = moved(&mut rows, |row| {
+            has_questions.then(|| take(&mut row.questions).into_vec())
+        });
+        let floor = moved(&mut rows, |row| row.floor.take());
+        let bayes = moved(&mut rows, |row| row.bayes.take());
+        let shortcut = moved(&mut rows, |row| row.shortcut.take());
+        for row in rows {
+            sequences.push(Sequence::from(row));
+        }
         Self {
-            relations: moved(&mut rows, |row| {
-                has_relations.then(|| take(&mut row.relations).into_vec())
-            })
-            .unwrap_or_default(),
-            questions: moved(&mut rows, |row| {
-                has_questions.then(|| take(&mut row.questions).into_vec())
-            })
-            .unwrap_or_default(),
-            floor: moved(&mut rows, |row| row.floor.take()),
-            bayes: moved(&mut rows, |row| row.bayes.take()),
-            shortcut: moved(&mut rows, |row| row.shortcut.take()),
-            sequences: rows.into_iter().map(Sequence::from).collect(),
+            sequences,
+            relations: relations.unwrap_or_default(),
+            questions: questions.unwrap_or_default(),
+            floor,
+            bayes,
+            shortcut,
         }
     }
 
