@@ -2,7 +2,7 @@
 
     python scripts/check_exports.py                 # torch, transformers, safetensors, transformer-lens 4.3
     python scripts/check_exports.py --steps 200 --programs target/debug
-    python scripts/check_exports.py --only tokenizers       # needs no TransformerLens
+    python scripts/check_exports.py --only tokenizers       # needs transformers alone
 
 For every architecture: logits within 5e-5 and attention patterns within 1e-5 of what the exported model itself said
 (expected.safetensors), in f32. For every kind of tokens: AutoTokenizer gives each prompt the tokens that
@@ -14,9 +14,7 @@ import json
 import tempfile
 from pathlib import Path
 
-import torch
 from exported import native_bridge, run
-from safetensors.torch import load_file
 
 CONFIG = """
 [task]
@@ -51,11 +49,12 @@ LOGITS, PATTERNS = 5e-5, 1e-5
 
 TEXT = "the lamp burns well; <s> é 🦀\n" * 60
 TEXT_CONFIG = """
-task = {{ name = "text", path = "{text}", tokens = "{tokens}" }}
+task = {{ name = "text", path = "{text}", tokens = {tokens} }}
 model = {{ preset = "{preset}", n_layers = 1, n_heads = 2, d_model = 16, n_ctx = 64 }}
 train = {{ steps = 1, batch_size = 2, learning_rate = 1e-3, shards = 1 }}
 """
 PROMPTS = ["the lamp", "  é🦀\n\n", "w", "lamp <s> burns", "the  lamp; well"]
+WORD_PROMPTS = ["the lamp", " lamp burns <s> é", "\nthe", " 🦀\n", " well; <s>"]  # of words in the text
 
 
 def differences(expected, logits, patterns):
@@ -66,6 +65,7 @@ def differences(expected, logits, patterns):
 
 
 def with_transformers(folder, expected):
+    import torch
     from transformers import AutoModelForCausalLM
 
     model, report = AutoModelForCausalLM.from_pretrained(
@@ -84,6 +84,7 @@ def with_native_bridge(folder, expected):
 
 def with_bridge(folder, expected):
     """The folder for transformers through TransformerLens' bridge."""
+    import torch
     from transformer_lens.model_bridge import TransformerBridge
     from transformers import AutoModelForCausalLM
 
@@ -93,6 +94,8 @@ def with_bridge(folder, expected):
 
 
 def with_cache(model, expected):
+    import torch
+
     layers = sum(name.startswith("pattern.") for name in expected)
     with torch.no_grad():
         logits, cache = model.run_with_cache(expected["tokens"].long(), prepend_bos=False)
@@ -122,7 +125,9 @@ def check_tokenizers(programs, directory):
     write_tokenizer(bpe)
     failed = 0
     print(f"{'tokens':32}{'beside':22}{'prompts':>10}{'equal':>10}")
-    for name, tokens in {"characters": "characters", "bytes": "bytes", "byte-pair encoding": bpe}.items():
+    kinds = {"characters": '"characters"', "bytes": '"bytes"', "words": '"words"', "byte-pair encoding": f'"{bpe}"'}
+    kinds["trained"] = '{ train = "bpe", size = 280 }'
+    for name, tokens in kinds.items():
         for preset in ("gpt2", "llama"):
             place = directory / f"{name}_{preset}"
             config = directory / "text.toml"
@@ -131,13 +136,14 @@ def check_tokenizers(programs, directory):
             run(programs / "inspect", place, "export", "--to", place / "exported")
             tokenizer = AutoTokenizer.from_pretrained(place / "exported")
             names = json.loads((place / "exported/vocabulary.json").read_text(encoding="utf-8"))
+            prompts = WORD_PROMPTS if name == "words" else PROMPTS
             equal = 0
-            for prompt in PROMPTS:
+            for prompt in prompts:
                 read = json.loads(run(programs / "inspect", place, "predict", "--prompt", prompt, "--json"))["tokens"]
                 ids = tokenizer(prompt)["input_ids"]
                 equal += [names[id] for id in ids] == read and tokenizer.decode(ids) == prompt
-            failed += equal != len(PROMPTS)
-            print(f"{name:32}{preset:22}{len(PROMPTS):10}{equal:10}")
+            failed += equal != len(prompts)
+            print(f"{name:32}{preset:22}{len(prompts):10}{equal:10}")
     return failed
 
 
@@ -151,6 +157,8 @@ def main():
         failed = check_tokenizers(arguments.programs.resolve(), Path(directory))
     if arguments.only:
         raise SystemExit(f"{failed} failed" if failed else 0)
+    from safetensors.torch import load_file
+
     print(f"{'architecture':32}{'read by':22}{'logits':>10}{'patterns':>10}")
     with tempfile.TemporaryDirectory() as directory:
         for name, model in ARCHITECTURES.items():

@@ -3,9 +3,6 @@
 import json
 import subprocess
 
-import torch
-from safetensors.torch import load_file
-
 
 def run(*command):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
@@ -16,6 +13,8 @@ def run(*command):
 
 def native_bridge(folder):
     """TransformerLens' names in a model of the sizes beside them."""
+    import torch
+    from safetensors.torch import load_file
     from transformer_lens.config import TransformerBridgeConfig
     from transformer_lens.model_bridge.bridge import TransformerBridge
     from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint

@@ -85,9 +85,9 @@ impl Explorer for RunExplorer {
             text, most_tokens, ..
         } = &self.reader;
         let sequence = &self.sequences[row % self.sequences.len()];
-        let tokens = &sequence.tokens[..sequence.scored.len().min(*most_tokens)];
+        let tokens = &sequence.tokens[..sequence.scored.len()];
         // A window may begin and end inside a word or a character; the prompt must not.
-        text.decode(text.readable(tokens).unwrap_or(tokens))
+        text.prompt(tokens, *most_tokens)
     }
 
     fn explore(&self, question: &Question) -> Result<Answer, Error> {

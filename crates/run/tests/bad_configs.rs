@@ -160,8 +160,8 @@ fn names_of_tasks_and_repeat() {
             "task.prefix[1] = -2: must be a whole number, 0 or more",
         ),
         (
-            "task.vocabulary = 65537",
-            "task.vocabulary = 65537: must be between 2 and 65536",
+            "task.vocabulary = 300001",
+            "task.vocabulary = 300001: must be between 2 and 300000",
         ),
     ]);
 }
@@ -203,15 +203,15 @@ fn other_tasks() {
         ),
         (
             "task = { name = 'recall', keys = 1 }",
-            "task.keys = 1: must be between 2 and 65536",
+            "task.keys = 1: must be between 2 and 300000",
         ),
         (
             "task = { name = 'recall', values = 1 }",
-            "task.values = 1: must be between 2 and 65536",
+            "task.values = 1: must be between 2 and 300000",
         ),
         (
-            "task = { name = 'recall', keys = 65536, values = 65536, pairs = 2 }",
-            "task.keys + task.values = 131072: must be between 2 and 65536",
+            "task = { name = 'recall', keys = 300000, values = 300000, pairs = 2 }",
+            "task.keys + task.values = 600000: must be between 2 and 300000",
         ),
         (
             "task = { name = 'recall', pairs = 0 }",
@@ -255,7 +255,7 @@ fn other_tasks() {
         ),
         (
             "task = { name = 'sort', symbols = 1 }",
-            "task.symbols = 1: must be between 2 and 65535",
+            "task.symbols = 1: must be between 2 and 299999",
         ),
         (
             "task = { name = 'sort', length = 0 }",
@@ -296,15 +296,35 @@ fn other_tasks() {
         ),
         (
             "task = { name = 'text', path = 'a.txt', tokens = 'letters' }",
-            r#"task.tokens = "letters": must be characters, bytes, words or the path of a tokenizer.json"#,
+            r#"task.tokens = "letters": must be characters, bytes, words, the path of a tokenizer.json or { train = "bpe", size = 512 }"#,
+        ),
+        (
+            "task = { name = 'text', path = 'a.txt', tokens = { train = 'bpe', size = 255 } }",
+            "task.tokens.size = 255: must be between 256, a token for each byte, and 300000",
+        ),
+        (
+            "task = { name = 'text', path = 'a.txt', tokens = { train = 'unigram', size = 300 } }",
+            r#"task.tokens.train = "unigram": must be bpe"#,
+        ),
+        (
+            "task = { name = 'text', path = 'a.txt', tokens = { train = 'bpe' } }",
+            "task.tokens.size: is missing",
+        ),
+        (
+            "task = { name = 'text', path = 'a.txt', tokens = { train = 'bpe', sise = 300 } }",
+            "task.tokens.sise = 300: unknown key, did you mean size?",
+        ),
+        (
+            "task = { name = 'text', path = 'a.txt', tokens = 3 }",
+            "task.tokens = 3: must be characters, bytes, words, the path of a tokenizer.json or { train = \"bpe\", size = 512 }",
         ),
         (
             "task = { name = 'text', path = 'a.txt', token = 'bytes' }",
             r#"task.token = "bytes": unknown key, did you mean tokens?"#,
         ),
         (
-            "task = { name = 'sort', symbols = 65536 }",
-            "task.symbols = 65536: must be between 2 and 65535",
+            "task = { name = 'sort', symbols = 300000 }",
+            "task.symbols = 300000: must be between 2 and 299999",
         ),
         (
             "task = { name = 'dyck', depth = 9 }\nmodel.n_ctx = 15",

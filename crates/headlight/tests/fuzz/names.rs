@@ -110,9 +110,8 @@ fn prompts(name: &str, task: &TaskConfig) {
         if vocabulary.len() == 0 {
             return;
         }
-        if let Some(readable) = vocabulary.readable(&[0]) {
-            assert!(known(readable));
-        }
+        let prompted = vocabulary.encode(&vocabulary.prompt(&[0], 1)).unwrap();
+        assert!(prompted.len() <= 1 && known(&prompted));
     });
 }
 

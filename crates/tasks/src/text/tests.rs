@@ -1,6 +1,6 @@
 use std::{collections::HashSet, fs, path::PathBuf};
 
-use headlight_run::TextTokens;
+use headlight_run::{TextTokens, TokenTrainer, TrainedTokens};
 use tempfile::TempDir;
 
 use super::*;
@@ -239,4 +239,152 @@ fn a_tokenizer_cuts_windows_as_it_cuts_the_whole() {
         ["␣", "␣again", "␣burns", "␣lamp", "␣the", "the"]
     );
     assert_eq!(batch(&words, 0, Use::Validation, 0, 50)[7].tokens.len(), 13);
+}
+
+/// As SentencePiece: `▁` before the text and in place of every space.
+const SENTENCE_PIECES: &str = r#"{
+    "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+    "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
+    "post_processor": null,
+    "decoder": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},
+    "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["▁", -9.0], ["▁the", -2.0],
+        ["▁lamp", -2.0], ["s", -5.0], ["\n", -3.0], ["l", -7.0], ["a", -7.0], ["m", -7.0], ["p", -7.0]]}
+}"#;
+
+#[test]
+fn windows_are_cuts_of_the_whole_text_s_tokens() {
+    let folder = Folder::new();
+    let json = folder.write("t.json", SENTENCE_PIECES);
+    let text = "the lamps\nlamps the lamp\n".repeat(40);
+    folder.write("a.txt", &text);
+    let kinds = [
+        TextTokens::Tokenizer(json),
+        TextTokens::Words,
+        TextTokens::Bytes,
+        TextTokens::Characters,
+        TextTokens::Trained(TrainedTokens {
+            train: TokenTrainer::Bpe,
+            size: 265,
+        }),
+    ];
+    for kind in kinds {
+        let task = folder.open("a.txt", &kind, 7).unwrap();
+        let cut = text.len() * 9 / 10;
+        for (usage, part) in [
+            (Use::Training, &text[..cut]),
+            (Use::Validation, &text[cut..]),
+        ] {
+            let whole = task.vocabulary.encode(part).unwrap();
+            let sequences = batch(&task, 0, usage, 0, 200);
+            let starts: HashSet<usize> = sequences
+                .iter()
+                .map(|sequence| {
+                    let mut windows = whole.windows(8);
+                    windows
+                        .position(|window| window == sequence.tokens)
+                        .unwrap()
+                })
+                .collect();
+            assert!(starts.len() > 3, "{kind}: {starts:?}");
+        }
+    }
+}
+
+#[test]
+fn the_tokens_that_training_never_has_are_known() {
+    let folder = Folder::new();
+    let mut text = "\u{feff}".to_owned() + &"abc ".repeat(90);
+    text += &"abz ".repeat(10);
+    folder.write("a.txt", &text);
+    let tokens = |kind| folder.open("a.txt", &kind, 4).unwrap().training_tokens();
+    // The mark is no token, and z occurs in the last tenth alone.
+    let bytes = b" abc".iter().map(|&byte| u32::from(byte)).collect();
+    assert_eq!(tokens(TextTokens::Bytes), Some(bytes));
+    assert_eq!(tokens(TextTokens::Characters), Some(vec![0, 1, 2, 3]));
+    folder.write("a.txt", "abc ".repeat(100));
+    assert_eq!(tokens(TextTokens::Characters), None);
+}
+
+#[test]
+fn the_files_that_were_read_are_named_with_their_hashes() {
+    let folder = Folder::new();
+    let json = folder.write("t.json", TOKENIZER);
+    folder.write("texts/a.txt", "the lamp burns again ".repeat(40));
+    folder.write("texts/b.txt", "again ".repeat(40));
+    let files = folder
+        .open("texts", &TextTokens::Tokenizer(json.clone()), 8)
+        .unwrap()
+        .files();
+    let expected = [
+        folder.0.path().join("texts/a.txt"),
+        folder.0.path().join("texts/b.txt"),
+        json,
+    ];
+    assert_eq!(files.len(), 3);
+    for (file, path) in files.iter().zip(expected) {
+        assert_eq!(file, &DataFile::read(&path).unwrap());
+    }
+    // printf 'again %.0s' $(seq 40) | sha256sum
+    assert_eq!(files[1].bytes, 240);
+    assert_eq!(
+        files[1].sha256,
+        "c906b1e9be7b9f0dd25259b4b3a7309edbd2d75f471f270a405423fd5f4f65e1"
+    );
+}
+
+#[test]
+fn a_large_text_is_read_from_the_cache() {
+    let folder = Folder::new();
+    let text = "the lamp burns again\n".repeat(60_000);
+    assert!(text.len() as u64 > cache::LEAST_BYTES);
+    folder.write("a.txt", &text);
+    let cache = Cache::at(folder.0.path().join("cache"));
+    let kind = TextTokens::Words;
+    let open = |cache| folder.open_with("a.txt", &kind, 8, cache).unwrap();
+    let rows = |task: &Text| batch(task, 0, Use::Training, 0, 20);
+    let none = Cache::none();
+    let held = open(&none);
+    let first = open(&cache);
+    assert_eq!(rows(&first), rows(&held));
+    let [hash, tokens] = ["files", "tokens"].map(|name| {
+        let mut files = fs::read_dir(folder.0.path().join("cache").join(name)).unwrap();
+        let file = files.next().unwrap().unwrap().path();
+        assert!(files.next().is_none());
+        file
+    });
+    // The second start trusts size and date: it reads the cache and not the text.
+    let written = fs::metadata(&tokens).unwrap().modified().unwrap();
+    let modified = fs::metadata(folder.0.path().join("a.txt"))
+        .unwrap()
+        .modified()
+        .unwrap();
+    folder.write("a.txt", text.replace("lamp", "moon"));
+    let file = fs::File::options()
+        .write(true)
+        .open(folder.0.path().join("a.txt"))
+        .unwrap();
+    file.set_modified(modified).unwrap();
+    let second = open(&cache);
+    assert_eq!(rows(&second), rows(&held));
+    assert_eq!(second.files(), first.files());
+    assert_eq!(fs::metadata(&tokens).unwrap().modified().unwrap(), written);
+    // Another date, and the text is read.
+    file.set_modified(modified + std::time::Duration::from_secs(1))
+        .unwrap();
+    let third = open(&cache);
+    assert_ne!(third.vocabulary().names(), second.vocabulary().names());
+    assert_ne!(third.files(), first.files());
+
+    // Whatever stands in the cache, it is whole or made anew.
+    let good = fs::read(&tokens).unwrap();
+    let short = &good[..good.len() - 9];
+    let mut flipped = good.clone();
+    flipped[good.len() - 40] ^= 1;
+    folder.write("a.txt", &text);
+    for damaged in [&[], b"hltokn01".as_slice(), short, &flipped] {
+        fs::write(&tokens, damaged).unwrap();
+        fs::write(&hash, damaged).unwrap();
+        assert_eq!(rows(&open(&cache)), rows(&held));
+        assert_eq!(fs::read(&tokens).unwrap(), good);
+    }
 }

@@ -220,10 +220,25 @@ impl Vocabulary {
         }
     }
 
-    /// The longest cut of `tokens` whose text reads back to the same tokens. Only a few tokens at
-    /// each end are given up: those that a window cut in two.
+    /// A text with about `tokens`, a cut of a longer text, that reads back to at most `most` tokens.
+    /// They are the same tokens, but for a few at each end that the cut halved. A tokenizer that
+    /// begins every text with a mark (`▁`) adds that, where the cut has no place to begin with it.
     #[must_use]
-    pub fn readable<'a>(&self, tokens: &'a [u32]) -> Option<&'a [u32]> {
+    pub fn prompt(&self, tokens: &[u32], most: usize) -> String {
+        if let Some(readable) = self.readable(&tokens[..tokens.len().min(most)]) {
+            return self.decode(readable);
+        }
+        for end in (1..=tokens.len()).rev() {
+            let text = self.decode(&tokens[..end]);
+            if self.encode(&text).is_ok_and(|tokens| tokens.len() <= most) {
+                return text;
+            }
+        }
+        String::new()
+    }
+
+    /// The longest cut of `tokens` whose text reads back to the same tokens.
+    fn readable<'a>(&self, tokens: &'a [u32]) -> Option<&'a [u32]> {
         const MOST_GIVEN_UP: usize = 16;
         for given_up in 0..=MOST_GIVEN_UP.min(tokens.len().saturating_sub(1)) {
             for first in 0..=given_up {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::CheckTask;
-use crate::{Error, ModelConfig, config::requirements::require};
+use crate::{Error, ModelConfig, config::requirements::require, untrusted::MOST_TOKENS};
 
 /// `task.name = "sort"` and `task.name = "reverse"`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,10 +29,10 @@ impl CheckTask for RearrangeConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         // One token more stands between the symbols and the answer.
         require(
-            (2..=65_535).contains(&self.symbols),
+            (2..MOST_TOKENS).contains(&self.symbols),
             "task.symbols",
             self.symbols,
-            "must be between 2 and 65535",
+            format_args!("must be between 2 and {}", MOST_TOKENS - 1),
         )?;
         // With fewer there may be no sequence to hold out.
         let sequences = (self.symbols as f64).powf(self.length as f64);
