@@ -1,6 +1,7 @@
 //! A file that sequences were made from, known by its bytes.
 
 use std::{
+    fmt::Write,
     fs::File,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -72,5 +73,9 @@ pub fn sha256(bytes: &[u8]) -> String {
 }
 
 fn digits(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut digits = String::with_capacity(2 * digest.len());
+    for byte in digest {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
 }

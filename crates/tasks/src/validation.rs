@@ -63,23 +63,33 @@ impl Validation {
         }
     }
 
-    /// What a run has in its file, whose rows are checked.
+    /// What a run has in its file, whose rows are checked. It takes little more memory than the
+    /// rows: lists move, and no list of lists grows.
     #[must_use]
     pub fn of_rows(mut rows: Vec<SequenceRow>) -> Self {
-        let relations = rows
-            .iter_mut()
-            .map(|row| take(&mut row.relations).into_vec());
-        let relations = lists(relations);
-        let questions = rows
-            .iter_mut()
-            .map(|row| take(&mut row.questions).into_vec());
+        // Collecting would keep the room of the rows.
+        let mut sequences = Vec::with_capacity(rows.len());
+        let has_relations = rows.iter().any(|row| !row.relations.is_empty());
+        let has_questions = rows.iter().any(|row| !row.questions.is_empty());
+        let relations = moved(&mut rows, |row| {
+            has_relations.then(|| take(&mut row.relations).into_vec())
+        });
+        let questions = moved(&mut rows, |row| {
+            has_questions.then(|| take(&mut row.questions).into_vec())
+        });
+        let floor = moved(&mut rows, |row| row.floor.take());
+        let bayes = moved(&mut rows, |row| row.bayes.take());
+        let shortcut = moved(&mut rows, |row| row.shortcut.take());
+        for row in rows {
+            sequences.push(Sequence::from(row));
+        }
         Self {
-            relations,
-            questions: lists(questions),
-            floor: rows.iter_mut().map(|row| row.floor.take()).collect(),
-            bayes: rows.iter_mut().map(|row| row.bayes.take()).collect(),
-            shortcut: rows.iter_mut().map(|row| row.shortcut.take()).collect(),
-            sequences: rows.into_iter().map(Sequence::from).collect(),
+            sequences,
+            relations: relations.unwrap_or_default(),
+            questions: questions.unwrap_or_default(),
+            floor,
+            bayes,
+            shortcut,
         }
     }
 
@@ -131,6 +141,21 @@ impl Validation {
 /// What is known of every sequence, or `None` if it is not known of one.
 fn known<T>(sequences: &[Sequence], of: impl Fn(&Sequence) -> Option<T>) -> Option<Vec<T>> {
     sequences.iter().map(of).collect()
+}
+
+/// A part of every row, or `None` if the first has none.
+fn moved<T>(
+    rows: &mut [SequenceRow],
+    part: impl Fn(&mut SequenceRow) -> Option<T>,
+) -> Option<Vec<T>> {
+    let (first, others) = rows.split_first_mut()?;
+    let first = part(first)?;
+    let mut parts = Vec::with_capacity(others.len() + 1);
+    parts.push(first);
+    for row in others {
+        parts.push(part(row)?);
+    }
+    Some(parts)
 }
 
 /// The lists, or none at all if each is empty.

@@ -12,7 +12,6 @@ use crate::{
         MOST_FILES, MOST_LOG_BYTES, MOST_TEXT_BYTES, MOST_TOKENIZER_BYTES, MOST_TOKENS,
         MOST_UNQUOTED_BYTES, list_of_at_most, read_at_most, rows_of,
     },
-    write_atomically,
 };
 
 const DATA: &str = "data.json";
@@ -134,18 +133,52 @@ fn in_words(file: &DataFile) -> String {
     format!("{} bytes with SHA-256 {digits}…", file.bytes)
 }
 
-impl RunDirectory {
-    /// Writes all of `data`; only into a directory that is not in its place yet.
-    pub(super) fn write_data(&self, data: &RunData) -> Result<(), Error> {
-        self.write_json(DATA, &data.data)?;
-        self.write_json(VOCABULARY, &data.vocabulary)?;
-        if let Some(tokenizer) = &data.tokenizer {
-            write_atomically(&self.path().join(TOKENIZER), tokenizer)?;
+impl RunData {
+    /// The files of all this, by name.
+    ///
+    /// # Errors
+    /// If a sequence is longer than any that is read.
+    pub(super) fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, Error> {
+        let mut files = vec![
+            (DATA, json(DATA, &self.data)?),
+            (VOCABULARY, json(VOCABULARY, &self.vocabulary)?),
+            (VALIDATION, lines(VALIDATION, &self.validation)?),
+            (PROBE, lines(PROBE, &self.probe)?),
+        ];
+        if let Some(tokenizer) = &self.tokenizer {
+            files.push((TOKENIZER, tokenizer.clone()));
         }
-        self.write_sequences(VALIDATION, &data.validation)?;
-        self.write_sequences(PROBE, &data.probe)
+        Ok(files)
     }
+}
 
+fn json<T: Serialize>(name: &str, value: &T) -> Result<Vec<u8>, Error> {
+    let mut bytes = serde_json::to_vec_pretty(value)
+        .map_err(|error| Error::because(ErrorKind::Internal, name, error))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// A line for each sequence, as [`RunDirectory::sequences`] reads them.
+fn lines(name: &str, rows: &[SequenceRow]) -> Result<Vec<u8>, Error> {
+    let mut lines = Vec::new();
+    for row in rows {
+        let before = lines.len();
+        serde_json::to_writer(&mut lines, row)
+            .map_err(|error| Error::because(ErrorKind::Internal, name, error))?;
+        lines.push(b'\n');
+        check_size(
+            name,
+            "a sequence",
+            lines.len() - before,
+            MOST_UNQUOTED_BYTES,
+        )?;
+    }
+    check_size(name, "all sequences", lines.len(), MOST_LOG_BYTES as usize)?;
+    Ok(lines)
+}
+
+impl RunDirectory {
     /// The data that the run was begun with.
     ///
     /// # Errors
@@ -206,26 +239,6 @@ impl RunDirectory {
             }
         }
         Ok(rows)
-    }
-
-    /// Writes what [`sequences`](Self::sequences) reads, or nothing.
-    fn write_sequences(&self, name: &str, rows: &[SequenceRow]) -> Result<(), Error> {
-        let path = self.path().join(name);
-        let mut lines = Vec::new();
-        for row in rows {
-            let before = lines.len();
-            serde_json::to_writer(&mut lines, row)
-                .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
-            lines.push(b'\n');
-            check_size(
-                name,
-                "a sequence",
-                lines.len() - before,
-                MOST_UNQUOTED_BYTES,
-            )?;
-        }
-        check_size(name, "all sequences", lines.len(), MOST_LOG_BYTES as usize)?;
-        write_atomically(&path, &lines)
     }
 }
 

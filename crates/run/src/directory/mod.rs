@@ -29,7 +29,7 @@ pub use patterns::PatternFile;
 
 use crate::{
     Config, Error, ErrorKind, SeedsSummary, Summary,
-    atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
+    atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside, write_new},
     untrusted::{
         MOST_PATTERN_BYTES, MOST_SEEDS_BYTES, MOST_SUMMARY_BYTES, MOST_TEXT_BYTES, from_json,
         read_at_most,
@@ -78,20 +78,19 @@ impl RunDirectory {
             crate::VERSION,
             config.to_toml()?
         );
+        let mut files = vec![
+            ("config.toml", toml.into_bytes()),
+            (format::FILE, format::file_text().into_bytes()),
+        ];
+        files.extend(data.files().map_err(|error| error.at(path.display()))?);
         let _replaced = Self::lock_replaced(path, overwrite)?;
         let cannot = |error: io::Error| Error::io(path, "create", error);
         fs::create_dir_all(parent_of(path)).map_err(cannot)?;
         let new = temporary_directory_beside(path).map_err(cannot)?;
-        write_atomically(&new.path().join("config.toml"), toml.as_bytes())
-            .map_err(|error| error.at(path.display()))?;
-        write_atomically(
-            &new.path().join(format::FILE),
-            format::file_text().as_bytes(),
-        )
-        .map_err(|error| error.at(path.display()))?;
-        Self::at(new.path())
-            .write_data(data)
-            .map_err(|error| error.at(path.display()))?;
+        for (name, bytes) in files {
+            write_new(&new.path().join(name), &bytes)
+                .map_err(|error| Error::io(&path.join(name), "write", error))?;
+        }
         let lock = Lock::take(new.path())?;
         put_in_place(new, path).map_err(cannot)?;
         Ok(Self {

@@ -10,6 +10,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use etcetera::{BaseStrategy, base_strategy::choose_native_strategy};
 use headlight_run::write_atomically;
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
@@ -64,7 +65,9 @@ impl Cache {
         let folder = match std::env::var_os(FOLDER) {
             Some(folder) if folder.is_empty() => None,
             Some(folder) => Some(folder.into()),
-            None => dirs::cache_dir().map(|caches| caches.join("headlight")),
+            None => choose_native_strategy()
+                .ok()
+                .map(|folders| folders.cache_dir().join("headlight")),
         };
         Self { folder }
     }
