@@ -487,9 +487,16 @@ fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
             match written {
                 _ if json => subject.metrics().and_then(|rows| to_json(&rows)),
                 Some(written) => Ok(written),
-                None => subject
-                    .loss_curves()
-                    .map(|losses| curves_text(&curves, &losses, &terminal)),
+                None => {
+                    let mut text = curves_text(&curves, &subject.loss_curves()?, &terminal);
+                    if let Some(step) = subject.diverged()? {
+                        let stopped = format!(
+                            "At step {step} the loss is no number. Training stopped there."
+                        );
+                        text = format!("{text}\n\n{stopped}");
+                    }
+                    Ok(text)
+                }
             }
         }),
         (What::Scores { head, files }, json) => subject.head_curves(*head).and_then(|heads| {

@@ -46,7 +46,7 @@ pub fn train_seeds(
     out: &Path,
     device: &str,
     ranks: Box<dyn Ranks>,
-    start: impl Fn(&Path, &Config) -> Result<RunDirectory, Error>,
+    start: impl Fn(&Path, &Setup) -> Result<RunDirectory, Error>,
 ) -> Result<Option<SeedsSummary>, Failure> {
     let own: Vec<u64> = seeds
         .iter()
@@ -107,20 +107,20 @@ fn train_side_by_side(
     seeds: &[u64],
     out: &Path,
     device: &str,
-    start: impl Fn(&Path, &Config) -> Result<RunDirectory, Error>,
+    start: impl Fn(&Path, &Setup) -> Result<RunDirectory, Error>,
 ) -> Result<(), Failure> {
     let prepare = |&seed: &u64| {
         let config = Config {
             seed,
             ..config.clone()
         };
-        let training =
-            Setup::prepare(config.clone(), device)?.shown(View::Lines(format!("seed {seed}")));
-        Ok((seed, training, config))
+        let training = Setup::prepare(config, device)?.shown(View::Lines(format!("seed {seed}")));
+        Ok((seed, training))
     };
     let trainings: Vec<_> = seeds.iter().map(prepare).collect::<Result<_, Error>>()?;
-    let make = |(seed, training, config): (u64, Setup, Config)| {
-        Ok((seed, training, start(&run_path(out, seed), &config)?))
+    let make = |(seed, training): (u64, Setup)| {
+        let run = start(&run_path(out, seed), &training)?;
+        Ok((seed, training, run))
     };
     let runs: Vec<_> = trainings
         .into_iter()

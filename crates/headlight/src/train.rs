@@ -97,7 +97,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         .live
         .then(|| LiveAddress::take(arguments.port))
         .transpose()?;
-    let directory = open_run(&out, &config, arguments)?;
+    let directory = open_run(&out, &training, arguments)?;
     for line in training.decisions() {
         say_wrapped(&line, DECISION);
     }
@@ -158,7 +158,7 @@ fn run_seeds(
     // Ranks meet after all have looked, and write after they have met.
     let ranks = ranks::meet()?;
     listen(&*ranks)?;
-    let open = |path: &Path, config: &Config| open_run(path, config, arguments);
+    let open = |path: &Path, training: &Setup| open_run(path, training, arguments);
     let summary = train_seeds(config, seeds, out, &arguments.device, ranks, open)?;
     if let Some(summary) = summary {
         let printout = seeds_printout(&summary).prose(format!("Written to {}.", out.display()));
@@ -177,9 +177,9 @@ fn listen(ranks: &dyn Ranks) -> Result<(), Error> {
 }
 
 /// The run at `path`, made or gone on with.
-fn open_run(path: &Path, config: &Config, arguments: &Arguments) -> Result<RunDirectory, Error> {
+fn open_run(path: &Path, training: &Setup, arguments: &Arguments) -> Result<RunDirectory, Error> {
     if arguments.resume && path.exists() {
-        return RunDirectory::resume(path, config);
+        return training.resume(path);
     }
-    RunDirectory::create(path, config, arguments.overwrite)
+    training.create(path, arguments.overwrite)
 }

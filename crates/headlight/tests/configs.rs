@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use headlight_heads::{Measure, Role};
 use headlight_inspect::Subject;
-use headlight_run::{Config, RunDirectory, Summary};
+use headlight_run::{Config, Summary};
 use headlight_trainer::Setup;
 use tempfile::TempDir;
 
@@ -20,8 +20,9 @@ fn train(name: &str, assignments: &[&str]) -> (TempDir, Summary) {
     let assignments: Vec<String> = assignments.iter().map(ToString::to_string).collect();
     let config = Config::load(&config(name), &assignments).unwrap();
     let directory = TempDir::new().unwrap();
-    let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
+    let setup = Setup::prepare(config, "flex").unwrap();
+    let run = setup.create(&directory.path().join("run"), false).unwrap();
+    let summary = setup.run(&run).unwrap();
     (directory, summary)
 }
 

@@ -9,7 +9,7 @@ use headlight_attention::{
     AttentionOptions, KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig,
     attention,
 };
-use headlight_run::{Config, RunDirectory, Summary};
+use headlight_run::{Config, Summary};
 use headlight_trainer::Setup;
 use tempfile::TempDir;
 
@@ -131,8 +131,9 @@ fn a_short_training_run_ends_where_flex_does() {
     let train = |device: &str| -> Summary {
         let config = Config::parse(text, "test", &[]).unwrap();
         let directory = TempDir::new().unwrap();
-        let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-        Setup::prepare(config, device).unwrap().run(&run).unwrap()
+        let setup = Setup::prepare(config, device).unwrap();
+        let run = setup.create(&directory.path().join("run"), false).unwrap();
+        setup.run(&run).unwrap()
     };
     let (there, here) = (train("wgpu"), train("flex"));
     assert!(

@@ -9,7 +9,7 @@ use std::{
 use assert_cmd::Command;
 use headlight_heads::{SequenceKind, first_largest};
 use headlight_inspect::Subject;
-use headlight_run::{Config, RunDirectory};
+use headlight_run::Config;
 use headlight_trainer::Setup;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -126,8 +126,9 @@ fn four_heads_learn_to_agree_and_their_relations_are_logged() {
     )
     .unwrap();
     let directory = TempDir::new().unwrap();
-    let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
+    let setup = Setup::prepare(config, "flex").unwrap();
+    let run = setup.create(&directory.path().join("run"), false).unwrap();
+    let summary = setup.run(&run).unwrap();
 
     let floor = summary.floor.unwrap();
     assert!(

@@ -157,10 +157,11 @@ fn every_rank_has_the_gradient_of_the_whole_batch() {
 /// Trains at `path`, or goes on there, with so many ranks.
 fn train(path: &Path, size: usize) -> Vec<MetricsRow> {
     let config = Config::parse(CONFIG, "test", &[]).unwrap();
+    let setup = Setup::prepare(config, "flex").unwrap();
     let directory = if path.exists() {
-        RunDirectory::resume(path, &config)
+        setup.resume(path)
     } else {
-        RunDirectory::create(path, &config, false)
+        setup.create(path, false)
     };
     let directory = directory.unwrap();
     let mut seats = seats(size).into_iter();
@@ -175,11 +176,7 @@ fn train(path: &Path, size: usize) -> Vec<MetricsRow> {
                     .unwrap();
             });
         }
-        let config = Config::parse(CONFIG, "test", &[]).unwrap();
-        Setup::prepare(config, "flex")
-            .unwrap()
-            .lead(&directory, first)
-            .unwrap();
+        setup.lead(&directory, first).unwrap();
     });
     directory.metrics().unwrap()
 }
@@ -219,14 +216,15 @@ fn ranks_train_to_the_same_losses_and_a_run_goes_on_with_another_number_of_them(
 /// ends with: whether it summarised, or why it failed. The seeds of `broken` cannot be begun.
 fn train_spread(out: &Path, size: usize, broken: &[u64]) -> Vec<Result<bool, String>> {
     let config = Config::parse(CONFIG, "test", &[]).unwrap();
-    let start = |path: &Path, config: &Config| {
-        if broken.contains(&config.seed) {
+    let start = |path: &Path, setup: &Setup| {
+        let is = |&seed: &u64| path.ends_with(format!("seed-{seed}"));
+        if broken.iter().any(is) {
             return Err(Error::new(path.display(), "is broken"));
         }
         if path.exists() {
-            RunDirectory::resume(path, config)
+            setup.resume(path)
         } else {
-            RunDirectory::create(path, config, false)
+            setup.create(path, false)
         }
     };
     let seeds = "3..6".parse().unwrap();

@@ -6,7 +6,7 @@ use std::fs;
 use headlight_heads::{Measure, SequenceKind};
 use headlight_inspect::Subject;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
-use headlight_run::{Config, RunDirectory};
+use headlight_run::Config;
 use headlight_trainer::Setup;
 use tempfile::TempDir;
 
@@ -28,8 +28,9 @@ impl Reported {
         );
         let folder = TempDir::new().unwrap();
         let config = Config::parse(&text, "test", &[]).unwrap();
-        let run = RunDirectory::create(&folder.path().join("run"), &config, false).unwrap();
-        Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
+        let setup = Setup::prepare(config, "flex").unwrap();
+        let run = setup.create(&folder.path().join("run"), false).unwrap();
+        setup.run(&run).unwrap();
         let report = Subject::open(run.path(), "flex").unwrap().report().unwrap();
         Self { folder, report }
     }

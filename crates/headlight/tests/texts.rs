@@ -76,9 +76,8 @@ fn config(folder: &Path, tokens: &str) -> Config {
 
 /// Trains on the text in `folder` for two steps.
 fn trained(folder: &Path, tokens: &str) -> Result<RunDirectory, Error> {
-    let config = config(folder, tokens);
-    let setup = Setup::prepare(config.clone(), "flex")?;
-    let run = RunDirectory::create(&folder.join("run"), &config, true)?;
+    let setup = Setup::prepare(config(folder, tokens), "flex")?;
+    let run = setup.create(&folder.join("run"), true)?;
     setup.run(&run).unwrap();
     Ok(run)
 }

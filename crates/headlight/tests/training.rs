@@ -148,8 +148,9 @@ fn weight_decay_shrinks_matrices_and_vectors_only_when_told() {
 fn train(assignments: &[&str]) -> (TempDir, RunDirectory, Summary) {
     let config = config(assignments);
     let directory = TempDir::new().unwrap();
-    let run = RunDirectory::create(&directory.path().join("run"), &config, false).unwrap();
-    let summary = Setup::prepare(config, "flex").unwrap().run(&run).unwrap();
+    let setup = Setup::prepare(config, "flex").unwrap();
+    let run = setup.create(&directory.path().join("run"), false).unwrap();
+    let summary = setup.run(&run).unwrap();
     (directory, run, summary)
 }
 

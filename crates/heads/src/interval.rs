@@ -2,12 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::number;
+
 /// A 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Its lower end.
+    #[serde(with = "number")]
     pub low: f64,
     /// Its upper end.
+    #[serde(with = "number")]
     pub high: f64,
 }
 

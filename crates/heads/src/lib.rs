@@ -22,6 +22,7 @@
 //! | who reads what they wrote? | [`Reader`] |
 //! | which word depends on which? | [`Relation`] |
 //! | how sure is a mean over seeds? | [`Spread`] |
+//! | what stands in a file for NaN? | [`number`] |
 //!
 //! # A use
 //!
@@ -53,6 +54,7 @@ mod interval;
 mod may_attend;
 mod measure;
 mod named;
+pub mod number;
 mod reader;
 mod relation;
 mod role;

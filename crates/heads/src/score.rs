@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Interval, ScoreName};
+use crate::{Interval, ScoreName, number};
 
 /// A head score: never a number alone.
 ///
@@ -13,10 +13,13 @@ use crate::{Interval, ScoreName};
 #[serde(from = "WrittenScore")]
 pub struct Score {
     /// The mean over all rows the score speaks of.
+    #[serde(with = "number")]
     pub value: f64,
     /// What uniform attention scores on the same rows.
+    #[serde(with = "number")]
     pub null: f64,
     /// The largest value there is.
+    #[serde(with = "number")]
     pub ceiling: f64,
     /// By bootstrap over sequences.
     #[serde(flatten)]
@@ -27,10 +30,15 @@ pub struct Score {
 /// which ones are an interval's, and a hostile file has many.
 #[derive(Deserialize)]
 struct WrittenScore {
+    #[serde(with = "number")]
     value: f64,
+    #[serde(with = "number")]
     null: f64,
+    #[serde(with = "number")]
     ceiling: f64,
+    #[serde(with = "number")]
     low: f64,
+    #[serde(with = "number")]
     high: f64,
 }
 
@@ -78,6 +86,7 @@ pub struct RelationScore {
     #[serde(flatten)]
     pub score: Score,
     /// What the same head gives at the same distance to words that are no source.
+    #[serde(with = "number")]
     pub distance_null: f64,
     /// How many pairs of words the means are over.
     pub rows: usize,
@@ -102,6 +111,19 @@ mod tests {
         };
         assert_eq!((score.value, score.interval), (0.75, interval));
         assert_eq!(serde_json::to_string(&score).unwrap(), WRITTEN);
+    }
+
+    #[test]
+    fn a_score_that_is_no_number_is_read_back() {
+        let text = WRITTEN
+            .replace("0.75", r#""NaN""#)
+            .replace("0.875", r#""inf""#);
+        let score: Score = serde_json::from_str(&text).unwrap();
+        assert!(score.value.is_nan() && score.interval.high == f64::INFINITY);
+        assert_eq!(serde_json::to_string(&score).unwrap(), text);
+        let error = serde_json::from_str::<Score>(&text.replace("NaN", "nan")).unwrap_err();
+        let expected = r#"invalid value: string "nan", expected a number, "NaN", "inf" or "-inf""#;
+        assert!(error.to_string().starts_with(expected), "{error}");
     }
 
     #[test]

@@ -8,7 +8,6 @@ use headlight_lens::{
 use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::Error;
-use headlight_tasks as tasks;
 use headlight_watch::{
     no_room,
     uses::{self, SEQUENCES},
@@ -187,19 +186,17 @@ impl Subject {
         })
     }
 
-    /// The run's model and its task.
+    /// The run's model and what its task scores.
     pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), Error> {
         let ModelParts { model, .. } = self.model()?;
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = tasks::validation(&*task, self.config.seed);
-        let behaviour = uses::behaviour(&sequences, SEQUENCES, &self.device);
+        let sequences = &self.validation()?.sequences;
+        let behaviour = uses::behaviour(sequences, SEQUENCES, &self.device);
         Ok((model, behaviour))
     }
 
     /// What each head looks like on the probe.
     pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, Error> {
-        let probe = self.probe()?;
-        Ok(probe.observe(model, &self.device)?.roles())
+        Ok(self.probe()?.observe(model, &self.device)?.roles())
     }
 }
 

@@ -16,9 +16,8 @@ impl Subject {
     /// # Errors
     /// If the run has no metrics.
     pub fn curves(&self) -> Result<Vec<Curve>, Error> {
-        let rows = self.metrics()?;
-        // A run that was stopped has no summary, and its chance is not known.
-        let null = self.summary().ok().map(|summary| summary.chance);
+        let rows = self.finite_metrics()?;
+        let null = Some(self.chance()?);
         let curves = vec![
             curve("accuracy on the training set", &rows, null, |row| {
                 row.training_accuracy
@@ -36,8 +35,8 @@ impl Subject {
     /// # Errors
     /// If the run has no metrics.
     pub fn loss_curves(&self) -> Result<Vec<Curve>, Error> {
-        let rows = self.metrics()?;
-        let floor = self.summary().ok().and_then(|summary| summary.floor);
+        let rows = self.finite_metrics()?;
+        let floor = self.validation()?.floor();
         let curves = vec![
             curve("loss of the training batches", &rows, None, |row| row.loss),
             curve("loss on the validation set", &rows, floor, |row| {

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use headlight_heads::Role;
 use headlight_report::{HeadLine, Printout, Table, heads_table};
+use headlight_residual::Decoder;
 use headlight_run::{Answers, Breakdown, Config, Error, ErrorKind, HeadSummary};
 use headlight_tasks as tasks;
-use headlight_watch::{Cores, Watched, evaluate, questions};
+use headlight_tasks::Validation;
+use headlight_watch::{Cores, Watched, evaluate};
 use serde::Serialize;
 
 use super::{ModelParts, Subject, heads::score_names};
@@ -35,65 +36,77 @@ pub struct Elsewhere {
 }
 
 impl Subject {
-    /// Runs the trained model on the task of another configuration or, without one, on its own.
+    /// Runs the trained model on the task of another configuration or, without one, on the run's
+    /// own validation sequences.
     ///
     /// # Errors
-    /// If that task has other tokens or longer sequences than the model knows.
+    /// If that task has other tokens or longer sequences than the model knows, or its data is not
+    /// there.
     pub fn evaluate(&self, on: Option<&Path>) -> Result<Elsewhere, Error> {
-        let other = match on {
-            Some(on) => Config::load(on, &[])?,
-            None => self.config.clone(),
-        };
+        match on {
+            Some(on) => self.evaluate_on(on),
+            None => {
+                let measured = (self.validation()?, self.chance()?);
+                let ModelParts { model, .. } = self.model()?;
+                self.measured_on(&model, self.run.path(), self.config.task.name(), measured)
+            }
+        }
+    }
+
+    fn evaluate_on(&self, on: &Path) -> Result<Elsewhere, Error> {
+        let other = Config::load(on, &[])?;
         let ModelParts { model, vocabulary } = self.model()?;
         let task = tasks::build(&other.task, other.model.n_ctx, other.seed)?;
-        let place = on.unwrap_or_else(|| self.run.path()).display();
         if task.vocabulary().names() != vocabulary {
             let message = format!(
                 "has {} tokens, the model was trained on {} others",
                 task.vocabulary().len(),
                 vocabulary.len()
             );
-            return Err(Error::of(ErrorKind::Config, place, message)
+            return Err(Error::of(ErrorKind::Config, on.display(), message)
                 .key("task")
                 .value(other.task.name()));
         }
         if other.model.n_ctx > self.config.model.n_ctx {
             let message = format!("is longer than the model's {}", self.config.model.n_ctx);
-            return Err(Error::of(ErrorKind::Config, place, message)
+            return Err(Error::of(ErrorKind::Config, on.display(), message)
                 .key("model.n_ctx")
                 .value(other.model.n_ctx));
         }
-        let sequences = tasks::validation(&*task, other.seed);
+        let validation = Validation::of(&*task, other.seed);
+        self.measured_on(&model, on, other.task.name(), (&validation, task.chance()))
+    }
+
+    fn measured_on(
+        &self,
+        model: &Decoder,
+        on: &Path,
+        task: &str,
+        (validation, chance): (&Validation, f64),
+    ) -> Result<Elsewhere, Error> {
         let evaluation = evaluate(
-            &model,
-            &sequences,
-            &questions(&*task, &sequences),
+            model,
+            &validation.sequences,
+            &validation.questions,
             &self.device,
             Cores::all(),
         );
-        let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device)?;
-        let probe = Watched::probe(&*task, self.config.model.n_ctx, self.config.seed);
-        let roles = probe.observe(&model, &self.device)?;
-        let heads =
-            on_task
-                .heads
-                .into_iter()
-                .zip(&roles.heads)
-                .map(|((head, scores), (_, on_probe))| HeadSummary {
-                    head,
-                    role: Role::of(on_probe),
-                    scores,
-                });
+        let on_task = Watched::task(validation).observe(model, &self.device)?;
+        let on_probe = self.probe()?.observe(model, &self.device)?;
+        let mut heads = on_task.summaries();
+        for (head, role) in heads.iter_mut().zip(on_probe.roles()) {
+            head.role = role;
+        }
         Ok(Elsewhere {
-            on: place.to_string(),
-            task: other.task.name().to_owned(),
+            on: on.display().to_string(),
+            task: task.to_owned(),
             loss: evaluation.loss,
             accuracy: evaluation.accuracy,
             exact: evaluation.exact,
-            floor: tasks::mean_known(&sequences, |sequence| task.floor_losses(sequence)),
-            chance: task.chance(),
+            floor: validation.floor(),
+            chance,
             breakdown: evaluation.breakdown,
-            heads: heads.collect(),
+            heads,
         })
     }
 }

@@ -7,8 +7,7 @@ use headlight_lens::all_heads;
 use headlight_report::{Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, serve};
 use headlight_residual::{AttentionSite, Site};
 use headlight_run::Error;
-use headlight_tasks as tasks;
-use headlight_tasks::{RowKey, Task, Use};
+use headlight_tasks::Sequence;
 
 use super::{
     Subject,
@@ -24,7 +23,8 @@ const SOME_TOKENS: usize = 64;
 struct RunExplorer {
     inspection: Subject,
     reader: PromptReader,
-    task: Box<dyn Task>,
+    /// What prompts are made from.
+    sequences: Vec<Sequence>,
     /// Of every head, first layer first.
     roles: Vec<Role>,
 }
@@ -36,14 +36,14 @@ impl Subject {
     /// If the run has no weights, or the port is taken.
     pub fn serve(self, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
         let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_PROMPT_TOKENS))?;
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
+        let sequences = self.validation()?.sequences.clone();
         let roles = self.roles(&reader.model)?;
         serve(
             Arc::new(RunExplorer {
                 roles,
                 inspection: self,
                 reader,
-                task,
+                sequences,
             }),
             port,
             ready,
@@ -84,13 +84,7 @@ impl Explorer for RunExplorer {
         let PromptReader {
             text, most_tokens, ..
         } = &self.reader;
-        let key = RowKey {
-            seed: self.inspection.config.seed,
-            usage: Use::Validation,
-            step: 0,
-            row,
-        };
-        let sequence = self.task.sequence(key);
+        let sequence = &self.sequences[row % self.sequences.len()];
         let tokens = &sequence.tokens[..sequence.scored.len()];
         // A window may begin and end inside a word or a character; the prompt must not.
         text.prompt(tokens, *most_tokens)

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use headlight_residual::{ExportedFiles, expected_of, to_huggingface, to_transformer_lens};
 use headlight_run::{Error, ErrorKind, write_atomically};
 use headlight_tasks as tasks;
-use headlight_tasks::Use;
 use headlight_watch::Batch;
 
 use super::{ModelParts, Subject};
@@ -56,15 +55,9 @@ impl Subject {
         let config = tokenizer_config(self.config.model.n_ctx);
         files.push(("tokenizer.json", tokenizer.into_bytes()));
         files.push(("tokenizer_config.json", config.into_bytes()));
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = tasks::batch(
-            &*task,
-            self.config.seed,
-            Use::Validation,
-            0,
-            EXPECTED_SEQUENCES,
-        );
-        let tokens = Batch::new(&sequences, &self.device).inputs;
+        let sequences = &self.validation()?.sequences;
+        let sequences = &sequences[..sequences.len().min(EXPECTED_SEQUENCES)];
+        let tokens = Batch::new(sequences, &self.device).inputs;
         files.push((
             "expected.safetensors",
             expected_of(&model, tokens).map_err(wrong)?,

@@ -3,7 +3,7 @@
 use headlight_residual::Generation;
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_tasks::{Stop, TextStream, Use};
+use headlight_tasks::{Stop, TextStream};
 use serde::Serialize;
 
 use super::{ModelParts, Subject};
@@ -27,9 +27,9 @@ pub struct Written {
 
 impl Subject {
     /// Writes on after each of `prompts` (token names between spaces; for a text, text) or, without
-    /// one, after the first half of a sequence of the run's task. Prompts may differ in length, and
-    /// each gets what it gets alone. A text ends when one of `stop` came, which is text as a prompt
-    /// is. The first text is spelled out to `show` as it comes, its prompt first.
+    /// one, after the first half of a validation sequence of the run. Prompts may differ in length,
+    /// and each gets what it gets alone. A text ends when one of `stop` came, which is text as a
+    /// prompt is. The first text is spelled out to `show` as it comes, its prompt first.
     ///
     /// # Errors
     /// If a token of a prompt or of `stop` does not exist, a prompt is too long, or the sampling
@@ -105,8 +105,7 @@ impl Subject {
 
     /// The first half of the first validation sequence.
     fn half_a_sequence(&self) -> Result<Vec<u32>, Error> {
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequence = tasks::batch(&*task, self.config.seed, Use::Validation, 0, 1).swap_remove(0);
+        let sequence = &self.validation()?.sequences[0];
         Ok(sequence.tokens[..sequence.scored.len().div_ceil(2)].to_vec())
     }
 }

@@ -4,8 +4,7 @@
 use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
 use headlight_lens::ShuffledContext;
 use headlight_report::{HeadLine, Printout, heads_table, or_dash, relations_table};
-use headlight_run::{Config, Error, HeadRow, HeadSummary};
-use headlight_tasks as tasks;
+use headlight_run::{Error, HeadRow, HeadSummary};
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
@@ -113,7 +112,7 @@ impl Subject {
     /// The heads of the summary, with what they score on shuffled tokens.
     ///
     /// # Errors
-    /// If training has not ended.
+    /// If a file of the run cannot be read.
     pub fn heads(&self) -> Result<Vec<InspectedHead>, Error> {
         let shuffled = self.shuffled_heads();
         let head = |(index, summary): (usize, HeadSummary)| InspectedHead {
@@ -125,19 +124,20 @@ impl Subject {
                 .unwrap_or_default(),
             shuffled_relations: shuffled.relations.get(index).cloned().unwrap_or_default(),
         };
-        let summaries = if self.chosen {
-            self.measured_summaries()?
-        } else {
+        let summaries = if self.is_at_the_end() {
             self.summary()?.heads
+        } else {
+            let ModelParts { model, .. } = self.model()?;
+            self.probe()?.observe(&model, &self.device)?.summaries()
         };
         Ok(summaries.into_iter().enumerate().map(head).collect())
     }
 
-    /// The rows of `heads.jsonl`; at a point of training that somebody named, those of step 0 and
-    /// of that point, measured anew.
+    /// The rows of `heads.jsonl`; where the weights are not those of the end, the rows of step 0
+    /// and those of this point, measured anew.
     fn head_rows_here(&self) -> Result<Vec<HeadRow>, Error> {
         let mut rows = self.run.heads()?;
-        if self.chosen {
+        if !self.is_at_the_end() {
             rows.retain(|row| row.step == 0);
             rows.extend(self.measured_rows()?);
         }
@@ -146,36 +146,12 @@ impl Subject {
 
     fn measured_rows(&self) -> Result<Vec<HeadRow>, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let Config {
-            task,
-            model: sizes,
-            seed,
-            ..
-        } = &self.config;
-        let task = tasks::build(task, sizes.n_ctx, *seed)?;
         let step = self.step()?;
         let mut rows = Vec::new();
-        for watched in [
-            self.probe()?,
-            Watched::task(&*task, &tasks::validation(&*task, *seed)),
-        ] {
+        for watched in [self.probe()?, Watched::task(self.validation()?)] {
             rows.extend(watched.observe(&model, &self.device)?.rows(step));
         }
         Ok(rows)
-    }
-
-    fn measured_summaries(&self) -> Result<Vec<HeadSummary>, Error> {
-        let mut summaries = Vec::new();
-        for row in self.measured_rows()? {
-            if let Some(role) = row.role {
-                summaries.push(HeadSummary {
-                    head: row.head,
-                    role,
-                    scores: row.scores,
-                });
-            }
-        }
-        Ok(summaries)
     }
 
     /// One more forward pass on the probe and one on the task. Scores in the run's files are shown
@@ -189,9 +165,7 @@ impl Subject {
 
     fn try_shuffled_heads(&self) -> Result<ShuffledHeads, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let probe = self.probe()?;
-        let task = Watched::task(&*task, &tasks::validation(&*task, self.config.seed));
+        let (probe, task) = (self.probe()?, Watched::task(self.validation()?));
         let observe = |watched: &Watched| -> Result<_, Error> {
             let shuffled =
                 ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);

@@ -170,9 +170,8 @@ impl Subject {
     /// same with another token in the place of what followed it; the shortest first.
     fn probe_pairs(&self, vocabulary: usize) -> Result<Vec<Pair>, Error> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
-        let probe = self.probe()?;
         let mut pairs: Vec<Pair> = Vec::new();
-        for tokens in &probe.tokens {
+        for tokens in &self.probe()?.tokens {
             let was_there_once = |&query: &usize| {
                 tokens[..query]
                     .iter()

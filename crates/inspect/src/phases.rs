@@ -5,8 +5,7 @@ use headlight_heads::{HeadName, Measure, ScoreName, SequenceKind};
 use headlight_lens::half_way;
 use headlight_report::{Printout, Table, number_or_dash, or_dash};
 use headlight_run::{Error, HeadRow, MetricsRow};
-use headlight_tasks as tasks;
-use headlight_tasks::{Sequence, Task};
+use headlight_tasks::Validation;
 use serde::Serialize;
 
 use super::Subject;
@@ -84,16 +83,14 @@ impl Subject {
     /// # Errors
     /// If the run has no metrics or no weights.
     pub fn phases(&self) -> Result<Phases, Error> {
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = tasks::validation(&*task, self.config.seed);
-        let metrics = self.run.metrics()?;
+        let validation = self.validation()?;
+        let metrics = self.finite_metrics()?;
         let on_task = |row: &HeadRow| row.on == SequenceKind::Task;
-        let heads: Vec<HeadRow> = self.run.heads()?.into_iter().filter(on_task).collect();
+        let heads = self.run.heads()?.into_iter();
+        let heads: Vec<HeadRow> = heads.filter(on_task).collect();
         let (model, behaviour) = self.behaviour()?;
         // Of the very sequences that the loss is measured on.
-        let floors = by_position(&sequences[..behaviour.sequences()], |sequence| {
-            task.floor_losses(sequence).unwrap_or_default()
-        });
+        let floors = floor_by_position(validation, behaviour.sequences());
         let losses = behaviour.loss_by_position(&model).into_iter().enumerate();
         let position_loss = |(position, loss): (usize, Option<f64>)| {
             loss.map(|loss| PositionLoss {
@@ -103,7 +100,7 @@ impl Subject {
             })
         };
         Ok(Phases {
-            levels: levels(&*task, &sequences, &metrics, &heads),
+            levels: levels(model.vocabulary(), validation, &metrics, &heads),
             measures: crossings(&metrics, &heads),
             by_position: losses.filter_map(position_loss).collect(),
         })
@@ -112,22 +109,19 @@ impl Subject {
 
 /// Uniform guessing, the task's shortcut and its floor, as far as they are known.
 fn levels(
-    task: &dyn Task,
-    sequences: &[Sequence],
+    vocabulary: usize,
+    validation: &Validation,
     metrics: &[MetricsRow],
     heads: &[HeadRow],
 ) -> Vec<Level> {
     let mut known = vec![(
         "equal chances for all tokens".to_owned(),
-        (task.vocabulary().len() as f64).ln(),
+        (vocabulary as f64).ln(),
     )];
-    if let Some((name, loss)) = tasks::shortcut_loss(task, sequences) {
+    if let Some((name, loss)) = validation.shortcut() {
         known.push((format!("shortcut: {name}"), loss));
     }
-    known.extend(
-        tasks::mean_known(sequences, |sequence| task.floor_losses(sequence))
-            .map(|loss| ("floor".to_owned(), loss)),
-    );
+    known.extend(validation.floor().map(|loss| ("floor".to_owned(), loss)));
     known.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     let mut before = 0;
     let level = |(name, loss): (String, f64)| {
@@ -204,12 +198,13 @@ fn crossings(metrics: &[MetricsRow], heads: &[HeadRow]) -> Vec<Crossing> {
     crossings
 }
 
-/// What is measured of a run over its steps, by name.
+/// What is measured of a run over its steps, by name, while its loss is a number.
 #[must_use]
 pub fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 3] {
     let curve = |value: fn(&MetricsRow) -> Option<f64>| {
         metrics
             .iter()
+            .filter(|row| row.is_finite())
             .filter_map(|row| Some((row.step, value(row)?)))
             .collect::<Vec<_>>()
     };
@@ -220,20 +215,17 @@ pub fn curves_of(metrics: &[MetricsRow]) -> [(&'static str, Vec<(usize, f64)>); 
     ]
 }
 
-/// Mean over the sequences that score a position.
-fn by_position(sequences: &[Sequence], losses: impl Fn(&Sequence) -> Vec<f64>) -> Vec<Option<f64>> {
-    let positions = sequences
-        .first()
-        .map_or(0, |sequence| sequence.scored.len());
-    let mut sums = vec![(0.0, 0_usize); positions];
-    for sequence in sequences {
-        for ((sum, loss), _) in sums
-            .iter_mut()
-            .zip(losses(sequence))
-            .zip(&sequence.scored)
-            .filter(|(_, scored)| **scored)
-        {
-            *sum = (sum.0 + loss, sum.1 + 1);
+/// At each position the mean floor of those of the first sequences that score it.
+fn floor_by_position(validation: &Validation, sequences: usize) -> Vec<Option<f64>> {
+    let sequences = &validation.sequences[..sequences];
+    let mut sums = vec![(0.0, 0_usize); sequences[0].scored.len()];
+    for (at, sequence) in sequences.iter().enumerate() {
+        let losses = validation.floor_losses(at).unwrap_or_default();
+        for (input, loss) in losses.iter().enumerate() {
+            if sequence.scored[input] {
+                let (sum, count) = sums[input];
+                sums[input] = (sum + loss, count + 1);
+            }
         }
     }
     sums.into_iter()
@@ -319,6 +311,7 @@ impl Phases {
 #[cfg(test)]
 mod tests {
     use headlight_heads::{Interval, Score, Scores};
+    use headlight_run::SequenceRow;
 
     use super::*;
 
@@ -354,14 +347,14 @@ mod tests {
 
     #[test]
     fn a_position_has_the_mean_of_the_sequences_that_score_it() {
-        let sequence = |scored: [bool; 2]| Sequence {
-            tokens: vec![0; 3],
-            scored: scored.to_vec(),
+        let row = |losses: [f64; 2]| SequenceRow {
+            tokens: [0; 3].into(),
+            scored: Some([1].into()),
+            floor: Some(losses.into()),
+            ..SequenceRow::default()
         };
-        let sequences = [sequence([false, true]), sequence([false, true])];
-        assert_eq!(
-            by_position(&sequences, |_| vec![1.0, 3.0]),
-            [None, Some(3.0)]
-        );
+        let validation = Validation::of_rows(vec![row([1.0, 3.0]), row([1.0, 5.0]), row([0.0; 2])]);
+        assert_eq!(floor_by_position(&validation, 2), [None, Some(4.0)]);
+        assert_eq!(floor_by_position(&validation, 1), [None, Some(3.0)]);
     }
 }

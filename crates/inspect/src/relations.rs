@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, RelationScore, RelationScores};
+use headlight_heads::{HeadName, Relation, RelationScore, RelationScores, SequenceKind};
 use headlight_lens::{ShuffledContext, all_heads, best_head, score_relations};
 use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::{Breakdown, Error};
-use headlight_tasks as tasks;
-use headlight_tasks::{Sequence, Task};
-use headlight_watch::{CarriedPatterns, Cores, Patterns, Watched, evaluate_without, questions};
+use headlight_tasks::Sequence;
+use headlight_watch::{CarriedPatterns, Cores, Patterns, Watched, evaluate_without};
 use serde::Serialize;
 
 use super::{ModelParts, Subject};
@@ -54,18 +53,19 @@ impl Subject {
     /// If the run has no weights, or its task no gold relations.
     pub fn relations(&self) -> Result<RelationHeads, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = tasks::validation(&*task, self.config.seed);
-        let (first, second) = sequences.split_at(sequences.len() / 2);
-        let chosen_by = self.relation_scores(&model, &*task, first)?.plain;
-        let measured = self.relation_scores(&model, &*task, second)?;
-        let names: Vec<String> = chosen_by
-            .first()
-            .map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
-        if names.is_empty() {
+        let validation = self.validation()?;
+        if validation.relations.is_empty() {
             let message = format!("{} has no gold relations", self.config.task.name());
             return Err(Error::new(self.run.path().display(), message));
         }
+        let half = validation.sequences.len() / 2;
+        let (first, second) = validation.sequences.split_at(half);
+        let (first_relations, second_relations) = validation.relations.split_at(half);
+        let chosen_by = self.relation_scores(&model, first, first_relations)?.plain;
+        let measured = self.relation_scores(&model, second, second_relations)?;
+        let names: Vec<String> = chosen_by
+            .first()
+            .map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
         let best = |relation: String| {
             let head = best_head(&chosen_by, &relation)?;
             let of = |heads: &[(HeadName, RelationScores)]| {
@@ -85,9 +85,9 @@ impl Subject {
                 relation,
             })
         };
-        let asked = questions(&*task, second);
+        let asked = validation.questions.get(half..).unwrap_or_default();
         let answers = |heads: &[HeadName]| {
-            evaluate_without(&model, heads, second, &asked, &self.device, Cores::all()).breakdown
+            evaluate_without(&model, heads, second, asked, &self.device, Cores::all()).breakdown
         };
         Ok(RelationHeads {
             sequences: second.len(),
@@ -103,11 +103,11 @@ impl Subject {
     fn relation_scores(
         &self,
         model: &Decoder,
-        task: &dyn Task,
         sequences: &[Sequence],
+        relations: &[Vec<Relation>],
     ) -> Result<HeadRelations, Error> {
         let mut heads = HeadRelations::default();
-        let watched = Watched::all(task, sequences);
+        let watched = Watched::new(SequenceKind::Task, sequences, relations);
         let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
         let carried = CarriedPatterns::of(model, &watched.tokens, &self.device)?;
         let on_shuffled = Patterns::of(model, shuffled.contexts(), &self.device)?;

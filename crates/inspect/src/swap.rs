@@ -4,7 +4,6 @@ use headlight_heads::{HeadName, SequenceKind, heads_by_role};
 use headlight_lens::{Ablation, SwapFollow, all_heads, matched_sets, swap_follow};
 use headlight_report::{Printout, Table};
 use headlight_run::Error;
-use headlight_tasks as tasks;
 use headlight_watch::{Watched, no_room};
 use serde::Serialize;
 
@@ -34,11 +33,7 @@ impl Subject {
     /// If the run has no weights, or no token comes twice.
     pub fn swaps(&self) -> Result<Vec<Swapped>, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequences = [
-            self.probe()?,
-            Watched::task(&*task, &tasks::validation(&*task, self.config.seed)),
-        ];
+        let sequences = [self.probe()?, Watched::task(self.validation()?)];
         let mut sets = vec![("untouched".to_owned(), Vec::new())];
         for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)?) {
             let others = matched_sets(&model, &heads, 1, self.config.seed);

@@ -29,7 +29,7 @@ use crate::{
 ///
 /// // One head, one sequence of 3 tokens; the third depends on the first.
 /// let weights = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.7, 0.1, 0.2];
-/// let relation = Relation { name: "verb→subject", dependent: 2, source: 0 };
+/// let relation = Relation { name: "verb→subject".into(), dependent: 2, source: 0 };
 /// let scores = score_relations(LayerPattern::new([1, 1, 3], &weights), &[vec![relation]]);
 /// let score = scores[0]["verb→subject"].score;
 /// assert!((score.value - 0.7).abs() < 1e-6); // A[2, 0]
@@ -52,7 +52,7 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
     for (sequence, relations) in relations.iter().enumerate() {
         for relation in relations.iter().filter(|relation| relation.is_visible()) {
             add(
-                relation.name.to_owned(),
+                relation.name.to_string(),
                 sequence,
                 relation.dependent,
                 relation.source,

@@ -52,7 +52,7 @@ impl<'a> ShuffledContext<'a> {
             let context = shuffle(tokens, relations, &mut rng);
             let is_gone =
                 |relation: &&Relation| context[relation.source] != tokens[relation.source];
-            kept.push(relations.iter().filter(is_gone).copied().collect());
+            kept.push(relations.iter().filter(is_gone).cloned().collect());
             contexts.push(context);
         }
         Self {

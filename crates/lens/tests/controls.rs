@@ -91,7 +91,7 @@ fn shuffled_tokens_take_from_a_head_what_it_finds_by_content_and_nothing_else() 
 #[test]
 fn a_shuffled_context_holds_the_same_tokens_and_no_old_match() {
     let relation = |dependent, source| Relation {
-        name: "verb→subject",
+        name: "verb→subject".into(),
         dependent,
         source,
     };
@@ -136,7 +136,7 @@ fn a_shuffled_context_holds_the_same_tokens_and_no_old_match() {
 fn relations_are_scored_at_their_places_while_their_words_are_elsewhere() {
     let tokens = vec![vec![1, 2, 3, 4]];
     let relations = [vec![Relation {
-        name: "verb→subject",
+        name: "verb→subject".into(),
         dependent: 3,
         source: 1,
     }]];

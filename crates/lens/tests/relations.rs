@@ -11,14 +11,14 @@ const SEQUENCES: usize = 6;
 fn relations() -> Vec<Vec<Relation>> {
     let of_sequence = |sequence| {
         let backward = [3, 6, 9].map(|dependent| Relation {
-            name: "verb→subject",
+            name: "verb→subject".into(),
             dependent,
             source: dependent - 2 - (sequence + dependent) % 2,
         });
         backward
             .into_iter()
             .chain([Relation {
-                name: "determiner→noun",
+                name: "determiner→noun".into(),
                 dependent: 4,
                 source: 5,
             }])

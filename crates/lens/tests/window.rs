@@ -29,12 +29,12 @@ fn tokens() -> Vec<Vec<u32>> {
 fn uniform_attention_over_a_window_scores_its_nulls() {
     let relations = [vec![
         Relation {
-            name: "near",
+            name: "near".into(),
             dependent: 3,
             source: 1,
         },
         Relation {
-            name: "far",
+            name: "far".into(),
             dependent: 7,
             source: 0,
         },

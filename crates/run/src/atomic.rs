@@ -41,13 +41,18 @@ pub fn write_directory_atomically(path: &Path, files: &[(&str, &[u8])]) -> Resul
         fs::create_dir_all(parent_of(path))?;
         let new = temporary_directory_beside(path)?;
         for (name, bytes) in files {
-            let mut file = File::create_new(new.path().join(name))?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
+            write_new(&new.path().join(name), bytes)?;
         }
         put_in_place(new, path)
     };
     write().map_err(|error| Error::io(path, "write", error))
+}
+
+/// Writes a file into a directory that is not in its place yet, and flushes it to disk.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create_new(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// An empty directory beside `path`, removed again unless it is [put in place](put_in_place).

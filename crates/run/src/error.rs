@@ -249,7 +249,7 @@ mod tests {
     use std::{error::Error as _, fs};
 
     use super::*;
-    use crate::{Config, RunDirectory};
+    use crate::{Config, Data, RunData, RunDirectory};
 
     const CONFIG: &str = "
         task = { name = 'repeat' }
@@ -271,10 +271,10 @@ mod tests {
         assert_eq!(wrong_key.kind(), ErrorKind::Config);
         assert!(has_cause::<toml::de::Error>(&wrong_key));
 
-        let run = RunDirectory::create(&path, &config, false).unwrap();
-        let exists = RunDirectory::create(&path, &config, false).unwrap_err();
+        let run = RunDirectory::create(&path, &config, &RunData::default(), false).unwrap();
+        let exists = RunDirectory::create(&path, &config, &RunData::default(), false).unwrap_err();
         assert_eq!(exists.kind(), ErrorKind::Exists);
-        let busy = RunDirectory::resume(&path, &config).unwrap_err();
+        let busy = RunDirectory::resume(&path, &config, &Data::default()).unwrap_err();
         assert_eq!(busy.kind(), ErrorKind::Busy);
 
         let missing = run.summary().unwrap_err();

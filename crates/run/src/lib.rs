@@ -4,6 +4,7 @@
 
 mod atomic;
 pub mod config;
+mod data_file;
 pub mod directory;
 mod error;
 pub mod rows;
@@ -23,12 +24,13 @@ pub use config::{
     NoTarget, NormKind, NormPlacement, OptimizerKind, PositionKind, Quantity, ScheduleKind,
     StopWhen, TrainConfig,
 };
+pub use data_file::{DataFile, sha256};
 // Every task's configuration, whichever there are.
 pub use config::task::*;
-pub use directory::{Best, CheckpointState, FORMAT, LogLengths, NewRows, NoWeights};
+pub use directory::{Best, CheckpointState, Data, FORMAT, LogLengths, NewRows, NoWeights, RunData};
 pub use rows::{
-    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Summary,
-    TimingRow, UsesRow,
+    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Question,
+    SequenceRow, Shortcut, Summary, TimingRow, UsesRow,
 };
 
 /// The version of the program, as runs carry it.

@@ -1,10 +1,10 @@
-//! Runs of other formats: older ones open, newer ones are refused.
+//! Runs of other formats, older and newer, are refused.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use headlight_run::{
-    Checkpoint, CheckpointState, Config, Error, ErrorKind, FORMAT, RunDirectory, Summary, VERSION,
-    Weights,
+    Checkpoint, CheckpointState, Config, Data, Error, ErrorKind, FORMAT, RunData, RunDirectory,
+    Summary, VERSION, Weights,
 };
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -20,8 +20,8 @@ fn config() -> Config {
 }
 
 /// A run with a summary and a checkpoint.
-fn written(path: &Path) -> (Summary, Checkpoint) {
-    let run = RunDirectory::create(path, &config(), false).unwrap();
+fn written(path: &Path) {
+    let run = RunDirectory::create(path, &config(), &RunData::default(), false).unwrap();
     let summary = Summary {
         format: FORMAT,
         task: "repeat".to_owned(),
@@ -58,7 +58,6 @@ fn written(path: &Path) -> (Summary, Checkpoint) {
     };
     run.write_summary(&summary).unwrap();
     run.write_checkpoint(Weights::Last, &checkpoint).unwrap();
-    (summary, checkpoint)
 }
 
 /// Puts `new` in the place of `old` in a file of the checkpoint, and writes its SHA-256 anew.
@@ -85,14 +84,14 @@ fn edit(file: &Path, old: &str, new: &str) {
 }
 
 #[track_caller]
-fn assert_refused<T>(read: Result<T, Error>, file: &str) {
-    let error = read.err().expect("a newer format is refused");
+fn assert_refused<T>(read: Result<T, Error>, format: u32, file: &str) {
+    let error = read.err().expect("another format is refused");
     let line = error.to_string();
     assert_eq!(error.kind(), ErrorKind::Version, "{line}");
     for part in [
         file,
-        "is of format 2",
-        &format!("up to {FORMAT}"),
+        &format!("is of format {format};"),
+        &format!("reads format {FORMAT}"),
         &format!("Headlight {VERSION}"),
     ] {
         assert!(line.contains(part), "{part}: {line}");
@@ -100,36 +99,34 @@ fn assert_refused<T>(read: Result<T, Error>, file: &str) {
     assert_eq!(line.lines().count(), 1, "{line}");
 }
 
-#[test]
-fn a_run_from_before_formats_were_counted_opens_with_all_it_holds() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("run");
-    let (summary, checkpoint) = written(&path);
-    fs::remove_file(path.join("format")).unwrap();
-    edit(&path.join("summary.json"), "  \"format\": 1,\n", "");
-    edit_state(&path, "  \"format\": 1,\n", "");
-
-    let run = RunDirectory::resume(&path, &config()).unwrap();
-    assert_eq!(run.summary().unwrap(), summary);
-    assert_eq!(run.checkpoint(Weights::Last).unwrap(), checkpoint);
+fn resumed(path: &Path) -> Result<RunDirectory, Error> {
+    RunDirectory::resume(path, &config(), &Data::default())
 }
 
 #[test]
-fn a_run_of_a_newer_format_is_refused_with_both_formats() {
+fn a_run_of_another_format_is_refused_with_both_formats() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("run");
     written(&path);
+    drop(resumed(&path).unwrap());
     let run = RunDirectory::open(&path).unwrap();
-
-    // Whatever else a newer program has written there.
-    let newer = "  \"format\": 2,\n  \"news\": [],\n";
-    edit(&path.join("summary.json"), "  \"format\": 1,\n", newer);
-    assert_refused(run.summary(), "run/summary.json");
-    edit_state(&path, "  \"format\": 1,\n", newer);
-    assert_refused(run.checkpoint(Weights::Last), "run/last/state.json");
-    fs::write(path.join("format"), "2\n").unwrap();
-    assert_refused(RunDirectory::open(&path), "run");
-    assert_refused(RunDirectory::resume(&path, &config()), "run");
+    let mut before = FORMAT;
+    for format in [FORMAT + 1, 1] {
+        let [old, new] = [before, format].map(|format| format!("  \"format\": {format},\n"));
+        // Whatever else another program has written there.
+        let new = new + "  \"news\": [],\n";
+        edit(&path.join("summary.json"), &old, &new);
+        assert_refused(run.summary(), format, "run/summary.json");
+        edit_state(&path, &old, &new);
+        assert_refused(run.checkpoint(Weights::Last), format, "run/last/state.json");
+        fs::write(path.join("format"), format!("{format}\n")).unwrap();
+        assert_refused(RunDirectory::open(&path), format, "run");
+        assert_refused(resumed(&path), format, "run");
+        before = format;
+    }
+    // Runs from before formats were counted.
+    fs::remove_file(path.join("format")).unwrap();
+    assert_refused(RunDirectory::open(&path), 1, "run");
 }
 
 #[test]

@@ -77,8 +77,8 @@ impl Task for IclMarkov {
     /// How often each state came, whatever the current one is.
     fn shortcut(&self, sequence: &Sequence) -> Option<Shortcut> {
         Some(Shortcut {
-            name: "unigram counts",
-            losses: self.counting_losses(sequence, |_| 0),
+            name: "unigram counts".into(),
+            losses: self.counting_losses(sequence, |_| 0).into(),
         })
     }
 }
@@ -96,11 +96,19 @@ mod tests {
     fn twenty_thousand_chains_cost_what_is_known() {
         let task = three_states();
         let sequences = batch(&task, 0, Use::Validation, 0, 20_000);
-        let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence).unwrap());
+        let bayes = mean_scored(
+            &sequences,
+            sequences
+                .iter()
+                .map(|sequence| task.bayes_losses(sequence).unwrap()),
+        );
         assert!((bayes - 0.885).abs() < 0.005, "{bayes}");
-        let unigram = mean_scored(&sequences, |sequence| {
-            task.shortcut(sequence).unwrap().losses
-        });
+        let unigram = mean_scored(
+            &sequences,
+            sequences
+                .iter()
+                .map(|sequence| task.shortcut(sequence).unwrap().losses),
+        );
         assert!((unigram - 1.004).abs() < 0.005, "{unigram}");
         // The first numbers of a row's generator make its matrix.
         let entropy = |row| {

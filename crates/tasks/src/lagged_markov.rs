@@ -97,9 +97,11 @@ mod tests {
     #[test]
     fn the_best_predictor_pays_the_conditional_entropy() {
         let task = LaggedMarkov::new(&LaggedMarkovConfig::default(), 64, 4);
-        let paid = mean_scored(&batch(&task, 4, Use::Validation, 0, 4000), |sequence| {
-            task.bayes_losses(sequence).unwrap()
-        });
+        let sequences = batch(&task, 4, Use::Validation, 0, 4000);
+        let losses = sequences
+            .iter()
+            .map(|sequence| task.bayes_losses(sequence).unwrap());
+        let paid = mean_scored(&sequences, losses);
         let entropy = task.conditional_entropy();
         assert!((paid - entropy).abs() < 0.01, "{paid} against {entropy}");
     }

@@ -3,16 +3,15 @@
 #![doc = include_str!("../README.md")]
 
 mod batch;
-mod data_file;
 mod dyck;
 mod grammar;
 mod icl_markov;
 mod lagged_markov;
 mod losses;
 mod markov;
+mod marks;
 mod modular_addition;
 mod prompt;
-mod question;
 mod rearrange;
 mod recall;
 mod repeat;
@@ -21,25 +20,27 @@ mod symbols;
 mod task;
 mod text;
 mod tokenizer_json;
+mod validation;
 mod vocabulary;
 
-pub use batch::{batch, validation};
-pub use data_file::DataFile;
+pub use batch::batch;
 pub use dyck::Dyck;
 pub use grammar::{Grammar, Lexicon, LexiconError};
+pub use headlight_run::{DataFile, Question, Shortcut};
 pub use icl_markov::IclMarkov;
 pub use lagged_markov::LaggedMarkov;
-pub use losses::{mean_known, mean_scored, shortcut_loss};
+pub use losses::mean_scored;
+pub use marks::Marks;
 pub use modular_addition::ModularAddition;
 pub use prompt::{encode_prompt, parse_stop};
-pub use question::{Marks, Question};
 pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;
 pub use repeat::Repeat;
 pub use row_key::{RowKey, Use};
-pub use task::{Optimum, Sequence, Shortcut, Task, VALIDATION_SEQUENCES};
+pub use task::{Optimum, Sequence, Task, VALIDATION_SEQUENCES};
 pub use text::{Cache, Text};
 pub use tokenizer_json::tokenizer_json;
+pub use validation::Validation;
 pub use vocabulary::{NoPieces, Pieces, Stop, TextStream, UnknownToken, Vocabulary, train_bpe};
 
 use headlight_run::{Error, TaskConfig};

@@ -114,8 +114,8 @@ impl Task for Recall {
             }
         }
         Some(Shortcut {
-            name: "any value of the context",
-            losses,
+            name: "any value of the context".into(),
+            losses: losses.into(),
         })
     }
 }

@@ -162,9 +162,15 @@ mod tests {
     fn bayes_pays_ln_64_on_the_first_copy_and_little_where_scored() {
         let task = main_job();
         let sequences = batch(&task, 0, Use::Validation, 0, 2000);
-        let bayes = mean_scored(&sequences, |sequence| task.bayes_losses(sequence).unwrap());
+        let losses = sequences
+            .iter()
+            .map(|sequence| task.bayes_losses(sequence).unwrap());
+        let bayes = mean_scored(&sequences, losses);
         assert!((bayes - 0.016).abs() < 0.002, "{bayes}");
-        let floor = mean_scored(&sequences, |sequence| task.floor_losses(sequence).unwrap());
+        let losses = sequences
+            .iter()
+            .map(|sequence| task.floor_losses(sequence).unwrap());
+        let floor = mean_scored(&sequences, losses);
         assert!((floor - 0.0017).abs() < 0.0005, "{floor}");
         // The first 8 targets belong to the first copy under every hypothesis.
         for sequence in &sequences[..50] {

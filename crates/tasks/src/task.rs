@@ -1,8 +1,9 @@
 //! A task: sequences, and what is known about predicting them.
 
 use headlight_heads::Relation;
+use headlight_run::SequenceRow;
 
-use crate::{DataFile, Question, RowKey, Vocabulary};
+use crate::{DataFile, Question, RowKey, Shortcut, Vocabulary};
 
 /// Validation sequences of a task that has no reason for another number; the same at every step.
 pub const VALIDATION_SEQUENCES: usize = 256;
@@ -89,15 +90,6 @@ pub struct Optimum {
     pub nats: f64,
 }
 
-/// A predictor that solves less than the task and looks good at first.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Shortcut {
-    /// Its name.
-    pub name: &'static str,
-    /// Its loss for each target, nats.
-    pub losses: Vec<f64>,
-}
-
 /// Inputs, targets, and which targets count: `tokens[i + 1]` is the target at `tokens[i]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
@@ -105,4 +97,27 @@ pub struct Sequence {
     pub tokens: Vec<u32>,
     /// Whether the task scores the target at each input.
     pub scored: Vec<bool>,
+}
+
+impl From<SequenceRow> for Sequence {
+    fn from(row: SequenceRow) -> Self {
+        Self {
+            scored: row.scores(),
+            tokens: row.tokens.into_vec(),
+        }
+    }
+}
+
+impl From<&Sequence> for SequenceRow {
+    /// As a line of a file; nothing else is known about it.
+    fn from(sequence: &Sequence) -> Self {
+        let all = sequence.scored.iter().all(|&scored| scored);
+        let inputs = 0..sequence.scored.len();
+        let scored = inputs.filter(|&input| sequence.scored[input]);
+        Self {
+            tokens: sequence.tokens.clone().into(),
+            scored: (!all).then(|| scored.collect()),
+            ..Self::default()
+        }
+    }
 }

@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
-use headlight_heads::{HeadName, Role};
 use headlight_residual::Decoder;
-use headlight_run::{Error, FORMAT, HeadSummary, MetricsRow, RunDirectory, Summary, UsesRow};
+use headlight_run::{Error, FORMAT, MetricsRow, RunDirectory, Summary, UsesRow};
 use headlight_tasks::Sequence;
 use headlight_watch::{Cores, Evaluation, Observation, Watched, evaluate, uses};
 
@@ -66,8 +65,8 @@ impl Setup {
         let model = model.valid();
         let evaluation = evaluate(
             &model,
-            &self.validation,
-            &self.questions,
+            &self.validation.sequences,
+            &self.validation.questions,
             &self.device,
             cores,
         );
@@ -100,13 +99,14 @@ impl Setup {
     ) -> Result<UsesRow, Error> {
         let (model, roles) = (model.valid(), measured.probe().roles());
         if at_the_end {
-            let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
+            let behaviour =
+                uses::behaviour(&self.validation.sequences, uses::SEQUENCES, &self.device);
             return uses::all_uses(&model, &behaviour, &roles, step, cores);
         }
         let sequences = uses::sequences_while_training(&self.config);
         uses::watch_uses(
             &model,
-            &uses::behaviour(&self.validation, sequences, &self.device),
+            &uses::behaviour(&self.validation.sequences, sequences, &self.device),
             &roles,
             step,
             cores,
@@ -115,11 +115,6 @@ impl Setup {
 
     /// `summary.json` after `steps` updates, which took so many seconds.
     pub(crate) fn summary(&self, measured: &Measured, steps: usize, seconds: f64) -> Summary {
-        let head = |(head, scores): &(HeadName, _)| HeadSummary {
-            head: *head,
-            role: Role::of(scores),
-            scores: scores.clone(),
-        };
         Summary {
             format: FORMAT,
             task: self.config.task.name().to_owned(),
@@ -134,7 +129,7 @@ impl Setup {
             bayes: self.bayes,
             chance: self.task.chance(),
             breakdown: measured.evaluation.breakdown.clone(),
-            heads: measured.probe().heads.iter().map(head).collect(),
+            heads: measured.probe().summaries(),
         }
     }
 }

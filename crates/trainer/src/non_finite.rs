@@ -42,6 +42,14 @@ pub fn first_gradient(model: &Decoder, gradients: &GradientsParams) -> Option<St
     search.found.map(|path| format!("the gradient of {path}"))
 }
 
+/// Whether every parameter is a number.
+#[must_use]
+pub fn is_finite_model(model: &Decoder) -> bool {
+    let mut search = NonFiniteParameter { found: false };
+    model.visit(&mut search);
+    !search.found
+}
+
 fn is_finite<const D: usize>(tensor: Tensor<D>) -> bool {
     tensor.into_data().iter::<f32>().all(f32::is_finite)
 }
@@ -64,6 +72,16 @@ impl Probe for First {
             self.site = Some(site);
         }
         activation
+    }
+}
+
+struct NonFiniteParameter {
+    found: bool,
+}
+
+impl ModuleVisitor for NonFiniteParameter {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.found |= !is_finite(param.val());
     }
 }
 
@@ -122,9 +140,11 @@ mod tests {
         }
         sequences[2].tokens[3] = 11;
         assert_eq!(first_activation(&model, &sequences, &device), None);
+        assert!(is_finite_model(&model));
 
         let gain = model.blocks[1].attn.w_v.weight.clone();
         model.blocks[1].attn.w_v.weight = gain.map(|weight| weight.mul_scalar(f32::INFINITY));
+        assert!(!is_finite_model(&model));
         let everywhere = first_activation(&model, &sequences, &device).unwrap();
         assert_eq!(everywhere, (0, "blocks.1.attn.hook_v".to_owned()));
 

@@ -1,7 +1,8 @@
 //! Where training goes on from: a checkpoint that the first rank read, told to the others.
 
 use headlight_residual::{Decoder, tensors_from_bytes, weights_from_bytes};
-use headlight_run::{Checkpoint, Error, ErrorKind};
+use headlight_run::{Checkpoint, CheckpointState, Data, Error, ErrorKind};
+use serde::{Deserialize, Serialize};
 
 use crate::{Setup, optimizer::Memory, ranks::Ranks, step::Updater, stopped::UnusableCheckpoint};
 
@@ -24,10 +25,22 @@ pub fn restored(
     Ok(model)
 }
 
-/// Tells the other ranks where to begin: at `checkpoint`, or at step 0.
-pub fn share(ranks: &dyn Ranks, checkpoint: Option<&Checkpoint>) -> Result<(), Error> {
-    let state = checkpoint.map(|checkpoint| &checkpoint.state);
-    let state = serde_json::to_vec(&state)
+/// What the first rank tells the others before the first step.
+#[derive(Serialize, Deserialize)]
+struct Beginning {
+    /// The data that it trains on.
+    data: Data,
+    /// Where it goes on from; `None` at step 0.
+    state: Option<CheckpointState>,
+}
+
+/// Tells the other ranks which data to train on and where to begin: at `checkpoint`, or at step 0.
+pub fn share(ranks: &dyn Ranks, data: Data, checkpoint: Option<&Checkpoint>) -> Result<(), Error> {
+    let beginning = Beginning {
+        data,
+        state: checkpoint.map(|checkpoint| checkpoint.state.clone()),
+    };
+    let state = serde_json::to_vec(&beginning)
         .map_err(|error| Error::because(ErrorKind::Internal, "checkpoint", error))?;
     let [weights, optimizer] = checkpoint.map_or_else(Default::default, |found| {
         [found.weights.clone(), found.optimizer.clone()]
@@ -53,8 +66,11 @@ pub enum Told {
     GoOn(Box<Checkpoint>),
 }
 
-/// Waits for what the first rank tells.
-pub fn told(ranks: &dyn Ranks) -> Result<Told, Error> {
+/// Waits for what the first rank tells. The rank has `data`.
+///
+/// # Errors
+/// If the first rank has other data.
+pub fn told(ranks: &dyn Ranks, data: &Data) -> Result<Told, Error> {
     let next = || {
         let mut bytes = Vec::new();
         ranks.share(&mut bytes);
@@ -65,9 +81,13 @@ pub fn told(ranks: &dyn Ranks) -> Result<Told, Error> {
         return Ok(Told::Nothing);
     }
     let (weights, optimizer) = (next(), next());
-    let state: Option<_> = serde_json::from_slice(&state)
+    let beginning: Beginning = serde_json::from_slice(&state)
         .map_err(|error| Error::because(ErrorKind::Internal, "the first rank", error))?;
-    Ok(state.map_or(Told::Begin, |state| {
+    beginning.data.check_same(data).map_err(|error| {
+        let place = format!("rank {}: {}", ranks.rank(), error.place());
+        error.at(place)
+    })?;
+    Ok(beginning.state.map_or(Told::Begin, |state| {
         Told::GoOn(Box::new(Checkpoint {
             state,
             weights,

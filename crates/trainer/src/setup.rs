@@ -1,13 +1,15 @@
 //! The setup of a run: everything that it is made of, before the first step.
 
+use std::path::Path;
+
 use burn::tensor::Device;
 use headlight_heads::MayAttend;
 use headlight_report::{State, say};
 use headlight_residual::Decoder;
-use headlight_run::{Config, Error, RunDirectory, Summary};
+use headlight_run::{Config, Data, DataFile, Error, RunData, RunDirectory, SequenceRow, Summary};
 use headlight_tasks as tasks;
-use headlight_tasks::{Question, Sequence, Task, Use};
-use headlight_watch::{Watched, model, questions};
+use headlight_tasks::{Sequence, Task, Use, Validation};
+use headlight_watch::{Watched, model, probe};
 
 use crate::{
     StepDropout, Stopped,
@@ -24,10 +26,11 @@ pub struct Setup {
     pub(crate) device: Device,
     pub(crate) task: Box<dyn Task>,
     /// The same at every step.
-    pub(crate) validation: Vec<Sequence>,
+    pub(crate) validation: Validation,
+    /// Where roles are read.
+    probe: Vec<Sequence>,
     /// The training set, where it is finite.
     pub(crate) trained_on: Option<Vec<Sequence>>,
-    pub(crate) questions: Vec<Vec<Question>>,
     pub(crate) watched: [Watched; 2],
     pub(crate) model: Decoder,
     pub(crate) floor: Option<f64>,
@@ -45,7 +48,8 @@ impl Setup {
         let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
-        let validation = tasks::validation(&*task, config.seed);
+        let validation = Validation::of(&*task, config.seed);
+        let probe = probe(&*task, config.model.n_ctx, config.seed);
         let trained_on = match task.training_rows() {
             Some(rows) if rows != config.train.batch_size => {
                 let message = format!(
@@ -65,24 +69,57 @@ impl Setup {
             )),
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
-        let watched = [
-            Watched::probe(&*task, config.model.n_ctx, config.seed),
-            Watched::task(&*task, &validation),
-        ];
+        let watched = [Watched::probe(&probe), Watched::task(&validation)];
         Ok(Self {
             device_name: device_name.to_owned(),
-            questions: questions(&*task, &validation),
-            floor: tasks::mean_known(&validation, |sequence| task.floor_losses(sequence)),
-            bayes: tasks::mean_known(&validation, |sequence| task.bayes_losses(sequence)),
+            floor: validation.floor(),
+            bayes: validation.bayes(),
             config,
             device,
             task,
             validation,
+            probe,
             trained_on,
             watched,
             model,
             view: View::default(),
         })
+    }
+
+    /// Makes the directory of the run, with all that it depends on in it.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::create`].
+    pub fn create(&self, path: &Path, overwrite: bool) -> Result<RunDirectory, Error> {
+        let vocabulary = self.task.vocabulary();
+        let data = RunData {
+            data: self.data(self.task.files()),
+            vocabulary: vocabulary.names(),
+            tokenizer: vocabulary.tokenizer_json().map(String::into_bytes),
+            validation: self.validation.rows(),
+            probe: self.probe.iter().map(SequenceRow::from).collect(),
+        };
+        RunDirectory::create(path, &self.config, &data, overwrite)
+    }
+
+    /// Opens the directory of a run of this configuration and data, to go on with it.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::resume`].
+    pub fn resume(&self, path: &Path) -> Result<RunDirectory, Error> {
+        // What is known of a file by its size and date is not enough here.
+        let files = self.task.files();
+        let files = files.iter().map(|file| DataFile::read(&file.path));
+        let data = self.data(files.collect::<Result<_, _>>()?);
+        RunDirectory::resume(path, &self.config, &data)
+    }
+
+    pub(crate) fn data(&self, files: Vec<DataFile>) -> Data {
+        Data {
+            files,
+            training_share: self.task.training_share(),
+            chance: self.task.chance(),
+        }
     }
 
     /// Shows the run this way while it trains.
@@ -143,7 +180,7 @@ impl Setup {
                 Some(bayes) => {
                     format!("bayes       {bayes:.4} nats on the validation batch, knowing the task alone{optimum}")
                 }
-                None => format!("validation  {} sequences", self.validation.len()),
+                None => format!("validation  {} sequences", self.validation.sequences.len()),
             },
             format!("chance      accuracy {:.4}", self.task.chance()),
         ]);
@@ -154,7 +191,7 @@ impl Setup {
                 all - drawn
             ));
         }
-        if let Some((name, loss)) = tasks::shortcut_loss(&*self.task, &self.validation) {
+        if let Some((name, loss)) = self.validation.shortcut() {
             lines.push(format!(
                 "shortcut    {loss:.4} nats on the validation batch: {name}"
             ));

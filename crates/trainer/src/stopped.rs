@@ -50,8 +50,8 @@ pub enum Stopped {
     Error::new(
         run.display(),
         format_args!(
-            "step {step}: loss {loss} and gradient norm {gradient_norm} are not finite; the first tensor that is not \
-             is {tensor}, in the batch of seed {seed}, step {step}, {}; checkpoints before it stay",
+            "step {step}: loss {loss}, gradient norm {gradient_norm}; the first tensor that is not finite is {tensor}, \
+             in the batch of seed {seed}, step {step}, {}; checkpoints before it stay",
             row.map_or_else(|| "no row alone".to_owned(), |row| format!("row {row}"))
         )
     )
@@ -59,9 +59,9 @@ pub enum Stopped {
 pub struct NotFinite {
     /// The run.
     pub run: PathBuf,
-    /// The update that was not made.
+    /// The update that was not made, or whose weights are no numbers.
     pub step: usize,
-    /// The loss of its batch, nats.
+    /// The loss of its batch or, if only that is not finite, on the validation sequences, nats.
     pub loss: f64,
     /// The norm of its whole gradient.
     pub gradient_norm: f64,

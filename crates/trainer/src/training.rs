@@ -12,8 +12,8 @@ use std::{
 use burn::module::Module;
 use headlight_residual::{Decoder, tensors_to_bytes, weights_to_bytes};
 use headlight_run::{
-    Best, Checkpoint, CheckpointState, Error, ErrorKind, FORMAT, Quantity, RunDirectory, Summary,
-    TimingRow, TrainConfig, VERSION, Weights, write_atomically,
+    Best, Checkpoint, CheckpointState, Error, ErrorKind, FORMAT, MetricsRow, Quantity,
+    RunDirectory, Summary, TimingRow, TrainConfig, VERSION, Weights,
 };
 use headlight_tasks::Sequence;
 
@@ -113,19 +113,16 @@ impl<'a> Training<'a> {
         }
         training.check_origin().map_err(Stopped::Refused)?;
         run.cut_logs(&training.state.logs)?;
-        let vocabulary = setup.task.vocabulary();
-        run.write_vocabulary(&vocabulary.names())?;
-        if let Some(tokenizer) = vocabulary.tokenizer_json() {
-            write_atomically(&run.path().join("tokenizer.json"), tokenizer.as_bytes())?;
-        }
-        restore::share(ranks, found.as_ref().map(|(_, checkpoint)| checkpoint))?;
+        let checkpoint = found.as_ref().map(|(_, checkpoint)| checkpoint);
+        restore::share(ranks, setup.data(setup.task.files()), checkpoint)?;
         let model = if let Some((model, _)) = found {
             training
                 .progress
                 .say(&format!("going on after step {}", training.state.step));
             model
         } else {
-            training.measure(&setup.model, None)?;
+            let measured = setup.measure(&setup.model, training.updater.cores())?;
+            training.write_measured(&setup.model, measured, None)?;
             training.write_patterns_and_uses(&setup.model)?;
             setup.model.clone()
         };
@@ -215,9 +212,8 @@ impl<'a> Training<'a> {
             self.updater
                 .gradient_over(self.ranks, &model, &sequences, self.setup.dropout_of(step));
         if !gradient.is_finite() {
-            self.progress.finish();
             let not_finite = self.not_finite(&model, step, &gradient, &sequences);
-            return Err(not_finite.into());
+            return Err(self.diverged(not_finite, rate));
         }
         let update = gradient.update;
         model = self.updater.apply(model, gradient, rate);
@@ -237,7 +233,13 @@ impl<'a> Training<'a> {
                 update,
                 learning_rate: rate,
             };
-            self.measure(&model, Some(made))?;
+            let measured = self.setup.measure(&model, self.updater.cores())?;
+            if !measured.evaluation.loss.is_finite() {
+                let loss = measured.evaluation.loss;
+                let not_finite = self.weights_not_finite(&model, loss, update, &sequences);
+                return Err(self.diverged(not_finite, rate));
+            }
+            self.write_measured(&model, measured, Some(made))?;
             if let Some(reason) = self.reason_to_end() {
                 self.progress
                     .say(&format!("step {step}: training ends: {reason}"));
@@ -248,6 +250,10 @@ impl<'a> Training<'a> {
             self.write_patterns_and_uses(&model)?;
         }
         if step.is_multiple_of(config.checkpoint.every) && !self.state.ended {
+            if !non_finite::is_finite_model(&model) {
+                let not_finite = self.weights_not_finite(&model, update.loss, update, &sequences);
+                return Err(self.diverged(not_finite, rate));
+            }
             self.write_checkpoint(Weights::Step(step), &model)?;
             tracing::info!(step, "checkpoint");
         }
@@ -255,10 +261,14 @@ impl<'a> Training<'a> {
         Ok(model)
     }
 
-    /// Measures the model and writes what it is like now.
-    fn measure(&mut self, model: &Decoder, made: Option<MadeUpdate>) -> Result<(), Error> {
+    /// Writes what the model is like now.
+    fn write_measured(
+        &mut self,
+        model: &Decoder,
+        measured: Measured,
+        made: Option<MadeUpdate>,
+    ) -> Result<(), Error> {
         let step = self.state.step;
-        let measured = self.setup.measure(model, self.updater.cores())?;
         self.watching += measured.watching;
         measured.write(self.run, step, made)?;
         self.compare_with_best(model, measured.evaluation.loss);
@@ -354,26 +364,23 @@ impl<'a> Training<'a> {
 
     /// Copies everything that training goes on from, and leaves it to the writer.
     fn write_checkpoint(&mut self, which: Weights, model: &Decoder) -> Result<(), Stopped> {
-        let place = self.run.path().display();
-        let wrong = |error| Error::because(ErrorKind::Internal, &place, error);
-        let bytes = |model: &Decoder| weights_to_bytes(&model.valid()).map_err(wrong);
-        let best = self.unwritten_best.as_ref().map(bytes).transpose()?;
         let Memory { tensors, counts } = self.updater.memory();
-        let optimizer = tensors_to_bytes(&tensors).map_err(wrong)?;
+        let optimizer = tensors_to_bytes(&tensors).map_err(|error| {
+            Error::because(ErrorKind::Internal, self.run.path().display(), error)
+        })?;
         self.state.counts = counts;
         self.state.seconds = self.seconds();
         self.state.logs = self.run.log_lengths()?;
+        // The best first: whoever is killed between the two goes on from an older checkpoint and
+        // writes it again.
+        self.write_best()?;
         let checkpoint = Checkpoint {
             state: self.state.clone(),
-            weights: bytes(model)?,
+            weights: self.bytes(model)?,
             optimizer,
         };
         let keep = self.setup.config.checkpoint.keep;
-        self.unwritten_best = None;
         self.writer.write(move |run| {
-            // The best first: whoever is killed between the two goes on from an older checkpoint
-            // and writes it again.
-            best.map_or(Ok(()), |best| run.write_best(&best))?;
             run.write_checkpoint(which, &checkpoint)?;
             keep.map_or(Ok(()), |keep| {
                 run.forget_checkpoints(checkpoint.state.step, keep)
@@ -381,9 +388,75 @@ impl<'a> Training<'a> {
         })
     }
 
+    /// Leaves the best weights to the writer, where `best/` holds older ones.
+    fn write_best(&mut self) -> Result<(), Stopped> {
+        let Some(best) = self.unwritten_best.take() else {
+            return Ok(());
+        };
+        let weights = self.bytes(&best)?;
+        let state = CheckpointState {
+            seconds: self.seconds(),
+            ..self.state.clone()
+        };
+        self.writer
+            .write(move |run| run.write_best(&state, &weights))
+    }
+
+    fn bytes(&self, model: &Decoder) -> Result<Vec<u8>, Error> {
+        weights_to_bytes(&model.valid())
+            .map_err(|error| Error::because(ErrorKind::Internal, self.run.path().display(), error))
+    }
+
     /// Wall time of training so far.
     fn seconds(&self) -> f64 {
         self.seconds_before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Ends training whose numbers went wrong: the last row of the metrics says so, and the best
+    /// weights stay to be looked at.
+    fn diverged(&mut self, not_finite: NotFinite, learning_rate: f64) -> Stopped {
+        self.progress.finish();
+        let row = MetricsRow {
+            step: not_finite.step,
+            loss: Some(not_finite.loss),
+            validation: f64::NAN,
+            accuracy: f64::NAN,
+            exact: f64::NAN,
+            in_context: None,
+            training_accuracy: None,
+            breakdown: BTreeMap::new(),
+            learning_rate: Some(learning_rate),
+            gradient_norm: Some(not_finite.gradient_norm),
+        };
+        let written = self.run.append_metrics(&row).map_err(Stopped::from);
+        match written.and_then(|()| self.write_best()) {
+            Ok(()) => not_finite.into(),
+            Err(error) => error,
+        }
+    }
+
+    /// The weights after the update of `sequences` are no numbers, or lead to none.
+    fn weights_not_finite(
+        &self,
+        model: &Decoder,
+        loss: f64,
+        update: Update,
+        sequences: &[Sequence],
+    ) -> NotFinite {
+        let activation = non_finite::first_activation(model, sequences, &self.setup.device);
+        let (row, tensor) = activation.map_or_else(
+            || (None, "a weight or the validation loss".to_owned()),
+            |(row, tensor)| (Some(row), tensor),
+        );
+        NotFinite {
+            run: self.run.path().to_owned(),
+            step: self.state.step,
+            loss,
+            gradient_norm: update.gradient_norm,
+            tensor,
+            seed: self.setup.config.seed,
+            row,
+        }
     }
 
     /// Which numbers went wrong, and where.

@@ -75,7 +75,7 @@ impl Drop for Writer {
 mod tests {
     use std::{io, path::Path, sync::mpsc::channel};
 
-    use headlight_run::{Config, ErrorKind};
+    use headlight_run::{Config, ErrorKind, RunData};
 
     use super::*;
 
@@ -88,6 +88,7 @@ mod tests {
         RunDirectory::create(
             &directory.join("run"),
             &Config::parse(text, "test", &[]).unwrap(),
+            &RunData::default(),
             false,
         )
         .unwrap()

@@ -7,7 +7,7 @@ use headlight_heads::HeadName;
 use headlight_lens::{Quarters, mean_ablated};
 use headlight_residual::Decoder;
 use headlight_run::Breakdown;
-use headlight_tasks::{Marks, Question, Sequence, Task};
+use headlight_tasks::{Marks, Question, Sequence};
 
 use crate::{
     batch::{Batch, Right, count_right, count_scored, summed_loss},
@@ -32,22 +32,11 @@ pub struct Evaluation {
     pub breakdown: Breakdown,
 }
 
-/// Every sequence's questions; no list at all if none has any.
-#[must_use]
-pub fn questions(task: &dyn Task, sequences: &[Sequence]) -> Vec<Vec<Question>> {
-    let questions: Vec<_> = sequences
-        .iter()
-        .map(|sequence| task.questions(sequence))
-        .collect();
-    if questions.iter().all(Vec::is_empty) {
-        Vec::new()
-    } else {
-        questions
-    }
-}
-
 /// Runs `model`, which must not be on an autodiff device, over `sequences` and puts their
-/// `questions` to it.
+/// `questions` to it: a list for each sequence, or none at all.
+///
+/// Where the loss is no number, accuracies are none either: the likeliest of logits that are no
+/// numbers says nothing.
 #[must_use]
 pub fn evaluate(
     model: &Decoder,
@@ -116,7 +105,7 @@ pub fn evaluate_without(
         .into_iter()
         .fold(Sums::default(), Sums::add);
     let scored = count_scored(sequences).max(1) as f64;
-    Evaluation {
+    let mut evaluation = Evaluation {
         loss: sums.loss / scored,
         accuracy: sums.right.targets / scored,
         exact: sums.right.sequences / sequences.len().max(1) as f64,
@@ -124,7 +113,15 @@ pub fn evaluate_without(
             .is_some()
             .then(|| sums.late.value() - sums.early.value()),
         breakdown: sums.marks.breakdown(),
+    };
+    if !evaluation.loss.is_finite() {
+        evaluation.accuracy = f64::NAN;
+        evaluation.exact = f64::NAN;
+        for answers in evaluation.breakdown.values_mut() {
+            answers.accuracy = f64::NAN;
+        }
     }
+    evaluation
 }
 
 /// What adds up over sequences.

@@ -4,8 +4,8 @@ use burn::tensor::Device;
 use headlight_heads::{HeadName, Relation, RelationScores, Role, ScoreName, Scores, SequenceKind};
 use headlight_lens::{mean_distance, score_layer, score_relations};
 use headlight_residual::Decoder;
-use headlight_run::{Error, HeadRow, PatternFile};
-use headlight_tasks::{Repeat, Sequence, Task, Use, batch};
+use headlight_run::{Error, HeadRow, HeadSummary, PatternFile};
+use headlight_tasks::{Repeat, Sequence, Task, Use, Validation, batch};
 
 use crate::Patterns;
 
@@ -25,6 +25,16 @@ pub struct Watched {
     pub relations: Vec<Vec<Relation>>,
 }
 
+/// The probe: the jittered `repeat` task over the tokens that occur in the training data of `task`.
+/// Roles are read here, because a task of its own can make a head look like what it is not, and so
+/// can tokens that the model never saw.
+#[must_use]
+pub fn probe(task: &dyn Task, n_ctx: usize, seed: u64) -> Vec<Sequence> {
+    let all = || (0..task.vocabulary().len() as u32).collect();
+    let task = Repeat::probe(task.training_tokens().unwrap_or_else(all), n_ctx);
+    batch(&task, seed, Use::Probe, 0, WATCHED_SEQUENCES)
+}
+
 /// What the heads do on some sequences.
 #[derive(Debug, Clone)]
 pub struct Observation {
@@ -39,45 +49,41 @@ pub struct Observation {
 }
 
 impl Watched {
-    /// The probe: the jittered `repeat` task over the tokens that occur in the training data of
-    /// `task`. Roles are read here, because a task of its own can make a head look like what it is
-    /// not, and so can tokens that the model never saw.
+    /// The sequences of the probe.
     #[must_use]
-    pub fn probe(task: &dyn Task, n_ctx: usize, seed: u64) -> Self {
-        let all = || (0..task.vocabulary().len() as u32).collect();
-        let task = Repeat::probe(task.training_tokens().unwrap_or_else(all), n_ctx);
-        let sequences = batch(&task, seed, Use::Probe, 0, WATCHED_SEQUENCES);
-        Self::inputs_of(SequenceKind::Probe, &task, &sequences)
+    pub fn probe(sequences: &[Sequence]) -> Self {
+        Self::new(SequenceKind::Probe, sequences, &[])
     }
 
-    /// The first sequences of a task.
+    /// The first validation sequences of a task.
     #[must_use]
-    pub fn task(task: &dyn Task, sequences: &[Sequence]) -> Self {
-        Self::all(task, &sequences[..sequences.len().min(WATCHED_SEQUENCES)])
+    pub fn task(validation: &Validation) -> Self {
+        let count = validation.sequences.len().min(WATCHED_SEQUENCES);
+        let relations = validation.relations.get(..count).unwrap_or_default();
+        Self::new(
+            SequenceKind::Task,
+            &validation.sequences[..count],
+            relations,
+        )
     }
 
-    /// All of these sequences of a task.
+    /// Some sequences with the gold relations of each, or with none at all.
     #[must_use]
-    pub fn all(task: &dyn Task, sequences: &[Sequence]) -> Self {
-        Self::inputs_of(SequenceKind::Task, task, sequences)
-    }
-
-    fn inputs_of(kind: SequenceKind, task: &dyn Task, sequences: &[Sequence]) -> Self {
-        let inputs = |sequence: &Sequence| sequence.tokens[..sequence.scored.len()].to_vec();
-        // The last token is only a target: no query, no key.
-        let relations = |sequence: &Sequence| {
-            let inside = |relation: &Relation| {
-                relation.dependent.max(relation.source) < sequence.scored.len()
-            };
-            task.relations(sequence)
-                .into_iter()
-                .filter(inside)
-                .collect()
-        };
+    pub fn new(kind: SequenceKind, sequences: &[Sequence], relations: &[Vec<Relation>]) -> Self {
+        let mut inputs = Vec::new();
+        let mut between_inputs = Vec::new();
+        for (at, sequence) in sequences.iter().enumerate() {
+            let length = sequence.scored.len();
+            inputs.push(sequence.tokens[..length].to_vec());
+            // The last token is only a target: no query, no key.
+            let mut related = relations.get(at).cloned().unwrap_or_default();
+            related.retain(|relation| relation.dependent.max(relation.source) < length);
+            between_inputs.push(related);
+        }
         Self {
             kind,
-            tokens: sequences.iter().map(inputs).collect(),
-            relations: sequences.iter().map(relations).collect(),
+            tokens: inputs,
+            relations: between_inputs,
         }
     }
 
@@ -130,6 +136,17 @@ impl Observation {
             .iter()
             .map(|(_, scores)| Role::of(scores))
             .collect()
+    }
+
+    /// As the heads of `summary.json`.
+    #[must_use]
+    pub fn summaries(&self) -> Vec<HeadSummary> {
+        let head = |(head, scores): &(HeadName, Scores)| HeadSummary {
+            head: *head,
+            role: Role::of(scores),
+            scores: scores.clone(),
+        };
+        self.heads.iter().map(head).collect()
     }
 
     /// As rows of `heads.jsonl`; roles only on the probe.

@@ -75,6 +75,24 @@ fn documents_stay_within_bounds() {
     watch_file("vocabulary.json", vocabulary, &unprintable(15 << 20));
     watch_file("vocabulary.json", vocabulary, &unprintable(250_000));
 
+    let data: Read = |run| drop(run.data());
+    for file in [r#"{"path":"","bytes":0,"sha256":""}"#, r#"["",0,""]"#] {
+        // As many as are read, and one more.
+        for files in [65_536, 65_537, (16 << 20) / (file.len() + 1) - 4] {
+            let files = list(files, |_| file.to_owned());
+            watch_file(
+                "data.json",
+                data,
+                &format!(r#"{{"files":[{files}],"chance":0}}"#),
+            );
+        }
+    }
+    watch_file(
+        "data.json",
+        data,
+        &format!(r#"{{"chance":{}}}"#, unprintable(250_000)),
+    );
+
     let summary: Read = |run| drop(run.summary());
     let score = r#"{"":{"value":0,"null":0,"ceiling":0,"low":0,"high":0}}"#;
     for head in [

@@ -6,12 +6,13 @@ use headlight_heads::{
     HeadName, HeadSet, Interval, Measure, Reader, RelationScore, Role, Score, ScoreName,
     SequenceKind,
 };
-use headlight_run::{Follower, HeadRow, Left, MetricsRow, RunDirectory, UsesRow};
+use headlight_run::{Follower, HeadRow, Left, MetricsRow, RunDirectory, SequenceRow, UsesRow};
+use headlight_tasks::Validation;
 use tempfile::TempDir;
 
 use crate::{
     harness::watch,
-    run_files::{line, run_in},
+    run_files::{line, run_in, sequence},
 };
 
 const BYTES: usize = 24 << 20;
@@ -25,6 +26,10 @@ fn rows(run: &RunDirectory, log: &str, what: &str, text: &[u8]) -> Option<usize>
             "metrics.jsonl" => run.metrics().ok().map(|rows| rows.len()),
             "heads.jsonl" => run.heads().ok().map(|rows| rows.len()),
             "events.jsonl" => run.events().ok().map(|rows| rows.len()),
+            "validation.jsonl" => {
+                let rows = run.validation().ok().map(Validation::of_rows);
+                rows.map(|validation| validation.sequences.len())
+            }
             _ => run.uses().ok().map(|rows| rows.len()),
         };
     });
@@ -230,6 +235,9 @@ fn logs_of_hostile_rows_stay_within_bounds() {
     ] {
         rows(&run, log, what, &many(&row));
     }
+    for (what, row) in hostile_sequences() {
+        rows(&run, "validation.jsonl", what, &many(&row));
+    }
     // Bytes that are no rows at all.
     for (what, byte) in [
         ("line feeds", b'\n'),
@@ -250,6 +258,57 @@ fn logs_of_hostile_rows_stay_within_bounds() {
             accepted
         );
     }
+}
+
+/// Rows of `validation.jsonl` that take much memory for their bytes.
+fn hostile_sequences() -> Vec<(&'static str, String)> {
+    let row = |more: &str| format!(r#"{{"tokens":[0,0]{more}}}"#);
+    let list = |name: &str, part: &str, count: usize| {
+        row(&format!(r#","{name}":[{}]"#, vec![part; count].join(",")))
+    };
+    let kinds = |count: usize| {
+        let kinds = vec![r#""""#; count].join(",");
+        row(&format!(r#","questions":[[0,0,[],[{kinds}]]]"#))
+    };
+    let spaces = |row: &str, length: usize| format!("{row:<length$}");
+    vec![
+        ("the shortest sequences", row("")),
+        ("as short as is accepted", spaces(&row(""), 46)),
+        (
+            "lists of nothing",
+            row(r#","scored":[],"relations":[],"questions":[]"#),
+        ),
+        (
+            "losses",
+            row(r#","floor":[0],"bayes":[0],"shortcut":["",[0]]"#),
+        ),
+        ("a relation each", list("relations", r#"["",0,0]"#, 1)),
+        ("relations", list("relations", r#"["",0,0]"#, 50_000)),
+        ("a question each", list("questions", "[0,0,[],[]]", 1)),
+        ("questions", list("questions", "[0,0,[],[]]", 20_000)),
+        (
+            "questions with a kind",
+            list("questions", r#"[0,0,[0],[""]]"#, 30_000),
+        ),
+        ("kinds", kinds(150_000)),
+        ("positions", list("scored", "0", 120_000)),
+        ("a long floor", list("floor", "0", 120_000)),
+        (
+            "tokens",
+            format!(r#"{{"tokens":[{}]}}"#, vec!["0"; 65].join(",")),
+        ),
+        (
+            "many tokens",
+            format!(r#"{{"tokens":[{}]}}"#, vec!["0"; 120_000].join(",")),
+        ),
+        (
+            "a long name",
+            row(&format!(
+                r#","relations":[["{}",1,0]]"#,
+                "a".repeat(250_000)
+            )),
+        ),
+    ]
 }
 
 fn written(row: &impl serde::Serialize) -> String {
@@ -328,7 +387,15 @@ fn large_logs_of_honest_rows_are_read() {
         untouched: left,
         uses: vec![uses; 500],
     };
+    let sum = SequenceRow {
+        tokens: [0, 1, 2, 1].into(),
+        scored: Some([2].into()),
+        floor: Some([4.727_387_819, 0.0, 0.0].into()),
+        ..SequenceRow::default()
+    };
     for (log, line) in [
+        ("validation.jsonl", written(&sum)),
+        ("validation.jsonl", written(&sequence())),
         ("metrics.jsonl", written(&metrics)),
         ("heads.jsonl", written(&heads(0))),
         ("heads.jsonl", written(&heads(3))),

@@ -12,7 +12,6 @@ use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
 use headlight_report::{Control, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadsUse, Summary, UsesRow, write_atomically};
-use headlight_tasks as tasks;
 use headlight_watch::{
     model::describe,
     no_room,
@@ -30,9 +29,9 @@ impl Subject {
     /// Collects what the report shows.
     ///
     /// # Errors
-    /// If the run has not ended, or a file of it is damaged.
+    /// If a file of the run is damaged.
     pub fn report(&self) -> Result<ReportData, Error> {
-        let summary = self.run.summary()?;
+        let summary = self.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
         if !summary
             .heads
@@ -44,12 +43,17 @@ impl Subject {
             return Err(Error::damaged(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
-        let used_as = self.run.uses()?;
+        let mut used_as = self.run.uses()?;
+        // Rows after the point that is looked at speak of another model.
+        used_as.retain(|row| row.step <= summary.steps);
         let is_one_of_several = self
             .run
             .path()
             .ends_with(format!("seed-{}", self.config.seed));
         let mut left_out = Vec::new();
+        if let Some(step) = self.diverged()? {
+            left_out.push(format!("step {step}, at which the loss is no number"));
+        }
         let over = over_training::Scores::of(self, &summary, &mut left_out)?;
         let heads: Vec<(HeadName, Role)> = summary
             .heads
@@ -60,7 +64,7 @@ impl Subject {
             finding: Vec::new(),
             headline: None,
             run: self.facts(&summary, &model)?,
-            metrics: self.run.metrics()?,
+            metrics: self.finite_metrics()?,
             measures: over.measures,
             events: self.run.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
@@ -91,12 +95,17 @@ impl Subject {
     }
 
     /// Writes `report.html` into the run and says where; beside it `learn.html`, to which it links.
+    /// The report of a point that somebody chose has the point in its name: `report-step-250.html`.
     ///
     /// # Errors
     /// As [`report`](Self::report), or if the file cannot be written.
     pub fn write_report(&self) -> Result<PathBuf, Error> {
         let html = report_page(self.report()?)?;
-        let path = self.run.path().join("report.html");
+        let name = match self.chosen() {
+            Some(point) => format!("report-{point}.html"),
+            None => "report.html".to_owned(),
+        };
+        let path = self.run.path().join(name);
         write_atomically(&path, html.as_bytes())?;
         write_lesson(&self.run.path().join("learn.html"), &self.device)?;
         Ok(path)
@@ -105,11 +114,10 @@ impl Subject {
     /// The run's task on as many sequences as [`uses::SEQUENCES`], or on as few as keep their
     /// patterns within bounds.
     fn bounded_behaviour(&self, model: &Decoder) -> Result<Behaviour, Error> {
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
         let of_sequence = model.blocks.len() * model.n_heads() * model.n_ctx() * model.n_ctx();
         let sequences = (MOST_WEIGHTS / of_sequence).clamp(1, uses::SEQUENCES);
         Ok(uses::behaviour(
-            &tasks::validation(&*task, self.config.seed),
+            &self.validation()?.sequences,
             sequences,
             &self.device,
         ))

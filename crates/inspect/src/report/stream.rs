@@ -5,7 +5,6 @@ use headlight_lens::{Behaviour, Depth, direct_logit_attribution, logit_lens};
 use headlight_report::{Floats, LensData, StreamData};
 use headlight_residual::{BlockSite, Decoder, NoProbe, Site, argmax, token_tensor};
 use headlight_run::Error;
-use headlight_tasks as tasks;
 use headlight_watch::{no_room, uses::left};
 
 use super::{Subject, numbers};
@@ -56,13 +55,7 @@ impl Subject {
         vocabulary: &[String],
         depths: &[Depth],
     ) -> Result<LensData, Error> {
-        let task = tasks::build(&self.config.task, self.config.model.n_ctx, self.config.seed)?;
-        let sequence = task.sequence(tasks::RowKey {
-            seed: self.config.seed,
-            usage: tasks::Use::Validation,
-            step: 0,
-            row: 0,
-        });
+        let sequence = &self.validation()?.sequences[0];
         let length = sequence.scored.len().min(MOST_SHOWN_TOKENS);
         let (inputs, targets) = (&sequence.tokens[..length], &sequence.tokens[1..=length]);
         let sites: Vec<(String, Site)> = depths

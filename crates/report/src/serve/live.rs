@@ -179,7 +179,9 @@ impl Watched {
         let mut seen = self.seen();
         seen.asked = Some(Instant::now());
         let rows = seen.follower.new_rows()?;
-        seen.metrics.extend(rows.metrics);
+        // The last row of a run that diverges has no numbers to draw.
+        let finite = rows.metrics.into_iter().filter(MetricsRow::is_finite);
+        seen.metrics.extend(finite);
         seen.events.extend(rows.events);
         let on_probe = rows
             .heads

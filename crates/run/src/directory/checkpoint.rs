@@ -3,20 +3,19 @@
 
 use std::{
     collections::BTreeMap,
-    fmt::{self, Write as _},
-    fs,
+    fmt, fs,
     path::{Path, PathBuf},
     str::FromStr,
 };
 
 use headlight_heads::{HeadName, Role};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{LogLengths, RunDirectory, format, log_lengths};
 use crate::{
     Error, ErrorKind,
     atomic::write_directory_atomically,
+    sha256,
     untrusted::{MOST_STATE_BYTES, MOST_TENSOR_BYTES, from_json, read_at_most},
 };
 
@@ -144,8 +143,7 @@ impl RunDirectory {
     pub fn write_checkpoint(&self, which: Weights, checkpoint: &Checkpoint) -> Result<(), Error> {
         log_lengths::flush(self.path())?;
         let path = self.directory_of(which);
-        let state = serde_json::to_vec_pretty(&checkpoint.state)
-            .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))?;
+        let state = state_json(&path, &checkpoint.state)?;
         let files: [(&str, &[u8]); 3] = [
             (WEIGHTS, &checkpoint.weights),
             (OPTIMIZER, &checkpoint.optimizer),
@@ -154,24 +152,23 @@ impl RunDirectory {
         write_with_sums(&path, &files)
     }
 
-    /// Writes the weights of the lowest validation loss.
+    /// Writes the weights of the lowest validation loss, which `state.best` speaks of.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn write_best(&self, weights: &[u8]) -> Result<(), Error> {
-        write_with_sums(&self.directory_of(Weights::Best), &[(WEIGHTS, weights)])
+    pub fn write_best(&self, state: &CheckpointState, weights: &[u8]) -> Result<(), Error> {
+        let path = self.directory_of(Weights::Best);
+        let state = state_json(&path, state)?;
+        write_with_sums(&path, &[(WEIGHTS, weights), (STATE, &state)])
     }
 
     /// Reads a checkpoint and checks it: every file against its SHA-256, the logs against their
     /// lengths.
     ///
     /// # Errors
-    /// Names the file that is missing, damaged or of a newer [format](crate::FORMAT).
+    /// Names the file that is missing, damaged or of another [format](crate::FORMAT).
     pub fn checkpoint(&self, which: Weights) -> Result<Checkpoint, Error> {
-        let path = self.directory_of(which).join(STATE);
-        let state = self.checked(which, STATE, MOST_STATE_BYTES)?;
-        format::check_json(path.display(), &state)?;
-        let state: CheckpointState = from_json(path.display(), &state)?;
+        let state = self.state(which)?;
         log_lengths::check(self.path(), &state.logs)?;
         let weights = self.checked(which, WEIGHTS, MOST_TENSOR_BYTES)?;
         let optimizer = self.checked(which, OPTIMIZER, MOST_TENSOR_BYTES)?;
@@ -180,6 +177,18 @@ impl RunDirectory {
             weights,
             optimizer,
         })
+    }
+
+    /// Where training stood when it wrote these weights; at the best ones, when it had last found
+    /// better ones.
+    ///
+    /// # Errors
+    /// Names the file if it is missing, damaged or of another [format](crate::FORMAT).
+    pub fn state(&self, which: Weights) -> Result<CheckpointState, Error> {
+        let path = self.directory_of(which).join(STATE);
+        let state = self.checked(which, STATE, MOST_STATE_BYTES)?;
+        format::check_json(path.display(), &state)?;
+        from_json(path.display(), &state)
     }
 
     /// Reads weights and checks them against their SHA-256.
@@ -265,6 +274,11 @@ impl RunDirectory {
     }
 }
 
+fn state_json(path: &Path, state: &CheckpointState) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec_pretty(state)
+        .map_err(|error| Error::because(ErrorKind::Internal, path.display(), error))
+}
+
 fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), Error> {
     let sums: String = files
         .iter()
@@ -276,11 +290,7 @@ fn write_with_sums(path: &Path, files: &[(&str, &[u8])]) -> Result<(), Error> {
 }
 
 fn sum_line(name: &str, bytes: &[u8]) -> String {
-    let mut line = String::new();
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(line, "{byte:02x}");
-    }
-    line + "  " + name + "\n"
+    format!("{}  {name}\n", sha256(bytes))
 }
 
 /// A number as text: JSON readers may round the last bit, and resuming must not. The feature

@@ -9,6 +9,15 @@ use std::{
 
 use crate::Error;
 
+/// The logs. Other files of rows are written once and never cut.
+const LOGS: [&str; 5] = [
+    "events.jsonl",
+    "heads.jsonl",
+    "metrics.jsonl",
+    "timing.jsonl",
+    "uses.jsonl",
+];
+
 /// Every log's length in bytes, by the name of its file.
 pub type LogLengths = BTreeMap<String, u64>;
 
@@ -27,17 +36,17 @@ pub fn append(path: &Path, lines: &[u8]) -> Result<(), Error> {
 
 /// Every log's length.
 pub fn lengths(run: &Path) -> Result<LogLengths, Error> {
-    let length = |name: String| {
-        let path = run.join(&name);
+    let length = |name: &str| {
+        let path = run.join(name);
         let found = fs::metadata(&path).map_err(|error| Error::io(&path, "measure", error))?;
-        Ok((name, found.len()))
+        Ok((name.to_owned(), found.len()))
     };
-    names(run)?.into_iter().map(length).collect()
+    names(run).into_iter().map(length).collect()
 }
 
 /// Flushes every log of `run` to disk.
 pub fn flush(run: &Path) -> Result<(), Error> {
-    names(run)?.iter().try_for_each(|name| {
+    names(run).iter().try_for_each(|name| {
         let path = run.join(name);
         // Windows flushes only what is open for writing.
         let flush = || OpenOptions::new().append(true).open(&path)?.sync_all();
@@ -49,7 +58,7 @@ pub fn flush(run: &Path) -> Result<(), Error> {
 pub fn check(run: &Path, lengths: &LogLengths) -> Result<(), Error> {
     for (name, &length) in lengths {
         // A name from a file: it must not lead out of the run.
-        if !is_log(name) {
+        if !LOGS.contains(&name.as_str()) {
             return Err(Error::damaged(
                 run.display(),
                 format_args!("{name} is not the name of a log"),
@@ -66,34 +75,22 @@ pub fn check(run: &Path, lengths: &LogLengths) -> Result<(), Error> {
 
 /// Cuts every log back to the length it had; a log that was not there then is emptied.
 pub fn cut_back(run: &Path, lengths: &LogLengths) -> Result<(), Error> {
-    for name in names(run)? {
-        let path = run.join(&name);
+    for name in names(run) {
+        let path = run.join(name);
         let cut = || {
             OpenOptions::new()
                 .write(true)
                 .open(&path)?
-                .set_len(lengths.get(&name).copied().unwrap_or(0))
+                .set_len(lengths.get(name).copied().unwrap_or(0))
         };
         cut().map_err(|error| Error::io(&path, "cut", error))?;
     }
     Ok(())
 }
 
-fn names(run: &Path) -> Result<Vec<String>, Error> {
-    let read = || -> io::Result<Vec<String>> {
-        let entries = fs::read_dir(run)?.collect::<io::Result<Vec<_>>>()?;
-        let mut names: Vec<String> = entries
-            .into_iter()
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .collect();
-        names.retain(|name| is_log(name));
-        names.sort();
-        Ok(names)
-    };
-    read().map_err(|error| Error::io(run, "read", error))
-}
-
-fn is_log(name: &str) -> bool {
-    name.strip_suffix(".jsonl")
-        .is_some_and(|stem| !stem.contains(['/', '\\']))
+/// The logs that there are.
+fn names(run: &Path) -> Vec<&'static str> {
+    let mut names = LOGS.to_vec();
+    names.retain(|name| run.join(name).exists());
+    names
 }

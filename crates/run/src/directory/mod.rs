@@ -1,6 +1,7 @@
 //! The directory of a run.
 
 mod checkpoint;
+mod data;
 mod follow;
 mod format;
 mod lock;
@@ -19,6 +20,7 @@ use headlight_heads::SequenceKind;
 use serde::{Serialize, de::DeserializeOwned};
 
 pub use checkpoint::{Best, Checkpoint, CheckpointState, NoWeights, Weights};
+pub use data::{Data, RunData};
 pub use follow::{Follower, NewRows};
 pub use format::FORMAT;
 pub(crate) use format::first as first_format;
@@ -27,10 +29,10 @@ pub use patterns::PatternFile;
 
 use crate::{
     Config, Error, ErrorKind, SeedsSummary, Summary,
-    atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside},
+    atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside, write_new},
     untrusted::{
-        MOST_PATTERN_BYTES, MOST_SEEDS_BYTES, MOST_SUMMARY_BYTES, MOST_TEXT_BYTES, TokenNames,
-        from_json, read_at_most,
+        MOST_PATTERN_BYTES, MOST_SEEDS_BYTES, MOST_SUMMARY_BYTES, MOST_TEXT_BYTES, from_json,
+        read_at_most,
     },
     write_atomically,
 };
@@ -40,13 +42,14 @@ use tensorboard::EventFile;
 /// A run on disk.
 ///
 /// ```text
-/// config.toml      vocabulary.json   summary.json     report.html      format, lock
+/// config.toml      data.json         vocabulary.json  tokenizer.json   format, lock
+/// validation.jsonl probe.jsonl       summary.json     report.html
 /// metrics.jsonl    heads.jsonl       uses.jsonl       events.jsonl     timing.jsonl
 /// tensorboard/events.out.tfevents.*              metrics and head scores once more, for TensorBoard
 /// patterns/step-N/{probe,task}.safetensors
 /// checkpoints/step-N/{weights.safetensors, optimizer.safetensors, state.json, SHA256SUMS}
 /// last/            the same, as training ended
-/// best/            {weights.safetensors, SHA256SUMS}
+/// best/            {weights.safetensors, state.json, SHA256SUMS}
 /// ```
 #[derive(Debug, Clone)]
 pub struct RunDirectory {
@@ -58,28 +61,36 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes a new run directory with the configuration in it, for this process to write.
+    /// Makes a new run directory with the configuration and the data in it, for this process to
+    /// write.
     ///
     /// # Errors
-    /// If the directory exists and `overwrite` is false, it is not a run, or another process writes
-    /// it.
-    pub fn create(path: &Path, config: &Config, overwrite: bool) -> Result<Self, Error> {
+    /// If the directory exists and `overwrite` is false, it is not a run, another process writes it,
+    /// or a sequence of the data is too long for a file.
+    pub fn create(
+        path: &Path,
+        config: &Config,
+        data: &RunData,
+        overwrite: bool,
+    ) -> Result<Self, Error> {
         let toml = format!(
             "# Written by Headlight {}: every key, defaults too.\n{}",
             crate::VERSION,
             config.to_toml()?
         );
+        let mut files = vec![
+            ("config.toml", toml.into_bytes()),
+            (format::FILE, format::file_text().into_bytes()),
+        ];
+        files.extend(data.files().map_err(|error| error.at(path.display()))?);
         let _replaced = Self::lock_replaced(path, overwrite)?;
         let cannot = |error: io::Error| Error::io(path, "create", error);
         fs::create_dir_all(parent_of(path)).map_err(cannot)?;
         let new = temporary_directory_beside(path).map_err(cannot)?;
-        write_atomically(&new.path().join("config.toml"), toml.as_bytes())
-            .map_err(|error| error.at(path.display()))?;
-        write_atomically(
-            &new.path().join(format::FILE),
-            format::file_text().as_bytes(),
-        )
-        .map_err(|error| error.at(path.display()))?;
+        for (name, bytes) in files {
+            write_new(&new.path().join(name), &bytes)
+                .map_err(|error| Error::io(&path.join(name), "write", error))?;
+        }
         let lock = Lock::take(new.path())?;
         put_in_place(new, path).map_err(cannot)?;
         Ok(Self {
@@ -117,15 +128,18 @@ impl RunDirectory {
         }
     }
 
-    /// Opens a run that was begun, for this process to go on with.
+    /// Opens a run that was begun, for this process to go on with. Nothing is changed before
+    /// everything is checked.
     ///
     /// # Errors
-    /// If it is not a run, is one of another configuration, or another process writes it.
-    pub fn resume(path: &Path, config: &Config) -> Result<Self, Error> {
+    /// If it is not a run, is one of another configuration or of other data, or another process
+    /// writes it.
+    pub fn resume(path: &Path, config: &Config, data: &Data) -> Result<Self, Error> {
         let run = Self::open(path)?;
         run.config()?
             .check_same(config)
             .map_err(|error| error.at(path.display()))?;
+        run.data()?.check_same(data)?;
         let lock = Lock::take(path)?;
         remove_temporary(path).map_err(|error| Error::io(path, "clean", error))?;
         Ok(Self {
@@ -143,7 +157,7 @@ impl RunDirectory {
     /// Opens a run.
     ///
     /// # Errors
-    /// If `path` is not a run directory, or one of a newer [format](FORMAT).
+    /// If `path` is not a run directory, or one of another [format](FORMAT).
     pub fn open(path: &Path) -> Result<Self, Error> {
         if !path.is_dir() {
             return Err(Error::of(
@@ -185,23 +199,6 @@ impl RunDirectory {
         Config::load(&self.path.join("config.toml"), &[])
     }
 
-    /// Writes the tokens' printable names, in the order of their ids.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write_vocabulary(&self, names: &[String]) -> Result<(), Error> {
-        self.write_json("vocabulary.json", &names)
-    }
-
-    /// The tokens' printable names.
-    ///
-    /// # Errors
-    /// If the file cannot be read.
-    pub fn vocabulary(&self) -> Result<Vec<String>, Error> {
-        self.read_json("vocabulary.json", MOST_TEXT_BYTES)
-            .map(|TokenNames(names)| names)
-    }
-
     /// Writes `summary.json`.
     ///
     /// # Errors
@@ -213,7 +210,7 @@ impl RunDirectory {
     /// Reads `summary.json`.
     ///
     /// # Errors
-    /// If the file cannot be read, or is of a newer [format](FORMAT); a run that has not ended has
+    /// If the file cannot be read, or is of another [format](FORMAT); a run that has not ended has
     /// none.
     pub fn summary(&self) -> Result<Summary, Error> {
         let path = self.path.join("summary.json");

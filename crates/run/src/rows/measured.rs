@@ -2,37 +2,61 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, RelationScores, Role, RoleEvent, Scores, SequenceKind};
+use headlight_heads::{HeadName, RelationScores, Role, RoleEvent, Scores, SequenceKind, number};
 use serde::{Deserialize, Serialize};
 
 /// A line of `metrics.jsonl`. Losses in nats over the positions that the task scores.
+///
+/// A run that diverges has a last row whose loss is no number. It stands there as
+/// [text](headlight_heads::number), since JSON has no NaN, and so do all accuracies of that row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricsRow {
     /// Updates done.
     pub step: usize,
     /// On the batch of this step, before its update; at step 0 there is none.
+    #[serde(default, with = "number::optional")]
     pub loss: Option<f64>,
     /// On the validation batch, always the same.
+    #[serde(with = "number")]
     pub validation: f64,
     /// The share of scored positions of the validation batch whose likeliest token is right.
+    #[serde(with = "number")]
     pub accuracy: f64,
     /// The share of validation sequences whose scored targets are all right.
-    #[serde(default)]
+    #[serde(default, with = "number")]
     pub exact: f64,
     /// The in-context score: the loss on the last quarter of the scored positions minus that on the
     /// first, where there are enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional"
+    )]
     pub in_context: Option<f64>,
     /// The accuracy on the training set, where that is finite.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional"
+    )]
     pub training_accuracy: Option<f64>,
     /// Accuracy on the task's own kinds of questions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub breakdown: Breakdown,
     /// Of this step's update.
+    #[serde(default, with = "number::optional")]
     pub learning_rate: Option<f64>,
     /// The norm of the whole gradient before clipping.
+    #[serde(default, with = "number::optional")]
     pub gradient_norm: Option<f64>,
+}
+
+impl MetricsRow {
+    /// Whether the model was one: with weights that are no numbers, its loss is none either.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        self.validation.is_finite()
+    }
 }
 
 /// A line of `timing.jsonl`: what depends on the clock.
@@ -53,6 +77,7 @@ pub struct TimingRow {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Answers {
     /// Questions answered rightly, over all.
+    #[serde(with = "number")]
     pub accuracy: f64,
     /// Questions.
     pub count: usize,
@@ -92,6 +117,7 @@ pub struct EventRow {
     /// The role it took on or lost.
     pub role: Role,
     /// The score of that role at this step.
+    #[serde(with = "number")]
     pub value: f64,
 }
 
@@ -112,16 +138,20 @@ pub struct Summary {
     /// Tokens trained on per second.
     pub tokens_per_second: f64,
     /// Validation loss at the end, nats.
+    #[serde(with = "number")]
     pub loss: f64,
     /// Validation accuracy at the end, on the positions the task scores.
+    #[serde(with = "number")]
     pub accuracy: f64,
     /// The share of validation sequences whose scored targets are all right.
-    #[serde(default)]
+    #[serde(default, with = "number")]
     pub exact: f64,
     /// What the best predictor pays on the validation batch that knows the task and which positions
     /// are scored, nats; none where nobody knows it, as for natural text.
+    #[serde(default, with = "number::optional")]
     pub floor: Option<f64>,
     /// What the best predictor pays that knows the task only, nats; none where nobody knows it.
+    #[serde(default, with = "number::optional")]
     pub bayes: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,

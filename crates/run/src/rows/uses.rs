@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, HeadSet, Interval, Reader};
+use headlight_heads::{HeadName, HeadSet, Interval, Reader, number};
 use serde::{Deserialize, Serialize};
 
 /// A fall of accuracy below this is not called one, however sure it is.
@@ -15,11 +15,13 @@ const SMALLEST_FALL: f64 = 0.02;
 #[serde(from = "WrittenLeft")]
 pub struct Left {
     /// On the targets that the task scores.
+    #[serde(with = "number")]
     pub accuracy: f64,
     /// Of the accuracy, by bootstrap over sequences.
     #[serde(flatten)]
     pub interval: Interval,
     /// Mean over these targets, nats.
+    #[serde(with = "number")]
     pub loss: f64,
 }
 
@@ -27,9 +29,13 @@ pub struct Left {
 /// knows which ones are an interval's, and a hostile file has many.
 #[derive(Deserialize)]
 struct WrittenLeft {
+    #[serde(with = "number")]
     accuracy: f64,
+    #[serde(with = "number")]
     low: f64,
+    #[serde(with = "number")]
     high: f64,
+    #[serde(with = "number")]
     loss: f64,
 }
 

@@ -6,7 +6,9 @@ use headlight_heads::HeadName;
 use serde::de::DeserializeOwned;
 
 use super::{MEMORY_A_LOGGED_BYTE, MOST_LINE_BYTES, ROOM_FOR_ROWS, from_json};
-use crate::{Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, UsesRow};
+use crate::{
+    Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, Question, SequenceRow, UsesRow,
+};
 
 /// A row of a log.
 pub trait LogRow: DeserializeOwned {
@@ -93,6 +95,37 @@ impl LogRow for UsesRow {
             uses.heads.capacity() * size_of::<HeadName>() + held_by_map(&uses.through)
         };
         self.uses.capacity() * size_of::<HeadsUse>() + self.uses.iter().map(of_use).sum::<usize>()
+    }
+}
+
+impl LogRow for SequenceRow {
+    /// Its lists, and for each input the byte that later says whether its target is scored.
+    fn held(&self) -> usize {
+        let of_question = |question: &Question| {
+            let names: usize = question.kinds.iter().map(|kind| kind.len()).sum();
+            names
+                + question.kinds.capacity() * size_of::<Box<str>>()
+                + question.wrong.capacity() * size_of::<u32>()
+        };
+        let names: usize = self
+            .relations
+            .iter()
+            .map(|relation| relation.name.len())
+            .sum();
+        let losses =
+            |losses: Option<&Box<[f64]>>| losses.map_or(0, |losses| size_of_val(&**losses));
+        let shortcut = self.shortcut.as_ref();
+        size_of_val(&*self.tokens)
+            + self.scored.as_deref().map_or(0, size_of_val)
+            + size_of_val(&*self.relations)
+            + names
+            + size_of_val(&*self.questions)
+            + self.questions.iter().map(of_question).sum::<usize>()
+            + losses(self.floor.as_ref())
+            + losses(self.bayes.as_ref())
+            + losses(shortcut.map(|shortcut| &shortcut.losses))
+            + shortcut.map_or(0, |shortcut| shortcut.name.len())
+            + self.inputs()
     }
 }
 

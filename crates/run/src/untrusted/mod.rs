@@ -30,13 +30,13 @@
 
 mod file;
 mod json;
+mod list;
 mod log;
-mod vocabulary;
 
 pub use file::read_at_most;
 pub(crate) use json::from_json;
+pub(crate) use list::list_of_at_most;
 pub(crate) use log::{LogRow, rows_of};
-pub(crate) use vocabulary::TokenNames;
 
 /// `config.toml` and other configurations. TOML of many small values takes 100 times its bytes.
 pub const MOST_CONFIG_BYTES: u64 = 128 << 10;
@@ -51,7 +51,7 @@ pub const MOST_SUMMARY_BYTES: u64 = 2 << 20;
 /// `seeds.json`: that of 1000 seeds has 600 KB. Short numbers take 16 times their bytes.
 pub const MOST_SEEDS_BYTES: u64 = 1 << 20;
 
-/// `vocabulary.json` and `report.html`: a report has at most 5 MB.
+/// `vocabulary.json`, `data.json` and `report.html`: a report has at most 5 MB.
 pub const MOST_TEXT_BYTES: u64 = 16 << 20;
 
 /// `state.json` and `SHA256SUMS` of a checkpoint. Small parts of a hostile one take 10 times their
@@ -71,14 +71,17 @@ pub const MOST_PATTERN_HEADER_BYTES: u64 = 64 << 10;
 /// Sequences in a file of patterns: each takes memory beside its tokens.
 pub const MOST_PATTERN_SEQUENCES: usize = 65_536;
 
-/// A log. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
+/// A log, or a file of sequences. A row of `heads.jsonl` has 1000 bytes, with relations 1800: 16 heads measured 500 times
 /// on both kinds of sequences fill 30 MB.
 pub const MOST_LOG_BYTES: u64 = 128 << 20;
+
+/// Files that a task read. What is said of each takes many times its bytes.
+pub const MOST_FILES: usize = 65_536;
 
 /// Bytes of a growing log that are read in one look; the rest comes with the next.
 pub const MOST_LOOK_BYTES: u64 = 64 << 20;
 
-/// A line of a log: what 500 heads are used as takes 300 KB. While it is read, a hostile one takes
+/// A line of a log or of a file of sequences: what 500 heads are used as takes 300 KB. While it is read, a hostile one takes
 /// 15 times its bytes.
 pub const MOST_LINE_BYTES: usize = 512 << 10;
 

@@ -286,7 +286,7 @@ impl<'a> Discourse<'a> {
 
     fn relate(&mut self, name: &'static str, dependent: usize, source: usize) {
         self.relations.push(Relation {
-            name,
+            name: name.into(),
             dependent,
             source,
         });
@@ -383,7 +383,7 @@ impl<'a> Discourse<'a> {
                 input,
                 right,
                 wrong,
-                kinds,
+                kinds: kinds.into_iter().map(Into::into).collect(),
             });
         }
     }

@@ -79,10 +79,13 @@ fn what_is_written_is_paid_for_at_the_entropy() {
     // −ln P must be the mean entropy of the distributions on the way.
     let task = english();
     let sequences = batch(&task, 2, Use::Training, 0, 400);
-    let paid = mean_scored(&sequences, |sequence| task.bayes_losses(sequence).unwrap());
-    let entropy = mean_scored(&sequences[..100], |sequence| {
+    let losses = sequences
+        .iter()
+        .map(|sequence| task.bayes_losses(sequence).unwrap());
+    let paid = mean_scored(&sequences, losses);
+    let entropies = sequences[..100].iter().map(|sequence| {
         let mut discourse = Discourse::new(&task.lexicon);
-        let mut entropies = Vec::new();
+        let mut entropies: Vec<f64> = Vec::new();
         for &token in &sequence.tokens {
             entropies.push(
                 discourse
@@ -95,6 +98,7 @@ fn what_is_written_is_paid_for_at_the_entropy() {
         }
         entropies.split_off(1)
     });
+    let entropy = mean_scored(&sequences[..100], entropies);
     assert!((paid - entropy).abs() < 0.03, "{paid} against {entropy}");
 }
 
@@ -115,7 +119,7 @@ fn relations_point_at_the_right_kinds_of_words_and_all_agree() {
         };
         for relation in task.relations(&sequence) {
             let (dependent, source) = (word(relation.dependent), word(relation.source));
-            let agrees = match relation.name {
+            let agrees = match &*relation.name {
                 DETERMINER_TO_NOUN => match (dependent.part, source.part) {
                     (Part::Determiner(number), Part::Noun(found)) => {
                         number.is_none_or(|number| number == found)
@@ -214,16 +218,17 @@ fn sentences_in_the_wrong_number_are_impossible() {
 fn each_relation_is_frequent_and_the_nearest_noun_is_often_not_the_subject() {
     let task = english();
     let sequences = batch(&task, 5, Use::Training, 0, 1000);
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for sequence in &sequences {
         let relations = task
             .relations(sequence)
             .into_iter()
-            .map(|relation| relation.name);
+            .map(|relation| relation.name.into_owned());
         let kinds = task
             .questions(sequence)
             .into_iter()
-            .flat_map(|question| question.kinds);
+            .flat_map(|question| question.kinds)
+            .map(String::from);
         for name in relations.chain(kinds) {
             *counts.entry(name).or_default() += 1;
         }

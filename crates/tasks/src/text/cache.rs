@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
 use super::{source::map, token_ids::TokenIds};
-use crate::data_file::sha256;
+use headlight_run::sha256;
 
 /// The variable that names the folder.
 const FOLDER: &str = "HEADLIGHT_CACHE";

@@ -8,7 +8,7 @@ mod token_ids;
 use std::path::Path;
 
 use headlight_run::{
-    Error, ErrorKind, TaskConfig, TextConfig, TextTokens,
+    Error, ErrorKind, TaskConfig, TextConfig, TextTokens, sha256,
     untrusted::{MOST_TOKENIZER_BYTES, read_at_most},
 };
 use rand::RngExt;
@@ -20,7 +20,7 @@ use self::{
     source::{Segment, Source, split, wrong},
     token_ids::TokenIds,
 };
-use super::{DataFile, RowKey, Sequence, Task, Use, Vocabulary, data_file::sha256};
+use super::{DataFile, RowKey, Sequence, Task, Use, Vocabulary};
 
 /// Of all bytes, those that are learned from; the rest is measured on.
 const TRAINING_SHARE: f64 = 0.9;

@@ -7,11 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use headlight_run::{Error, ErrorKind};
+use headlight_run::{DataFile, Error, ErrorKind, sha256};
 use memmap2::Mmap;
 
 use super::Cache;
-use crate::{DataFile, data_file::sha256};
 
 /// How UTF-8 files of some programs begin.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
