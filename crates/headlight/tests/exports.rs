@@ -48,7 +48,7 @@ fn the_exported_tokenizer_gives_the_tokens_that_predict_reads() {
     for (tokens, prompts) in [
         ("characters", ["the lamp", " é🦀\n\n", "w"]),
         ("bytes", ["the lamp", " é🦀\n\n", "Zwölf"]),
-        ("words", ["the lamp", " lamp burns;", "\n é🦀"]),
+        ("words", ["the lamp", " lamp burns;", "\n é 🦀"]),
         ("t.json", ["the lamp burns", "the lamp lit\nthe", "<s>"]),
     ] {
         let workshop = exported(tokens);

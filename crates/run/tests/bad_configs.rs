@@ -304,7 +304,7 @@ fn other_tasks() {
         ),
         (
             "task = { name = 'text', path = 'a.txt', tokens = { train = 'unigram', size = 300 } }",
-            r#"task.tokens.train = "unigram": must be bpe"#,
+            r#"task.tokens.train = "unigram": unknown value, there are: bpe"#,
         ),
         (
             "task = { name = 'text', path = 'a.txt', tokens = { train = 'bpe' } }",

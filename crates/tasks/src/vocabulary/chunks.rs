@@ -11,6 +11,10 @@
 //! then the rounding of a sum over all of the text chooses, and that of a sum over a chunk may
 //! choose the other.
 
+use std::collections::VecDeque;
+
+use rayon::prelude::*;
+
 use super::{
     UnknownToken,
     pieces::{Piece, Pieces},
@@ -18,6 +22,8 @@ use super::{
 
 /// Bytes that the ends of an overlap are moved by, to see whether its tokens depend on them.
 const MOST_MOVED: usize = 8;
+/// Chunks that are encoded side by side: more need more memory.
+const AT_ONCE: usize = 2;
 /// White space to cut at is looked for in this many bytes.
 const CUT_WITHIN_BYTES: usize = 1 << 10;
 
@@ -36,7 +42,7 @@ pub struct ChunkSizes {
 impl ChunkSizes {
     /// What texts are encoded with.
     pub const USUAL: Self = Self {
-        length: 512 << 10,
+        length: 256 << 10,
         overlap: 4 << 10,
         most: 4 << 20,
     };
@@ -78,11 +84,15 @@ pub fn encode_in_chunks(
     each: &mut dyn FnMut(&[u32], usize),
 ) -> Result<(), EncodeError> {
     let mut chunk = Chunk::of_at_least(pieces, text, 0, sizes.length, sizes.most)?;
+    let mut ahead = Ahead {
+        pieces,
+        text,
+        sizes,
+        chunks: VecDeque::new(),
+    };
     let mut done = 0;
     while chunk.end < text.len() {
-        let start = cut_near(text, chunk.end - sizes.overlap);
-        // A tokenizer may fail on the half of a word; then this is no place to begin.
-        let next = Chunk::cut(pieces, text, start, sizes.length).ok();
+        let next = ahead.after(chunk.end);
         let join = next
             .as_ref()
             .and_then(|next| chunk.join(next, pieces, text));
@@ -100,6 +110,59 @@ pub fn encode_in_chunks(
     }
     each(&chunk.tokens(done, usize::MAX), text.len());
     Ok(())
+}
+
+/// Chunks that are encoded before they are asked for.
+struct Ahead<'a> {
+    pieces: &'a Pieces,
+    text: &'a str,
+    sizes: ChunkSizes,
+    /// Where each begins, and the chunk.
+    chunks: VecDeque<(usize, Option<Chunk>)>,
+}
+
+impl Ahead<'_> {
+    /// The chunk that overlaps with the one that ends at `end`. `None` where the tokenizer fails on
+    /// it, as it may on the half of a word: there is no place to begin.
+    fn after(&mut self, end: usize) -> Option<Chunk> {
+        let start = cut_near(self.text, end - self.sizes.overlap);
+        if self.chunks.front().is_none_or(|(first, _)| *first != start) {
+            self.encode_from(start);
+        }
+        self.chunks.pop_front()?.1
+    }
+
+    fn encode_from(&mut self, start: usize) {
+        let Self {
+            pieces,
+            text,
+            sizes,
+            ..
+        } = *self;
+        let mut starts = vec![start];
+        while starts.len() < AT_ONCE {
+            let end = end_of(text, starts[starts.len() - 1], sizes.length);
+            if end == text.len() {
+                break;
+            }
+            starts.push(cut_near(text, end - sizes.overlap));
+        }
+        let encode = |start| {
+            let end = end_of(text, start, sizes.length);
+            (start, Chunk::between(pieces, text, start, end).ok())
+        };
+        let chunks: Vec<_> = starts.into_par_iter().map(encode).collect();
+        self.chunks = chunks.into();
+    }
+}
+
+/// Where a chunk of about `length` bytes from `start` on ends.
+fn end_of(text: &str, start: usize, length: usize) -> usize {
+    if start + length >= text.len() {
+        text.len()
+    } else {
+        cut_near(text, start + length)
+    }
 }
 
 /// A place at `at` or some bytes before it: at white space if there is some near.
@@ -131,22 +194,13 @@ impl Chunk {
     ) -> Result<Self, EncodeError> {
         let mut length = length;
         loop {
-            let chunk = Self::cut(pieces, text, start, length);
-            if chunk.is_ok() || length >= most || start + length >= text.len() {
+            let end = end_of(text, start, length);
+            let chunk = Self::between(pieces, text, start, end);
+            if chunk.is_ok() || length >= most || end == text.len() {
                 return chunk;
             }
             length *= 2;
         }
-    }
-
-    /// About `length` bytes from `start` on.
-    fn cut(pieces: &Pieces, text: &str, start: usize, length: usize) -> Result<Self, EncodeError> {
-        let end = if start + length >= text.len() {
-            text.len()
-        } else {
-            cut_near(text, start + length)
-        };
-        Self::between(pieces, text, start, end)
     }
 
     fn between(pieces: &Pieces, text: &str, start: usize, end: usize) -> Result<Self, EncodeError> {
@@ -171,19 +225,20 @@ impl Chunk {
         if here.is_empty() || here != next.beginning_in(from, to) {
             return None;
         }
-        for moved in 1..=MOST_MOVED.min(quarter) {
-            let later = text.ceil_char_boundary(first + moved);
-            let earlier = text.floor_char_boundary(last - moved);
-            for (start, end) in [(later, last), (first, earlier)] {
-                // What the tokenizer fails on says nothing.
-                if let Ok(other) = Self::between(pieces, text, start, end)
-                    && other.beginning_in(from, to) != here
-                {
-                    return None;
-                }
-            }
-        }
-        Some(from.midpoint(to))
+        let moves = 1..=MOST_MOVED.min(quarter);
+        let later = moves.clone().map(|moved| (first + moved, last));
+        let earlier = moves.map(|moved| (first, last - moved));
+        let moved: Vec<(usize, usize)> = later.chain(earlier).collect();
+        let same = |&(start, end): &(usize, usize)| {
+            let (start, end) = (
+                text.ceil_char_boundary(start),
+                text.floor_char_boundary(end),
+            );
+            let other = Self::between(pieces, text, start, end);
+            // What the tokenizer fails on says nothing.
+            other.is_err() || other.is_ok_and(|other| other.beginning_in(from, to) == here)
+        };
+        moved.par_iter().all(same).then(|| from.midpoint(to))
     }
 
     /// The pieces that begin at or after `from` and before `to`.
