@@ -14,7 +14,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from exported import native_bridge, run
+from exported import native_bridge, run, transformers_bridge
 
 CONFIG = """
 [task]
@@ -83,14 +83,7 @@ def with_native_bridge(folder, expected):
 
 
 def with_bridge(folder, expected):
-    """The folder for transformers through TransformerLens' bridge."""
-    import torch
-    from transformer_lens.model_bridge import TransformerBridge
-    from transformers import AutoModelForCausalLM
-
-    hf_model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
-    model = TransformerBridge.boot_transformers(str(folder), hf_model=hf_model, device="cpu")
-    return with_cache(model, expected)
+    return with_cache(transformers_bridge(folder), expected)
 
 
 def with_cache(model, expected):

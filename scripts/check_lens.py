@@ -3,9 +3,9 @@
     python scripts/check_lens.py                 # torch, safetensors, transformer-lens 4.3
     python scripts/check_lens.py --steps 400 --programs target/debug
 
-For every architecture, within 1e-4: `detect_head` on a few prompts (both error measures), all composition scores, and
-the logit attribution of embedding, positions, heads and feed-forwards. TransformerLens reads the exported weights and
-folds norms and centres by its own code.
+For every architecture, within 1e-4: every activation on a few prompts, site by site; `detect_head` on a few prompts
+(both error measures), all composition scores, and the logit attribution of embedding, positions, heads and
+feed-forwards. TransformerLens reads the exported weights and folds norms and centres by its own code.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import tempfile
 from pathlib import Path
 
 import torch
-from exported import native_bridge, run
+from exported import native_bridge, rotary_order, run, transformers_bridge
+from safetensors.torch import load_file
 from transformer_lens.head_detector import HEAD_NAMES, detect_head
 
 CONFIG = """
@@ -41,7 +42,59 @@ ARCHITECTURES = {
     "gpt2": 'preset = "gpt2"\n',
     "llama, grouped queries": 'preset = "llama"\nn_kv_heads = 2\n',
 }
-PROMPTS, LARGEST = 16, 1e-4
+PROMPTS, SEEN, LARGEST = 16, 4, 1e-4
+
+
+def activations(programs, place, model, row):
+    """Every site of ours, and what TransformerLens has there, for one prompt."""
+    file = place / "activations.safetensors"
+    run(programs / "examples/activations", place, file, "--tokens", ",".join(map(str, row)))
+    ours = load_file(file)
+    with torch.no_grad():
+        _, cache = model.run_with_cache(torch.tensor([row]), prepend_bos=False)
+    theirs = {name: site(model, cache, name) for name in ours}
+    is_native = "blocks.0.attn.hook_result" not in cache
+    order = rotary_order(model) if is_native else None
+    for name, activation in ours.items():
+        if theirs[name].ndim == activation.ndim + 1:
+            # The inputs of queries, keys and values are by head there: ours holds for all heads.
+            ours[name] = activation.unsqueeze(2).expand_as(theirs[name])
+        if name.endswith("hook_attn_scores") and is_native:
+            ours[name] = activation.softmax(-1)  # there this hook has the pattern
+        elif name.endswith("hook_attn_scores"):
+            # Masked scores are -inf here, and some very small number there.
+            masked = activation.isneginf()
+            assert (theirs[name][masked] < -1e4).all(), name
+            theirs[name] = theirs[name].masked_fill(masked, 0.0)
+            ours[name] = activation.masked_fill(masked, 0.0)
+        if order is not None and name.endswith(("attn.hook_q", "attn.hook_k")):
+            ours[name] = activation[..., order]
+        assert ours[name].shape == theirs[name].shape, (name, ours[name].shape, theirs[name].shape)
+    return ours, theirs
+
+
+def site(model, cache, name):
+    """What TransformerLens has at a site. A native model has no hook at four of them: there it is what the other hooks
+    make of it."""
+    if name in cache:
+        found = cache[name]
+        return found.expand(cache["hook_embed"].shape) if name == "hook_pos_embed" else found
+    block, _, hook = name.rpartition(".")
+    if hook in ("hook_q_input", "hook_k_input", "hook_v_input"):
+        return cache[f"{block}.hook_resid_pre"]
+    assert hook == "hook_result", name
+    layer = int(name.split(".")[1])
+    return torch.einsum("bphd,hdm->bphm", cache[f"{block}.hook_z"], model.W_O[layer])
+
+
+def largest_activation(ours, theirs):
+    """The largest difference over all numbers of all sites, each relative to the largest number of its site."""
+    differences = {}
+    for name in ours:
+        size = max(1.0, theirs[name].abs().max().item())
+        differences[name] = (ours[name] - theirs[name]).abs().max().item() / size
+    worst = max(differences, key=differences.get)
+    return differences[worst], worst
 
 
 def largest(ours, theirs):
@@ -117,7 +170,8 @@ def main():
     arguments.add_argument("--programs", type=Path, default=Path("target/debug"))
     arguments = arguments.parse_args()
     failed = 0
-    print(f"largest difference          {'detect_head':>12}{'composition':>12}{'attribution':>12}")
+    columns = "".join(f"{name:>12}" for name in ("activations", "detect_head", "composition", "attribution"))
+    print(f"largest difference          {columns}")
     with tempfile.TemporaryDirectory() as directory:
         for name, architecture in ARCHITECTURES.items():
             place = Path(directory) / name.replace(" ", "_").replace(",", "")
@@ -133,7 +187,19 @@ def main():
 
             model = native_bridge(exported)
             model.to_tokens = lambda tokens: tokens  # it has no tokenizer
-            differences = [largest(*detected(inspect, model, tokens, names))]
+            looked_at = [model]
+            if (exported / "config.json").exists():
+                complete = transformers_bridge(exported)
+                complete.set_use_attn_result(True)
+                complete.set_use_split_qkv_input(True)
+                looked_at.append(complete)
+            programs = arguments.programs.resolve()
+            worst = max(
+                largest_activation(*activations(programs, place, other, row))
+                for other in looked_at
+                for row in tokens[:SEEN]
+            )
+            differences = [worst[0], largest(*detected(inspect, model, tokens, names))]
             # Values keep their biases: so do the heads' results here.
             model.process_weights(fold_value_biases=False)
             differences.append(largest(*composed(inspect, model)))
@@ -141,7 +207,8 @@ def main():
             differences.append(max(largest(ours, theirs) for ours, theirs in pairs))
             good = max(differences) <= LARGEST
             failed += not good
-            print(f"{name:28}{''.join(f'{x:12.1e}' for x in differences)}{'' if good else '   TOO FAR'}", flush=True)
+            numbers = "".join(f"{x:12.1e}" for x in differences)
+            print(f"{name:28}{numbers}{'' if good else f'   TOO FAR (activations: {worst[1]})'}", flush=True)
     raise SystemExit(f"{failed} failed" if failed else 0)
 
 

@@ -255,11 +255,89 @@ fn a_tensor_that_is_missing_left_over_or_of_the_wrong_shape_is_named() {
         .iter()
         .map(|(name, data)| (name.replace("transformer.", ""), data.clone()))
         .collect();
-    old.insert("h.0.attn.bias".to_owned(), (vec![1], vec![1.0]));
+    let n_ctx = tensors["transformer.wpe.weight"].0[0];
+    let square = vec![1, 1, n_ctx, n_ctx];
+    for layer in 0..2 {
+        let mask = (square.clone(), vec![1.0; n_ctx * n_ctx]);
+        old.insert(format!("h.{layer}.attn.bias"), mask);
+        old.insert(format!("h.{layer}.attn.masked_bias"), (vec![], vec![-1e4]));
+    }
     write(folder.path(), &old);
     let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
     let whole = from_huggingface(&fixture("gpt2"), &Device::flex()).unwrap();
     assert!(weights_to_bytes(&model).unwrap() == weights_to_bytes(&whole).unwrap());
+}
+
+#[test]
+fn a_buffer_is_left_out_only_under_its_name_and_in_its_shape() {
+    let (folder, tensors) = copy_of("gpt2");
+    let n_ctx = tensors["transformer.wpe.weight"].0[0];
+    let refused_with = |name: &str, shape: &[usize]| {
+        let mut more = tensors.clone();
+        let numbers = vec![1.0; shape.iter().product()];
+        more.insert(name.to_owned(), (shape.to_vec(), numbers));
+        write(folder.path(), &more);
+        refusal(folder.path())
+    };
+    let mask = "transformer.h.1.attn.bias";
+    assert_eq!(
+        refused_with(mask, &[48]),
+        format!("tensor {mask} has shape [48], the model needs [1, 1, {n_ctx}, {n_ctx}]")
+    );
+    let fill = "transformer.h.0.attn.masked_bias";
+    assert_eq!(
+        refused_with(fill, &[1]),
+        format!("tensor {fill} has shape [1], the model needs []")
+    );
+    // A third layer, a layer of another spelling, another place, another family's buffer.
+    for name in [
+        "transformer.h.2.attn.bias",
+        "transformer.h.01.attn.bias",
+        "transformer.h.1.mlp.attn.bias",
+        "transformer.attn.bias",
+        "h.0.self_attn.rotary_emb.inv_freq",
+    ] {
+        assert_eq!(
+            refused_with(name, &[1, 1, n_ctx, n_ctx]),
+            format!("there is a tensor {name}, which the model has no place for")
+        );
+    }
+}
+
+#[test]
+fn old_angles_in_the_shards_of_a_llama_are_left_out() {
+    let folder = TempDir::new().unwrap();
+    for entry in fs::read_dir(fixture("llama")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    let whole = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    // A fourth shard, with the two angles of each head in both layers.
+    let names = [0, 1].map(|layer| format!("model.layers.{layer}.self_attn.rotary_emb.inv_freq"));
+    let index = folder.path().join("model.safetensors.index.json");
+    let mut list: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&index).unwrap()).unwrap();
+    for name in &names {
+        list["weight_map"][name] = "angles.safetensors".into();
+    }
+    fs::write(&index, list.to_string()).unwrap();
+    let write_angles = |count: usize| {
+        let angles = TempDir::new().unwrap();
+        let tensors = names
+            .clone()
+            .map(|name| (name, (vec![count], vec![1.0; count])));
+        write(angles.path(), &tensors.into());
+        let written = angles.path().join("model.safetensors");
+        fs::copy(written, folder.path().join("angles.safetensors")).unwrap();
+    };
+    write_angles(2);
+    let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
+    assert!(weights_to_bytes(&model).unwrap() == weights_to_bytes(&whole).unwrap());
+    write_angles(3);
+    assert_eq!(
+        refusal(folder.path()),
+        format!("tensor {} has shape [3], the model needs [2]", names[0])
+    );
 }
 
 /// Writes `config.json` of a fixture with another value of one key.
@@ -380,6 +458,20 @@ fn a_tied_head_in_the_file_must_equal_the_embedding() {
     let model = from_huggingface(folder.path(), &Device::flex()).unwrap();
     assert!(weights_to_bytes(&model).unwrap() == weights_to_bytes(&whole).unwrap());
 
+    // Zeros of both signs are one number.
+    for (name, zero) in [("transformer.wte.weight", 0.0), ("lm_head.weight", -0.0)] {
+        tensors.get_mut(name).unwrap().1[3] = zero;
+    }
+    write(folder.path(), &tensors);
+    assert!(from_huggingface(folder.path(), &Device::flex()).is_ok());
+
+    // Another shape, or one other number.
+    let mut wider = tensors.clone();
+    let (shape, numbers) = wider.get_mut("lm_head.weight").unwrap();
+    shape[0] += 1;
+    numbers.extend(vec![0.0; shape[1]]);
+    write(folder.path(), &wider);
+    assert!(refusal(folder.path()).contains("lm_head.weight differs from"));
     tensors.get_mut("lm_head.weight").unwrap().1[207] += 0.5;
     write(folder.path(), &tensors);
     assert_eq!(

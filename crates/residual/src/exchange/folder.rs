@@ -51,13 +51,20 @@ pub fn read_config(folder: &Path) -> Result<Map<String, Value>, ExchangeError> {
     read_object(&folder.join("config.json"))
 }
 
-/// Every tensor of `model.safetensors`, or of the shards that its index lists. Where both are there,
-/// the single file is read, as by `transformers`: the index is of an earlier save.
-pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
+/// The shape of the buffer that old versions of `transformers` stored under a name, beside the
+/// parameters: a mask, or angles. `None` if no buffer has this name.
+pub type ShapeOfBuffer<'a> = &'a dyn Fn(&str) -> Option<Vec<usize>>;
+
+/// Every tensor of `model.safetensors`, or of the shards that its index lists, but the buffers. Where
+/// both are there, the single file is read, as by `transformers`: the index is of an earlier save.
+pub fn read_tensors(
+    folder: &Path,
+    buffer: ShapeOfBuffer<'_>,
+) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
     let single = folder.join("model.safetensors");
     let index = folder.join("model.safetensors.index.json");
     if single.exists() || !index.is_file() {
-        return read_file(&single);
+        return read_file(&single, buffer);
     }
     let object = read_object(&index)?;
     let shard_of = object.get("weight_map").and_then(Value::as_object);
@@ -75,37 +82,52 @@ pub fn read_tensors(folder: &Path) -> Result<BTreeMap<String, TensorData>, Excha
                 format_args!("{shard} is not the name of a file"),
             ));
         }
-        for (name, data) in read_file(&folder.join(shard))? {
+        for (name, data) in read_file(&folder.join(shard), buffer)? {
             if shard_of.get(&name).and_then(Value::as_str) != Some(shard) {
                 return Err(ExchangeError::LeftOver(format!("{name} in {shard}")));
             }
             tensors.insert(name, data);
         }
     }
-    match shard_of.keys().find(|name| !tensors.contains_key(*name)) {
+    let is_missing = |name: &&String| !tensors.contains_key(*name) && buffer(name).is_none();
+    match shard_of.keys().find(is_missing) {
         Some(name) => Err(ExchangeError::Missing(name.clone())),
         None => Ok(tensors),
     }
 }
 
-fn read_file(file: &Path) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
+/// The tensors of a file. Buffers need not be floats: they must have their shape, and are left out.
+fn read_file(
+    file: &Path,
+    buffer: ShapeOfBuffer<'_>,
+) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
     let bytes = read(file, MOST_TENSOR_BYTES)?;
-    let tensors = open(&bytes).map_err(|reason| wrong(file, reason))?;
-    // Masks and angles in some files are not parameters and need not be floats.
-    let parameters = tensors.iter().filter(|(name, _)| !is_buffer(name));
-    parameters
-        .map(|(name, view)| {
-            Ok((
-                name.to_owned(),
-                data_of(name, &view).map_err(|reason| wrong(file, reason))?,
-            ))
-        })
-        .collect()
+    let mut tensors = BTreeMap::new();
+    for (name, view) in open(&bytes).map_err(|reason| wrong(file, reason))?.iter() {
+        match buffer(name) {
+            Some(shape) if shape == view.shape() => {}
+            Some(expected) => {
+                return Err(ExchangeError::Shape {
+                    name: name.to_owned(),
+                    found: view.shape().to_vec(),
+                    expected,
+                });
+            }
+            None => {
+                let data = data_of(name, &view).map_err(|reason| wrong(file, reason))?;
+                tensors.insert(name.to_owned(), data);
+            }
+        }
+    }
+    Ok(tensors)
 }
 
-/// Whether the tensor is a buffer that old versions of `transformers` stored with the parameters.
-fn is_buffer(name: &str) -> bool {
-    [".attn.bias", ".attn.masked_bias", ".rotary_emb.inv_freq"]
-        .iter()
-        .any(|end| name.ends_with(end))
+/// What stands behind `{layers}.{layer}.` in a name, if the model has such a layer.
+pub fn name_in_layer<'a>(name: &'a str, layers: &str, n_layers: usize) -> Option<&'a str> {
+    let (layer, rest) = name
+        .strip_prefix(layers)?
+        .strip_prefix('.')?
+        .split_once('.')?;
+    let number: usize = layer.parse().ok()?;
+    (number < n_layers && number.to_string() == layer).then_some(rest)
 }

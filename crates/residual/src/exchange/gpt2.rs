@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::{
     ExchangeError,
     correspondence::{Correspondence, Layout},
+    folder::name_in_layer,
     keys::Keys,
 };
 use crate::{
@@ -121,6 +122,16 @@ pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> 
         },
         ..DecoderConfig::default()
     })
+}
+
+/// The causal mask and the number that stood for −∞, of each layer.
+pub fn shape_of_buffer(name: &str, config: &DecoderConfig) -> Option<Vec<usize>> {
+    let name = name.strip_prefix("transformer.").unwrap_or(name);
+    match name_in_layer(name, "h", config.n_layers)? {
+        "attn.bias" => Some(vec![1, 1, config.n_ctx, config.n_ctx]),
+        "attn.masked_bias" => Some(Vec::new()),
+        _ => None,
+    }
 }
 
 /// The matrices of a GPT-2 are stored `[in, out]`, as here. One matrix holds those of queries, keys

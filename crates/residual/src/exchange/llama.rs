@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     ExchangeError,
     correspondence::{Correspondence, Layout},
+    folder::name_in_layer,
     keys::Keys,
 };
 use crate::{Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions};
@@ -129,6 +130,13 @@ fn check_all_rotated(keys: &mut Keys<'_>) -> Result<(), ExchangeError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The angle of each pair of components at position 1, of each layer.
+pub fn shape_of_buffer(name: &str, config: &DecoderConfig) -> Option<Vec<usize>> {
+    let name = name.strip_prefix("model.").unwrap_or(name);
+    let in_layer = name_in_layer(name, "layers", config.n_layers)?;
+    (in_layer == "self_attn.rotary_emb.inv_freq").then(|| vec![config.d_head() / 2])
 }
 
 /// The matrices of a Llama are stored `[out, in]`.

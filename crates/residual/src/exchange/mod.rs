@@ -167,7 +167,8 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
 /// Matrices of a GPT-2 are stored `[in, out]` (`Conv1D`), those of a Llama `[out, in]` (`Linear`).
 ///
 /// Every key of `config.json` is read, is known not to change what the model computes, or is
-/// refused; every tensor is read or refused. With `tie_word_embeddings` an `lm_head.weight` may be
+/// refused; every tensor is read or refused, but the masks and angles that old versions of
+/// `transformers` stored under known names in known shapes. With `tie_word_embeddings` an `lm_head.weight` may be
 /// in the file only if it equals the embedding. A `model.safetensors` wins over an index beside it,
 /// as in `transformers`.
 ///
@@ -189,11 +190,13 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
         Some("gpt2") => Family {
             read_config: gpt2::read_config,
             entries: gpt2::entries,
+            shape_of_buffer: gpt2::shape_of_buffer,
             prefix: "transformer.",
         },
         Some("llama") => Family {
             read_config: llama::read_config,
             entries: llama::entries,
+            shape_of_buffer: llama::shape_of_buffer,
             prefix: "model.",
         },
         other => {
@@ -209,7 +212,8 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
             "describes {parameters} parameters, more than {MOST_PARAMETERS}"
         )));
     }
-    let mut tensors = folder::read_tensors(folder)?;
+    let buffer = |name: &str| (family.shape_of_buffer)(name, &decoder);
+    let mut tensors = folder::read_tensors(folder, &buffer)?;
     check_backed(&decoder, parameters, &tensors)?;
     let entries = named_as_in(&tensors, family.prefix, (family.entries)(&decoder));
     if decoder.tied_embedding {
@@ -223,13 +227,15 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
 struct Family {
     read_config: fn(&mut Keys<'_>) -> Result<DecoderConfig, ExchangeError>,
     entries: fn(&DecoderConfig) -> Vec<Correspondence>,
+    shape_of_buffer: fn(&str, &DecoderConfig) -> Option<Vec<usize>>,
     /// What stands before the names of all tensors but the head's, except in files that hold only
     /// the model below the head.
     prefix: &'static str,
 }
 
-/// A tied head may lie in the file too if it equals the embedding. Of one that differs, version 4 of
-/// `transformers` reads the embedding alone, and version 5 reads both.
+/// A tied head may lie in the file too if it equals the embedding. One that differs is refused, since
+/// it depends on the version what `transformers` makes of it: version 4 reads the embedding alone,
+/// version 5.24 reads both, does not tie them, and warns.
 fn take_tied_head(
     tensors: &mut BTreeMap<String, TensorData>,
     entries: &[Correspondence],
@@ -243,12 +249,17 @@ fn take_tied_head(
         return Ok(());
     };
     match tensors.get(embedding) {
-        Some(values) if *values != head => {
+        Some(values) if !are_equal(values, &head) => {
             let reason = format!("{HEAD} differs from {embedding}; with false both are read");
             Err(keys.refused("tie_word_embeddings", &json!(true), &reason))
         }
         _ => Ok(()),
     }
+}
+
+/// The same shape and numbers. Zeros of both signs are equal, and NaN equals nothing.
+fn are_equal(a: &TensorData, b: &TensorData) -> bool {
+    a.shape() == b.shape() && a.iter::<f32>().eq(b.iter::<f32>())
 }
 
 /// Checks that the tensors can fill the sizes of the configuration before memory is allocated for
