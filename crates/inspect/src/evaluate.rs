@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use headlight_heads::Role;
 use headlight_report::{HeadLine, Printout, Table, heads_table};
 use headlight_run::{Answers, Breakdown, Config, Error, ErrorKind, HeadSummary};
 use headlight_tasks as tasks;
@@ -74,16 +73,10 @@ impl Subject {
         let on_task = Watched::task(&*task, &sequences).observe(&model, &self.device)?;
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let roles = probe.observe(&model, &self.device)?;
-        let heads =
-            on_task
-                .heads
-                .into_iter()
-                .zip(&roles.heads)
-                .map(|((head, scores), (_, on_probe))| HeadSummary {
-                    head,
-                    role: Role::of(on_probe),
-                    scores,
-                });
+        let mut heads = roles.summaries();
+        for (summary, (_, on_task)) in heads.iter_mut().zip(on_task.heads) {
+            summary.scores = on_task;
+        }
         Ok(Elsewhere {
             on: place.to_string(),
             task: other.task.name().to_owned(),
@@ -93,7 +86,7 @@ impl Subject {
             floor: tasks::mean_known(&sequences, |sequence| task.floor_losses(sequence)),
             chance: task.chance(),
             breakdown: evaluation.breakdown,
-            heads: heads.collect(),
+            heads,
         })
     }
 }
@@ -107,6 +100,9 @@ impl Elsewhere {
             role: Some(head.role),
             used_as: None,
             scores: head.scores.clone(),
+            ranges: head.ranges.clone(),
+            check: head.check,
+            writes: head.writes,
         };
         let lines: Vec<HeadLine> = self.heads.iter().map(line).collect();
         let answers = format!(

@@ -106,7 +106,15 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         // The sum of twelve uniform numbers is close to normal.
         let mut normal = || (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
-        let cell = |_| Cell::of(&vec![(); sequences].iter().map(|()| Some(normal())).collect::<Vec<_>>(), 2);
+        let cell = |_| {
+            Cell::of(
+                &vec![(); sequences]
+                    .iter()
+                    .map(|()| Some(normal()))
+                    .collect::<Vec<_>>(),
+                2,
+            )
+        };
         (0..count).filter_map(cell).collect()
     }
 
@@ -123,8 +131,16 @@ mod tests {
     fn one_mean_has_the_band_of_the_normal_distribution_and_many_a_wider_one() {
         let band = |cells: &[Cell], side| simultaneous(&cells.iter().collect::<Vec<_>>(), side);
         let one = normal_cells(1, 200, 1);
-        assert!((band(&one, Side::High) - 1.645).abs() < 0.25, "{}", band(&one, Side::High));
-        assert!((band(&one, Side::Both) - 1.960).abs() < 0.25, "{}", band(&one, Side::Both));
+        assert!(
+            (band(&one, Side::High) - 1.645).abs() < 0.25,
+            "{}",
+            band(&one, Side::High)
+        );
+        assert!(
+            (band(&one, Side::Both) - 1.960).abs() < 0.25,
+            "{}",
+            band(&one, Side::Both)
+        );
         // 100 independent ones: Φ⁻¹(0.95^(1/100)) = 3.28.
         let many = band(&normal_cells(100, 200, 1), Side::High);
         assert!((many - 3.28).abs() < 0.35, "{many}");

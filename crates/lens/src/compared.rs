@@ -34,7 +34,13 @@ impl Behaviour {
             rows,
         };
         let scored = self.scored_in_row();
-        Estimate::of(&scored.iter().enumerate().map(of_sequence).collect::<Vec<_>>())
+        Estimate::of(
+            &scored
+                .iter()
+                .enumerate()
+                .map(of_sequence)
+                .collect::<Vec<_>>(),
+        )
     }
 
     /// The accuracy at each position in one pass past `probe`; none where fewer than
@@ -50,7 +56,11 @@ impl Behaviour {
         let right = is_right(logits, self.targets()) * self.scored();
         let sums = |x: Tensor<2>| -> Vec<f64> { x.sum_dim(0).into_data().iter::<f64>().collect() };
         let at = |(right, scored): (f64, f64)| (scored >= least as f64).then(|| right / scored);
-        sums(right).into_iter().zip(sums(self.scored())).map(at).collect()
+        sums(right)
+            .into_iter()
+            .zip(sums(self.scored()))
+            .map(at)
+            .collect()
     }
 }
 
@@ -69,7 +79,12 @@ pub struct Joint {
 impl Joint {
     /// From one pass without any intervention, with each alone, and with both.
     #[must_use]
-    pub fn of(behaviour: &Behaviour, untouched: &Rights, alone: [&Rights; 2], both: &Rights) -> Self {
+    pub fn of(
+        behaviour: &Behaviour,
+        untouched: &Rights,
+        alone: [&Rights; 2],
+        both: &Rights,
+    ) -> Self {
         let cost = |rights| behaviour.combined(&[(1.0, untouched), (-1.0, rights)]);
         let [first, second] = alone;
         Self {

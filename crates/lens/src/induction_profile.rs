@@ -79,7 +79,9 @@ fn of_head(targets: &Targets, pattern: &LayerPattern, head: usize) -> InductionP
     };
     let by_copy = scores(&copies).into_iter();
     InductionProfile {
-        by_copy: by_copy.map(|(earlier, score)| (earlier + 1, score)).collect(),
+        by_copy: by_copy
+            .map(|(earlier, score)| (earlier + 1, score))
+            .collect(),
         by_key: scores(&keys),
     }
 }

@@ -143,11 +143,7 @@ impl Shares {
         (0..self.length).map(cell).collect()
     }
 
-    fn mean_over(
-        &self,
-        queries: std::ops::RangeInclusive<usize>,
-        sequences: &[usize],
-    ) -> Estimate {
+    fn mean_over(&self, queries: std::ops::RangeInclusive<usize>, sequences: &[usize]) -> Estimate {
         let of_sequence = |&sequence: &usize| {
             let known: Vec<f64> = queries
                 .clone()
@@ -171,7 +167,10 @@ struct Run {
 
 /// The runs whose simultaneous lower band exceeds ½ on these sequences.
 fn found_runs(shares: &[Shares], sequences: &[usize]) -> Vec<Run> {
-    let cells: Vec<Vec<Option<Cell>>> = shares.iter().map(|shares| shares.cells(sequences)).collect();
+    let cells: Vec<Vec<Option<Cell>>> = shares
+        .iter()
+        .map(|shares| shares.cells(sequences))
+        .collect();
     let above = |band: f64| {
         let mut found = Vec::new();
         for (series, cells) in cells.iter().enumerate() {

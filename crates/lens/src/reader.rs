@@ -57,7 +57,12 @@ pub fn keys_and_queries(
     let ([Some(keys), Some(queries)], Some(both)) = (alone, both) else {
         return Ok(None);
     };
-    Ok(Some(Joint::of(behaviour, &untouched, [&keys, &queries], &both)))
+    Ok(Some(Joint::of(
+        behaviour,
+        &untouched,
+        [&keys, &queries],
+        &both,
+    )))
 }
 
 /// The changes that hide from all these readers what was written; none if no reader stands behind

@@ -40,7 +40,12 @@ pub fn pairs(
     let mut measured = Vec::with_capacity(pairs.len());
     for &heads in pairs {
         let both = rights(&heads)?;
-        let joint = Joint::of(behaviour, &untouched, heads.map(|head| &alone[&head]), &both);
+        let joint = Joint::of(
+            behaviour,
+            &untouched,
+            heads.map(|head| &alone[&head]),
+            &both,
+        );
         measured.push(Pair { heads, joint });
     }
     Ok(measured)
@@ -116,7 +121,11 @@ pub fn minimal_set(
         });
     }
     for head in heads.clone() {
-        let rest: Vec<HeadName> = heads.iter().copied().filter(|other| *other != head).collect();
+        let rest: Vec<HeadName> = heads
+            .iter()
+            .copied()
+            .filter(|other| *other != head)
+            .collect();
         if found(&rest)?.accuracy <= enough {
             heads = rest;
         }

@@ -22,7 +22,9 @@ impl HeadWrites {
     pub fn over(&self, positions: std::ops::RangeInclusive<usize>) -> f64 {
         let sum = |squares: &[f64]| {
             let last = positions.end() + 1;
-            squares[(*positions.start()).min(last)..last].iter().sum::<f64>()
+            squares[(*positions.start()).min(last)..last]
+                .iter()
+                .sum::<f64>()
         };
         (sum(&self.squares) / sum(&self.stream)).sqrt()
     }

@@ -145,7 +145,10 @@ fn controls_are_heads_of_the_same_layers_that_no_test_needs() {
     );
     // The only other head of the layer is needed itself: there is no control.
     assert!(sets(&[head("L1H0")], &[head("L1H1")]).is_empty());
-    assert!(sets(&all_heads(&model)[..3], &[]).is_empty(), "no head is left in layer 0");
+    assert!(
+        sets(&all_heads(&model)[..3], &[]).is_empty(),
+        "no head is left in layer 0"
+    );
     assert!(sets(&[], &[]).is_empty());
 }
 

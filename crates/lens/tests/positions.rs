@@ -62,7 +62,12 @@ fn looks_back_on_5_to_20(sharpness: f32) -> Decoder {
         let data = Tensor::<1>::from_floats(data.as_slice(), &Device::flex());
         Param::from_tensor(data.reshape([rows, columns]))
     };
-    model.w_e = matrix(VOCABULARY, D_MODEL, (0..VOCABULARY).map(|i| (i, i)).collect(), 1.0);
+    model.w_e = matrix(
+        VOCABULARY,
+        D_MODEL,
+        (0..VOCABULARY).map(|i| (i, i)).collect(),
+        1.0,
+    );
     let positions = (0..LENGTH).map(|i| (i, VOCABULARY + i)).collect();
     model.w_pos = Some(matrix(LENGTH, D_MODEL, positions, 1.0));
     let queries = (5..=20).map(|i| (VOCABULARY + i, i)).collect();
@@ -76,7 +81,9 @@ fn looks_back_on_5_to_20(sharpness: f32) -> Decoder {
 /// `[layer]` the weights, row by row.
 fn weights(model: &Decoder, tokens: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let sites = model.pattern_sites();
-    let seen = model.activations(token_tensor(tokens, &Device::flex()), &sites).unwrap();
+    let seen = model
+        .activations(token_tensor(tokens, &Device::flex()), &sites)
+        .unwrap();
     let weights = |site| seen.tensor::<4>(site).into_data().iter::<f32>().collect();
     sites.into_iter().map(weights).collect()
 }
@@ -84,7 +91,10 @@ fn weights(model: &Decoder, tokens: &[Vec<u32>]) -> Vec<Vec<f32>> {
 fn layers(weights: &[Vec<f32>], heads: usize) -> Vec<LayerPattern<'_>> {
     let length = (weights[0].len() / (SEQUENCES * heads)).isqrt();
     let layer = |weights| LayerPattern::new([SEQUENCES, heads, length], weights);
-    weights.iter().map(|weights: &Vec<f32>| layer(weights)).collect()
+    weights
+        .iter()
+        .map(|weights: &Vec<f32>| layer(weights))
+        .collect()
 }
 
 #[test]
@@ -97,11 +107,16 @@ fn a_head_that_looks_one_back_on_positions_5_to_20_is_found_there() {
         assert_eq!((ranges[0].len(), ranges[1].len()), (1, 0), "{ranges:?}");
         let range = ranges[0][0];
         assert_eq!(range.role, Measure::PreviousToken);
-        assert!((4..=6).contains(&range.first) && (19..=21).contains(&range.last), "{range:?}");
+        assert!(
+            (4..=6).contains(&range.first) && (19..=21).contains(&range.last),
+            "{range:?}"
+        );
         assert!(range.last_low >= 19 && range.last_high <= 21, "{range:?}");
         assert!(range.low > 0.5 && range.share > 0.7, "{range:?}");
         // The whole head is far from the role: 16 queries of 31.
-        assert!(!role_checks(&layers, &tokens)[0][&Measure::PreviousToken].is_sure || sharpness > 7.0);
+        assert!(
+            !role_checks(&layers, &tokens)[0][&Measure::PreviousToken].is_sure || sharpness > 7.0
+        );
 
         let scores = &scores_by_position(layers[0], &tokens)[0][&Measure::PreviousToken];
         for (query, score) in scores.iter().enumerate().skip(1) {
@@ -146,7 +161,10 @@ fn with_false_ranges(seeds: std::ops::Range<u64>) -> [usize; 2] {
 #[test]
 fn random_models_have_ranges_in_at_most_one_of_twenty() {
     let [at_step_0, shuffled] = with_false_ranges(0..200);
-    assert!(at_step_0 <= 10 && shuffled <= 10, "{at_step_0} and {shuffled} of 200");
+    assert!(
+        at_step_0 <= 10 && shuffled <= 10,
+        "{at_step_0} and {shuffled} of 200"
+    );
 }
 
 #[test]
@@ -155,11 +173,17 @@ fn what_even_heads_write_is_known_by_position() {
     let mut model = looks_back_on_5_to_20(4.0);
     let tokens = token_tensor(&repeated(0), &Device::flex());
     let writes = |model: &Decoder| {
-        let seen = model.activations(tokens.clone(), &writes_sites(model)).unwrap();
+        let seen = model
+            .activations(tokens.clone(), &writes_sites(model))
+            .unwrap();
         head_writes(model, &seen)
     };
     let before = writes(&model);
-    assert!(before.iter().all(|head| head.by_position().iter().all(|&written| written > 0.0)));
+    assert!(
+        before
+            .iter()
+            .all(|head| head.by_position().iter().all(|&written| written > 0.0))
+    );
     // Three times the output, three times what is written; the stream before it is the same.
     let attention = &mut model.blocks[0].attn;
     attention.w_o.weight = Param::from_tensor(attention.w_o.weight.val() * 3.0);

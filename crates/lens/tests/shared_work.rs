@@ -26,7 +26,10 @@ fn writes(model: &Decoder) -> Vec<f64> {
     let tokens = token_tensor(&sequences(), &Device::flex());
     let seen = model.activations(tokens, &writes_sites(model)).unwrap();
     let writes = head_writes(model, &seen);
-    writes[..2].iter().map(|writes| writes.everywhere()).collect()
+    writes[..2]
+        .iter()
+        .map(|writes| writes.everywhere())
+        .collect()
 }
 
 #[test]
@@ -37,18 +40,30 @@ fn two_heads_that_share_the_work_have_no_role_and_are_missed_together_only() {
     for scores in score_layer(layer_pattern(&weights[0], &sequences), &sequences) {
         // 0.4 at queries 2 to 8, and 1 at query 1, whose previous token is the first.
         let score = scores[&Measure::PreviousToken.into()];
-        assert!((score.value - (7.0 * 0.4 + 1.0) / 8.0).abs() < 1e-6, "{score:?}");
+        assert!(
+            (score.value - (7.0 * 0.4 + 1.0) / 8.0).abs() < 1e-6,
+            "{score:?}"
+        );
         assert_ne!(Role::of(&scores), Role::Of(Measure::PreviousToken));
     }
     let accuracy = |heads: &[&str], ablation| {
         let heads: Vec<_> = heads.iter().map(|name| head(name)).collect();
-        ablate(&model, &behaviour, &heads, ablation).unwrap().accuracy
+        ablate(&model, &behaviour, &heads, ablation)
+            .unwrap()
+            .accuracy
     };
     for ablation in Ablation::ALL {
         assert_eq!(accuracy(&["L0H0"], ablation), 1.0);
         assert_eq!(accuracy(&["L0H1"], ablation), 1.0);
         assert!(accuracy(&["L0H0", "L0H1"], ablation) < 0.4);
-        let joint = pairs(&model, &behaviour, &[[head("L0H0"), head("L0H1")]], ablation).unwrap()[0].joint;
+        let joint = pairs(
+            &model,
+            &behaviour,
+            &[[head("L0H0"), head("L0H1")]],
+            ablation,
+        )
+        .unwrap()[0]
+            .joint;
         assert_eq!(joint.alone.map(|cost| cost.mean), [0.0, 0.0]);
         assert_eq!(joint.interaction, joint.together);
         assert!(joint.interaction.interval.low > 0.5, "{joint:?}");
@@ -56,7 +71,10 @@ fn two_heads_that_share_the_work_have_no_role_and_are_missed_together_only() {
     // The distance shows it whatever heads do it, and no other distance does.
     assert!(without_distance(&model, &behaviour, 0, 1).accuracy < 0.4);
     for distance in 2..=5 {
-        assert_eq!(without_distance(&model, &behaviour, 0, distance).accuracy, 1.0);
+        assert_eq!(
+            without_distance(&model, &behaviour, 0, distance).accuracy,
+            1.0
+        );
     }
     assert_eq!(without_distance(&model, &behaviour, 1, 1).accuracy, 1.0);
 }
@@ -69,10 +87,19 @@ fn two_links_of_one_chain_have_a_negative_interaction() {
     assert!(joint.alone.iter().all(|cost| cost.mean > 0.6), "{joint:?}");
     assert!(joint.interaction.mean < -0.6, "{joint:?}");
     // The previous-token head is read by keys alone, so queries add nothing.
-    let joint = keys_and_queries(&model, &behaviour, &[head("L0H0")]).unwrap().unwrap();
-    assert!(joint.alone[0].mean > 0.6 && joint.alone[1].mean == 0.0, "{joint:?}");
+    let joint = keys_and_queries(&model, &behaviour, &[head("L0H0")])
+        .unwrap()
+        .unwrap();
+    assert!(
+        joint.alone[0].mean > 0.6 && joint.alone[1].mean == 0.0,
+        "{joint:?}"
+    );
     assert_eq!(joint.interaction.mean, 0.0);
-    assert!(keys_and_queries(&model, &behaviour, &[head("L1H0")]).unwrap().is_none());
+    assert!(
+        keys_and_queries(&model, &behaviour, &[head("L1H0")])
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[test]
@@ -124,7 +151,10 @@ fn a_minimal_set_is_found_on_one_half_and_holds_on_the_other() {
     let (model, behaviour) = (shared_work(), induction());
     let minimal = minimal_set(&model, &behaviour, Ablation::Zero, 0.1).unwrap();
     assert_eq!(minimal.heads, [head("L1H0")]);
-    assert!(minimal.found.accuracy < 0.1 && minimal.reported.accuracy < 0.1, "{minimal:?}");
+    assert!(
+        minimal.found.accuracy < 0.1 && minimal.reported.accuracy < 0.1,
+        "{minimal:?}"
+    );
     // Nothing can be broken below 0: all heads are taken, and none comes back.
     let all = minimal_set(&model, &behaviour, Ablation::Zero, -1.0).unwrap();
     assert_eq!((all.taken.len(), all.heads.len()), (4, 4));
@@ -134,7 +164,10 @@ fn a_minimal_set_is_found_on_one_half_and_holds_on_the_other() {
 fn short_sequences_have_no_ranges() {
     let sequences = sequences();
     let weights = patterns(&hand_built(), &sequences);
-    let layers: Vec<_> = weights.iter().map(|weights| layer_pattern(weights, &sequences)).collect();
+    let layers: Vec<_> = weights
+        .iter()
+        .map(|weights| layer_pattern(weights, &sequences))
+        .collect();
     // Queries 2 to 8 are fewer than eight, and three sequences fewer than twenty.
     assert_eq!(role_ranges(&layers, &sequences), vec![vec![]; 4]);
 }

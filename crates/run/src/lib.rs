@@ -27,8 +27,8 @@ pub use config::{
 pub use config::task::*;
 pub use directory::{Best, CheckpointState, FORMAT, LogLengths, NewRows, NoWeights};
 pub use rows::{
-    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Summary,
-    TimingRow, UsesRow,
+    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Missed,
+    Summary, TimingRow, UsesRow,
 };
 
 /// The version of the program, as runs carry it.

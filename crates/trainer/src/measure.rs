@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
-use headlight_heads::{HeadName, Role};
+use headlight_heads::Ablation;
 use headlight_residual::Decoder;
-use headlight_run::{Error, FORMAT, HeadSummary, MetricsRow, RunDirectory, Summary, UsesRow};
+use headlight_run::{Error, FORMAT, MetricsRow, RunDirectory, Summary, UsesRow};
 use headlight_tasks::Sequence;
 use headlight_watch::{Cores, Evaluation, Observation, Watched, evaluate, uses};
 
@@ -98,16 +98,16 @@ impl Setup {
         at_the_end: bool,
         cores: &Cores,
     ) -> Result<UsesRow, Error> {
-        let (model, roles) = (model.valid(), measured.probe().roles());
+        let (model, probe) = (model.valid(), measured.probe());
         if at_the_end {
             let behaviour = uses::behaviour(&self.validation, uses::SEQUENCES, &self.device);
-            return uses::all_uses(&model, &behaviour, &roles, step, cores);
+            return uses::all_uses(&model, &behaviour, probe, step, Ablation::Mean, cores);
         }
         let sequences = uses::sequences_while_training(&self.config);
         uses::watch_uses(
             &model,
             &uses::behaviour(&self.validation, sequences, &self.device),
-            &roles,
+            &probe.roles(),
             step,
             cores,
         )
@@ -115,11 +115,6 @@ impl Setup {
 
     /// `summary.json` after `steps` updates, which took so many seconds.
     pub(crate) fn summary(&self, measured: &Measured, steps: usize, seconds: f64) -> Summary {
-        let head = |(head, scores): &(HeadName, _)| HeadSummary {
-            head: *head,
-            role: Role::of(scores),
-            scores: scores.clone(),
-        };
         Summary {
             format: FORMAT,
             task: self.config.task.name().to_owned(),
@@ -134,7 +129,7 @@ impl Setup {
             bayes: self.bayes,
             chance: self.task.chance(),
             breakdown: measured.evaluation.breakdown.clone(),
-            heads: measured.probe().heads.iter().map(head).collect(),
+            heads: measured.probe().summaries(),
         }
     }
 }

@@ -7,11 +7,12 @@ use std::{
 };
 
 use headlight_heads::{
-    HeadName, HeadSet, Interval, Measure, Reader, Role, RoleEvent, Score, SequenceKind, Spread,
+    Ablation, HeadName, HeadSet, Interval, Measure, Reader, Role, RoleCheck, RoleEvent, RoleRange,
+    Score, SequenceKind, Spread,
 };
 use headlight_run::{
     Best, Checkpoint, CheckpointState, Config, EventRow, FORMAT, Follower, HeadRow, HeadSummary,
-    HeadsUse, Left, MetricsRow, RunDirectory, SeedsSummary, Summary, UsesRow, Weights,
+    HeadsUse, Left, MetricsRow, Missed, RunDirectory, SeedsSummary, Summary, UsesRow, Weights,
 };
 use serde::Serialize;
 use tempfile::TempDir;
@@ -95,6 +96,29 @@ fn metrics() {
     });
 }
 
+fn range() -> RoleRange {
+    RoleRange {
+        role: Measure::PreviousToken,
+        first: 2,
+        last: 27,
+        share: 0.75,
+        low: 0.5,
+        high: 1.0,
+        last_low: 26,
+        last_high: 28,
+        writes: Some(0.125),
+    }
+}
+
+fn check() -> RoleCheck {
+    RoleCheck {
+        p: 0.01,
+        is_sure: true,
+        low: 0.5,
+        high: 0.75,
+    }
+}
+
 #[test]
 fn heads() {
     let row = HeadRow {
@@ -104,6 +128,9 @@ fn heads() {
         role: Some(Role::Mixed),
         scores: [(Measure::Induction.into(), score())].into(),
         relations: headlight_heads::RelationScores::new(),
+        ranges: vec![range()],
+        check: Some(check()),
+        writes: Some(0.5),
     };
     let valid = line(&row);
     run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| {
@@ -119,6 +146,7 @@ fn events() {
         head: HeadName { layer: 0, head: 1 },
         role: INDUCTION,
         value: 0.5,
+        positions: Some((2, 27)),
     };
     let valid = line(&row);
     run_file("events.jsonl", vec![valid.repeat(2), valid], |run| {
@@ -145,8 +173,19 @@ fn uses() {
     let valid = line(&UsesRow {
         step: 50,
         sequences: 64,
+        by: Ablation::Mean,
         untouched: left,
         uses: vec![of_head],
+        missed: vec![Missed {
+            head: HeadName { layer: 0, head: 1 },
+            role: Measure::Induction,
+            others: vec![HeadName { layer: 0, head: 0 }],
+            without_others: 0.5,
+            cost: 0.25,
+            low: 0.125,
+            high: 0.375,
+            to_lose: 0.5,
+        }],
     });
     run_file("uses.jsonl", vec![valid.repeat(2), valid], |run| {
         drop(run.uses());
@@ -196,6 +235,9 @@ fn summaries() {
             head: HeadName { layer: 0, head: 1 },
             role: Role::Mixed,
             scores: [(Measure::Induction.into(), score())].into(),
+            ranges: vec![range()],
+            check: Some(check()),
+            writes: Some(0.5),
         }],
     };
     run_file("summary.json", vec![line(&summary)], |run| {
@@ -217,6 +259,7 @@ fn state(logs: &[(&str, u64)]) -> Vec<u8> {
         }),
         measured_since_best: 0,
         roles: [(HeadName { layer: 0, head: 1 }, INDUCTION)].into(),
+        ranges: [(HeadName { layer: 0, head: 0 }, vec![Measure::PreviousToken])].into(),
         counts: [("blocks.0.attention.query.weight".to_owned(), 50)].into(),
         logs: logs
             .iter()

@@ -33,7 +33,8 @@ pub fn shared_work() -> Decoder {
         previous.chain([(POSITION, head * D_HEAD)])
     });
     let values = (0..2).flat_map(|head| into_head(0, VOCABULARY, head, 0));
-    let outputs = (0..2).flat_map(|head| (0..VOCABULARY).map(move |i| (head * D_HEAD + i, PREVIOUS + i)));
+    let outputs =
+        (0..2).flat_map(|head| (0..VOCABULARY).map(move |i| (head * D_HEAD + i, PREVIOUS + i)));
     let attention = &mut model.blocks[0].attn;
     let queries = Tensor::<1>::from_floats(queries.as_slice(), &Device::flex());
     attention.w_q.weight = Param::from_tensor(queries.reshape([D_MODEL, wide]));

@@ -15,4 +15,4 @@ mod uses;
 pub use measured::{
     Answers, Breakdown, EventRow, HeadRow, HeadSummary, MetricsRow, Summary, TimingRow,
 };
-pub use uses::{HeadsUse, Left, UsesRow};
+pub use uses::{HeadsUse, Left, Missed, UsesRow};

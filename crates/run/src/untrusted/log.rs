@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, RoleRange};
 use serde::de::DeserializeOwned;
 
 use super::{MEMORY_A_LOGGED_BYTE, MOST_LINE_BYTES, ROOM_FOR_ROWS, from_json};
-use crate::{Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, UsesRow};
+use crate::{Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, Missed, UsesRow};
 
 /// A row of a log.
 pub trait LogRow: DeserializeOwned {
@@ -71,7 +71,10 @@ fn held_by_names<V>(map: &BTreeMap<String, V>) -> usize {
 
 impl LogRow for HeadRow {
     fn held(&self) -> usize {
-        held_by_map(&self.scores) + held_by_map(&self.relations) + held_by_names(&self.relations)
+        held_by_map(&self.scores)
+            + held_by_map(&self.relations)
+            + held_by_names(&self.relations)
+            + self.ranges.capacity() * size_of::<RoleRange>()
     }
 }
 
@@ -92,7 +95,11 @@ impl LogRow for UsesRow {
         let of_use = |uses: &HeadsUse| {
             uses.heads.capacity() * size_of::<HeadName>() + held_by_map(&uses.through)
         };
-        self.uses.capacity() * size_of::<HeadsUse>() + self.uses.iter().map(of_use).sum::<usize>()
+        let of_missed = |missed: &Missed| missed.others.capacity() * size_of::<HeadName>();
+        self.uses.capacity() * size_of::<HeadsUse>()
+            + self.uses.iter().map(of_use).sum::<usize>()
+            + self.missed.capacity() * size_of::<Missed>()
+            + self.missed.iter().map(of_missed).sum::<usize>()
     }
 }
 
