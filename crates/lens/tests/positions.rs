@@ -10,7 +10,7 @@ use headlight_lens::{
     LayerPattern, ShuffledContext, head_writes, role_checks, role_ranges, scores_by_position,
     writes_sites,
 };
-use headlight_residual::{Decoder, DecoderConfig, token_tensor};
+use headlight_residual::{Decoder, DecoderConfig, NormKind, token_tensor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -49,6 +49,7 @@ fn looks_back_on_5_to_20(sharpness: f32) -> Decoder {
         n_layers: 1,
         n_heads: 2,
         d_head: Some(D_HEAD),
+        norm: NormKind::None,
         attention: AttentionOptions::default().with_scale(1.0),
         ..DecoderConfig::default()
     };
@@ -100,7 +101,7 @@ fn layers(weights: &[Vec<f32>], heads: usize) -> Vec<LayerPattern<'_>> {
 #[test]
 fn a_head_that_looks_one_back_on_positions_5_to_20_is_found_there() {
     let tokens = repeated(0);
-    for sharpness in [4.0, 8.0] {
+    for sharpness in [4.0, 5.0] {
         let weights = weights(&looks_back_on_5_to_20(sharpness), &tokens);
         let layers = layers(&weights, 2);
         let ranges = role_ranges(&layers, &tokens);
@@ -113,10 +114,9 @@ fn a_head_that_looks_one_back_on_positions_5_to_20_is_found_there() {
         );
         assert!(range.last_low >= 19 && range.last_high <= 21, "{range:?}");
         assert!(range.low > 0.5 && range.share > 0.7, "{range:?}");
-        // The whole head is far from the role: 16 queries of 31.
-        assert!(
-            !role_checks(&layers, &tokens)[0][&Measure::PreviousToken].is_sure || sharpness > 7.0
-        );
+        // As a whole the head is less than half of the way: 16 queries of 31.
+        let check = role_checks(&layers, &tokens)[0][&Measure::PreviousToken];
+        assert!(!check.is_sure && check.p > 0.5, "{check:?}");
 
         let scores = &scores_by_position(layers[0], &tokens)[0][&Measure::PreviousToken];
         for (query, score) in scores.iter().enumerate().skip(1) {

@@ -19,7 +19,7 @@ use headlight_lens::{
 };
 use headlight_residual::{Decoder, token_tensor};
 use patterns::{layer_pattern, patterns};
-use shared_work::{attends_and_writes_nothing, shared_work};
+use shared_work::{attends_and_writes_nothing, shared_work, without_norms};
 
 /// rms(result − mean)/rms(stream) of each head of layer 0.
 fn writes(model: &Decoder) -> Vec<f64> {
@@ -52,7 +52,9 @@ fn two_heads_that_share_the_work_have_no_role_and_are_missed_together_only() {
             .unwrap()
             .accuracy
     };
-    for ablation in Ablation::ALL {
+    // A resampled head would point at tokens that other sequences share, as loudly as the other
+    // head at the right ones.
+    for ablation in [Ablation::Zero, Ablation::Mean] {
         assert_eq!(accuracy(&["L0H0"], ablation), 1.0);
         assert_eq!(accuracy(&["L0H1"], ablation), 1.0);
         assert!(accuracy(&["L0H0", "L0H1"], ablation) < 0.4);
@@ -142,8 +144,8 @@ fn what_a_head_writes_is_counted_by_hand() {
     // Σ‖x − mean‖² = rows − Σ count²/rows.
     let squares = 27.0 - counts.iter().map(|count| count * count / 27.0).sum::<f64>();
     let expected = (squares / (2.0 * 27.0)).sqrt();
-    assert!((writes(&hand_built())[0] - expected).abs() < 1e-6);
-    assert_eq!(writes(&hand_built())[1], 0.0);
+    assert!((writes(&without_norms())[0] - expected).abs() < 1e-6);
+    assert_eq!(writes(&without_norms())[1], 0.0);
 }
 
 #[test]

@@ -14,10 +14,19 @@ const SHARP: f32 = 60.0;
 /// Where the stream has the previous token.
 const PREVIOUS: usize = POSITION + LENGTH;
 
+/// The induction circuit on the one-hot stream itself.
+pub fn without_norms() -> Decoder {
+    let mut model = hand_built();
+    for block in &mut model.blocks {
+        block.ln1 = None;
+    }
+    model
+}
+
 /// Both heads of layer 0 give 0.4 of their weight to the previous token and 0.6 to the first one,
 /// and both write the tokens that they attend to where L1H0 looks for the previous token.
 pub fn shared_work() -> Decoder {
-    let mut model = hand_built();
+    let mut model = without_norms();
     let wide = 2 * D_HEAD;
     // Dimension 0 of a head is for the first key, dimension i for the key before position i.
     let mut queries = vec![0.0; D_MODEL * wide];
@@ -47,7 +56,7 @@ pub fn shared_work() -> Decoder {
 /// The induction circuit in which L0H1 attends as L0H0 does, to the previous token, and reads values
 /// of 0.
 pub fn attends_and_writes_nothing() -> Decoder {
-    let mut model = hand_built();
+    let mut model = without_norms();
     let wide = 2 * D_HEAD;
     let both = |shift| (0..2).flat_map(move |head| into_head(POSITION, LENGTH, head, shift));
     let attention = &mut model.blocks[0].attn;
