@@ -2,7 +2,7 @@
 
 use headlight_heads::{Ablation, HeadName, Measure, Role, RoleCheck, RoleRange, Score};
 use headlight_lens::{
-    InductionProfile, ScoresByPosition, all_heads, induction_profile, role_checks,
+    InductionProfile, ScoresByPosition, TargetWeights, all_heads, induction_profile, role_checks,
     scores_by_position, without,
 };
 use headlight_report::{Printout, Table, number_or_dash, or_dash, with_interval};
@@ -70,8 +70,9 @@ impl Subject {
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let (patterns, writes) = Patterns::with_writes(&model, &probe.tokens, &self.device)?;
         let layers: Vec<_> = patterns.layers().collect();
-        let ranges = ranges_with_writes(&layers, &probe.tokens, &writes);
-        let checks = role_checks(&layers, &probe.tokens);
+        let weights = TargetWeights::of(&layers, &probe.tokens);
+        let ranges = ranges_with_writes(&weights, &writes);
+        let checks = role_checks(&weights);
         let roles = self.roles(&model)?;
         let (_, behaviour) = self.behaviour()?;
         let mut heads = Vec::new();

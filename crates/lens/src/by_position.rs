@@ -8,86 +8,8 @@ use headlight_heads::{Measure, Score};
 use crate::{
     LayerPattern,
     bootstrap::{Share, interval_of_ratio, mean},
+    target_weights::Targets,
 };
-
-/// The target keys of one measure at each query of some sequences.
-pub(crate) struct Targets {
-    /// `[sequence · length + query]`; none where the query sees no target.
-    rows: Vec<Option<Row>>,
-    length: usize,
-    keys: Vec<usize>,
-    /// `[sequence]`: the queries that have a target, seen or not.
-    counted: Vec<usize>,
-}
-
-/// The targets of one query.
-#[derive(Clone, Copy)]
-pub(crate) struct Row {
-    first: usize,
-    count: usize,
-    /// What uniform attention gives them.
-    pub null: f64,
-}
-
-impl Targets {
-    /// The targets that the queries of `pattern` see; `tokens` are those of the pattern.
-    pub fn of(measure: Measure, pattern: &LayerPattern, tokens: &[Vec<u32>]) -> Self {
-        let length = pattern.length();
-        let mut targets = Self {
-            rows: Vec::with_capacity(tokens.len() * length),
-            length,
-            keys: Vec::new(),
-            counted: Vec::with_capacity(tokens.len()),
-        };
-        for tokens in tokens {
-            let mut counted = 0;
-            for query in 0..length {
-                let (seen, first) = (pattern.seen(query), targets.keys.len());
-                let mut all = measure.each_target(tokens, query).peekable();
-                counted += usize::from(all.peek().is_some());
-                targets.keys.extend(all.filter(|key| seen.contains(key)));
-                let count = targets.keys.len() - first;
-                let null = count as f64 / seen.len() as f64;
-                targets
-                    .rows
-                    .push((count > 0).then_some(Row { first, count, null }));
-            }
-            targets.counted.push(counted);
-        }
-        targets
-    }
-
-    /// The targets of one query.
-    pub fn row(&self, sequence: usize, query: usize) -> Option<&Row> {
-        self.rows[sequence * self.length + query].as_ref()
-    }
-
-    /// The queries of one sequence that have a target, seen or not.
-    pub fn counted(&self, sequence: usize) -> usize {
-        self.counted[sequence]
-    }
-
-    /// The target keys of one query; empty where it sees none.
-    pub fn keys(&self, sequence: usize, query: usize) -> &[usize] {
-        match self.row(sequence, query) {
-            Some(row) => &self.keys[row.first..][..row.count],
-            None => &[],
-        }
-    }
-
-    /// The weight of one head on the targets of one query.
-    pub fn weight(
-        &self,
-        pattern: &LayerPattern,
-        head: usize,
-        sequence: usize,
-        query: usize,
-    ) -> f64 {
-        let weights = pattern.row(sequence, head, query);
-        let keys = self.keys(sequence, query);
-        keys.iter().map(|&key| f64::from(weights[key])).sum()
-    }
-}
 
 /// The scores of one head by measure, each by query position; none where no sequence has a target
 /// there.

@@ -6,7 +6,7 @@ use headlight_heads::{Measure, Score};
 use crate::{
     LayerPattern,
     bootstrap::{Share, interval_of_ratio, mean},
-    by_position::Targets,
+    target_weights::Targets,
 };
 
 /// A score over fewer rows is not shown.

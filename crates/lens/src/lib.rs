@@ -49,6 +49,7 @@ mod shared_work;
 mod shuffled;
 mod spread;
 mod swap_follow;
+mod target_weights;
 mod value_weighted;
 mod writes;
 
@@ -84,6 +85,7 @@ pub use shared_work::{MinimalSet, Pair, Taken, minimal_set, pairs};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
+pub use target_weights::TargetWeights;
 pub use value_weighted::{value_disagreement, value_weighted};
 pub use writes::{HeadWrites, head_writes, writes_of_layer, writes_sites};
 

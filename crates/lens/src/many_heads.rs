@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use headlight_heads::{Measure, RoleCheck};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use crate::{LayerPattern, by_position::Targets};
+use crate::{TargetWeights, target_weights::Series};
 
 /// The false discovery rate, and the false coverage rate of the intervals.
 const RATE: f64 = 0.05;
@@ -31,16 +31,14 @@ struct Tested {
 /// Of `m` tests, of which `R` are kept, each interval has the coverage 1 − 0.05·R/m, so that the
 /// kept ones have a false coverage rate of 0.05 (Benjamini & Yekutieli 2005).
 ///
-/// # Panics
-/// If `tokens` are not as many and as long as the patterns.
-///
 /// ```
 /// use headlight_heads::Measure;
-/// use headlight_lens::{LayerPattern, role_checks};
+/// use headlight_lens::{LayerPattern, TargetWeights, role_checks};
 ///
 /// // Two sequences of two tokens; the second token gives 0.9 and 0.94 to the first.
 /// let weights = [1.0, 0.0, 0.9, 0.1, 1.0, 0.0, 0.94, 0.06];
-/// let checks = role_checks(&[LayerPattern::new([2, 1, 2], &weights)], &vec![vec![4, 5]; 2]);
+/// let layers = [LayerPattern::new([2, 1, 2], &weights)];
+/// let checks = role_checks(&TargetWeights::of(&layers, &vec![vec![4, 5]; 2]));
 /// let check = checks[0][&Measure::PreviousToken];
 /// // The null is 1/2, so half of the way is 0.75: t = (0.92 − 0.75)/0.02 = 8.5 with 1 degree of freedom.
 /// assert!((check.p - 0.037).abs() < 0.001);
@@ -48,26 +46,16 @@ struct Tested {
 /// assert!(!check.is_sure);
 /// ```
 #[must_use]
-pub fn role_checks(
-    layers: &[LayerPattern],
-    tokens: &[Vec<u32>],
-) -> Vec<BTreeMap<Measure, RoleCheck>> {
-    let heads = layers.iter().map(LayerPattern::n_heads).sum();
-    let mut tests = Vec::new();
-    for measure in Measure::ALL {
-        let mut head = 0;
-        for layer in layers {
-            let targets = Targets::of(measure, layer, tokens);
-            for head_of_layer in 0..layer.n_heads() {
-                tests.extend(tested(&targets, layer, head_of_layer, head, measure));
-                head += 1;
-            }
-        }
-    }
+pub fn role_checks(weights: &TargetWeights) -> Vec<BTreeMap<Measure, RoleCheck>> {
+    let series = weights.series();
+    let tests: Vec<Tested> = series
+        .iter()
+        .filter_map(|series| tested(series, weights.sequences()))
+        .collect();
     let kept = benjamini_hochberg(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let discoveries = kept.iter().filter(|&&kept| kept).count();
     let outside = RATE * discoveries.max(1) as f64 / tests.len().max(1) as f64;
-    let mut checks = vec![BTreeMap::new(); heads];
+    let mut checks = vec![BTreeMap::new(); weights.n_heads()];
     for (test, is_sure) in tests.iter().zip(kept) {
         let half = match student(test.freedom) {
             Some(student) => student.inverse_cdf(1.0 - outside / 2.0) * test.error,
@@ -86,22 +74,16 @@ pub fn role_checks(
     checks
 }
 
-fn tested(
-    targets: &Targets,
-    layer: &LayerPattern,
-    head_of_layer: usize,
-    head: usize,
-    measure: Measure,
-) -> Option<Tested> {
+fn tested(series: &Series, n_sequences: usize) -> Option<Tested> {
     // Of each sequence: its queries that count, the weight on their targets, and the weight beyond
     // half of the way from null to ceiling.
     let mut sequences = Vec::new();
-    for sequence in 0..layer.sequences() {
-        let counted = targets.counted(sequence) as f64;
+    for sequence in 0..n_sequences {
+        let counted = series.targets.counted(sequence) as f64;
         let (mut weight, mut beyond) = (0.0, 0.0);
-        for query in 0..layer.length() {
-            if let Some(row) = targets.row(sequence, query) {
-                let on_targets = targets.weight(layer, head_of_layer, sequence, query);
+        for query in 0..series.length() {
+            if let Some(row) = series.targets.row(sequence, query) {
+                let on_targets = series.weight(sequence, query);
                 weight += on_targets;
                 beyond += on_targets - f64::midpoint(row.null, 1.0);
             }
@@ -131,8 +113,8 @@ fn tested(
         _ => 1.0,
     };
     Some(Tested {
-        head,
-        measure,
+        head: series.head,
+        measure: series.measure,
         value,
         error,
         freedom,

@@ -1,12 +1,14 @@
 //! At which positions does a head hold a role?
 
-use headlight_heads::{Measure, RoleRange};
+use std::ops::RangeInclusive;
+
+use headlight_heads::RoleRange;
 
 use crate::{
-    Estimate, LayerPattern,
+    Estimate, TargetWeights,
     band::{Cell, Side, simultaneous},
     bootstrap::Share,
-    by_position::Targets,
+    target_weights::Series,
 };
 
 /// A range has at least so many queries.
@@ -29,12 +31,9 @@ const ROLE: f64 = 0.5;
 ///
 /// No query counts that has a target in fewer than 20 sequences of a half.
 ///
-/// # Panics
-/// If `tokens` are not as many and as long as the patterns.
-///
 /// ```
 /// use headlight_heads::Measure;
-/// use headlight_lens::{LayerPattern, role_ranges};
+/// use headlight_lens::{LayerPattern, TargetWeights, role_ranges};
 ///
 /// // One head looks one back at queries 2 to 11 of 16 and evenly at the rest, in 40 sequences.
 /// let row = |query: usize| -> Vec<f32> {
@@ -46,40 +45,31 @@ const ROLE: f64 = 0.5;
 /// };
 /// let sequence: Vec<f32> = (0..16).flat_map(row).collect();
 /// let weights = sequence.repeat(40);
-/// let ranges = role_ranges(&[LayerPattern::new([40, 1, 16], &weights)], &vec![(0..16).collect(); 40]);
+/// let layers = [LayerPattern::new([40, 1, 16], &weights)];
+/// let ranges = role_ranges(&TargetWeights::of(&layers, &vec![(0..16).collect(); 40]));
 /// assert_eq!(ranges[0].len(), 1);
 /// assert_eq!(ranges[0][0].to_string(), "previous token, positions 2–11");
 /// assert_eq!((ranges[0][0].role, ranges[0][0].share), (Measure::PreviousToken, 1.0));
 /// ```
 #[must_use]
-pub fn role_ranges(layers: &[LayerPattern], tokens: &[Vec<u32>]) -> Vec<Vec<RoleRange>> {
-    let Some(first_layer) = layers.first() else {
-        return Vec::new();
+pub fn role_ranges(weights: &TargetWeights) -> Vec<Vec<RoleRange>> {
+    let series = weights.series();
+    let halves = |parity| {
+        (parity..weights.sequences())
+            .step_by(2)
+            .collect::<Vec<usize>>()
     };
-    let targets: Vec<(Measure, Targets)> = Measure::ALL
-        .into_iter()
-        .map(|measure| (measure, Targets::of(measure, first_layer, tokens)))
-        .collect();
-    let mut shares = Vec::new();
-    for layer in layers {
-        for head in 0..layer.n_heads() {
-            for (measure, targets) in &targets {
-                shares.push(Shares::of(targets, layer, head, *measure));
-            }
-        }
-    }
-    let halves = |parity| (parity..tokens.len()).step_by(2).collect::<Vec<usize>>();
     let [finding, reporting] = [0, 1].map(halves);
 
-    let found = found_runs(&shares, &finding);
-    let bounds = Bounds::of(&shares, &found, &reporting);
-    let mut ranges = vec![Vec::new(); shares.len() / targets.len()];
+    let found = found_runs(&series, &finding);
+    let bounds = Bounds::of(&series, &found, &reporting);
+    let mut ranges = vec![Vec::new(); weights.n_heads()];
     for (run, bounds) in found.iter().zip(bounds) {
-        let shares_there = &shares[run.series];
-        let share = shares_there.mean_over(run.first..=run.last, &reporting);
+        let series = &series[run.series];
+        let share = series.mean_share(run.first..=run.last, &reporting);
         if share.interval.low > ROLE {
-            ranges[run.series / targets.len()].push(RoleRange {
-                role: shares_there.measure,
+            ranges[series.head].push(RoleRange {
+                role: series.measure,
                 first: run.first,
                 last: run.last,
                 share: share.mean,
@@ -94,60 +84,32 @@ pub fn role_ranges(layers: &[LayerPattern], tokens: &[Vec<u32>]) -> Vec<Vec<Role
     ranges
 }
 
-/// The shares of one head on one measure.
-struct Shares {
-    measure: Measure,
-    length: usize,
-    /// `[sequence · length + query]`: (weight − null)/(1 − null); NaN without a visible target.
-    values: Vec<f32>,
-}
-
-impl Shares {
-    fn of(targets: &Targets, pattern: &LayerPattern, head: usize, measure: Measure) -> Self {
-        let mut values = Vec::with_capacity(pattern.sequences() * pattern.length());
-        for sequence in 0..pattern.sequences() {
-            for query in 0..pattern.length() {
-                let row = targets.row(sequence, query);
-                // Where all visible keys are targets, every head has the ceiling.
-                let row = row.filter(|row| query >= FIRST_QUERY && row.null < 1.0);
-                values.push(match row {
-                    Some(row) => {
-                        let weight = targets.weight(pattern, head, sequence, query);
-                        ((weight - row.null) / (1.0 - row.null)) as f32
-                    }
-                    None => f32::NAN,
-                });
-            }
-        }
-        Self {
-            measure,
-            length: pattern.length(),
-            values,
-        }
+impl Series<'_> {
+    /// (weight − null)/(1 − null) at one query; none without a visible target, and where all
+    /// visible keys are targets.
+    fn share(&self, sequence: usize, query: usize) -> Option<f64> {
+        let row = self.targets.row(sequence, query)?;
+        let has_share = query >= FIRST_QUERY && row.null < 1.0;
+        has_share.then(|| (self.weight(sequence, query) - row.null) / (1.0 - row.null))
     }
 
-    fn at(&self, sequence: usize, query: usize) -> Option<f64> {
-        let value = self.values[sequence * self.length + query];
-        (!value.is_nan()).then_some(f64::from(value))
-    }
-
-    /// The mean at each query over these sequences, where enough of them have a target.
+    /// The mean share at each query over these sequences, where enough of them have a target.
     fn cells(&self, sequences: &[usize]) -> Vec<Option<Cell>> {
         let cell = |query| {
-            let values: Vec<Option<f64>> = sequences
+            let shares: Vec<Option<f64>> = sequences
                 .iter()
-                .map(|&sequence| self.at(sequence, query))
+                .map(|&sequence| self.share(sequence, query))
                 .collect();
-            Cell::of(&values, FEWEST_SEQUENCES)
+            Cell::of(&shares, FEWEST_SEQUENCES)
         };
-        (0..self.length).map(cell).collect()
+        (0..self.length()).map(cell).collect()
     }
 
-    fn mean_over(&self, queries: std::ops::RangeInclusive<usize>, sequences: &[usize]) -> Estimate {
+    fn mean_share(&self, queries: RangeInclusive<usize>, sequences: &[usize]) -> Estimate {
         let of_sequence = |&sequence: &usize| {
             let known: Vec<f64> = queries
                 .clone()
-                .filter_map(|query| self.at(sequence, query))
+                .filter_map(|query| self.share(sequence, query))
                 .collect();
             Share {
                 sum: known.iter().sum(),
@@ -166,10 +128,10 @@ struct Run {
 }
 
 /// The runs whose simultaneous lower band exceeds ½ on these sequences.
-fn found_runs(shares: &[Shares], sequences: &[usize]) -> Vec<Run> {
-    let cells: Vec<Vec<Option<Cell>>> = shares
+fn found_runs(series: &[Series], sequences: &[usize]) -> Vec<Run> {
+    let cells: Vec<Vec<Option<Cell>>> = series
         .iter()
-        .map(|shares| shares.cells(sequences))
+        .map(|series| series.cells(sequences))
         .collect();
     let above = |band: f64| {
         let mut found = Vec::new();
@@ -224,10 +186,10 @@ struct Bounds {
 impl Bounds {
     /// By a two-sided band, jointly over the positions of all runs' series. Each end is looked for
     /// from the query of the run at which the lower edge is highest.
-    fn of(shares: &[Shares], found: &[Run], sequences: &[usize]) -> Vec<Self> {
+    fn of(series: &[Series], found: &[Run], sequences: &[usize]) -> Vec<Self> {
         let cells: Vec<Vec<Option<Cell>>> = found
             .iter()
-            .map(|run| shares[run.series].cells(sequences))
+            .map(|run| series[run.series].cells(sequences))
             .collect();
         let all: Vec<&Cell> = cells.iter().flatten().flatten().collect();
         let band = simultaneous(&all, Side::Both);
@@ -258,6 +220,7 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
+    use crate::LayerPattern;
 
     #[test]
     fn a_run_has_eight_queries_or_more() {
@@ -297,7 +260,8 @@ mod tests {
         for seed in 0..200 {
             let weights = noisy_head(LENGTH, 0.5, 0.2, seed);
             let pattern = LayerPattern::new([64, 1, LENGTH], &weights);
-            models_with_ranges += usize::from(!role_ranges(&[pattern], &tokens)[0].is_empty());
+            models_with_ranges +=
+                usize::from(!role_ranges(&TargetWeights::of(&[pattern], &tokens))[0].is_empty());
         }
         assert!(models_with_ranges <= 10, "{models_with_ranges} of 200");
     }
@@ -307,7 +271,8 @@ mod tests {
         const LENGTH: usize = 24;
         let tokens: Vec<Vec<u32>> = vec![(0..LENGTH as u32).collect(); 64];
         let weights = noisy_head(LENGTH, 0.75, 0.2, 0);
-        let ranges = role_ranges(&[LayerPattern::new([64, 1, LENGTH], &weights)], &tokens);
+        let pattern = LayerPattern::new([64, 1, LENGTH], &weights);
+        let ranges = role_ranges(&TargetWeights::of(&[pattern], &tokens));
         let range = ranges[0][0];
         assert_eq!((range.first, range.last), (2, LENGTH - 1));
         assert!(range.low < 0.75 && 0.75 < range.high, "{range:?}");

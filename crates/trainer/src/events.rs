@@ -56,8 +56,11 @@ pub fn range_events(
         let mut now = Vec::new();
         for measure in Measure::ALL {
             let role = Role::Of(measure);
+            // A range that has grown into the role of the whole head is not lost.
+            if Role::of(scores) == role {
+                continue;
+            }
             let range = ranges.iter().find(|range| range.role == measure);
-            let range = range.filter(|_| Role::of(scores) != role);
             now.extend(range.map(|_| measure));
             let event = match (before.contains(&measure), range) {
                 (false, Some(_)) => RoleEvent::RangeEmerged,

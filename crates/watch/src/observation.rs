@@ -8,7 +8,8 @@ use headlight_heads::{
     SequenceKind,
 };
 use headlight_lens::{
-    HeadWrites, LayerPattern, mean_distance, role_checks, role_ranges, score_layer, score_relations,
+    HeadWrites, LayerPattern, TargetWeights, mean_distance, role_checks, role_ranges, score_layer,
+    score_relations,
 };
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, PatternFile};
@@ -41,7 +42,7 @@ pub struct Observation {
     pub heads: Vec<(HeadName, Scores)>,
     /// Every head's scores against the gold relations, in the same order.
     pub relations: Vec<RelationScores>,
-    /// What every head writes, in the same order: rms(result − mean)/rms(stream).
+    /// What every head writes, in the same order: rms(result − mean)/rms(stream); on the probe only.
     pub writes: Vec<f64>,
     /// The positions at which every head holds roles, in the same order; on the probe only.
     pub ranges: Vec<Vec<RoleRange>>,
@@ -97,7 +98,12 @@ impl Watched {
     /// # Errors
     /// If the patterns do not fit into memory.
     pub fn observe(&self, model: &Decoder, device: &Device) -> Result<Observation, Error> {
-        let (patterns, writes) = Patterns::with_writes(model, &self.tokens, device)?;
+        let is_probe = self.kind == SequenceKind::Probe;
+        let (patterns, writes) = if is_probe {
+            Patterns::with_writes(model, &self.tokens, device)?
+        } else {
+            (Patterns::of(model, &self.tokens, device)?, Vec::new())
+        };
         let [rows, n_heads, length] = patterns.dims();
         let mut heads = Vec::new();
         let mut relations = Vec::new();
@@ -118,9 +124,10 @@ impl Watched {
         }
         let layers: Vec<LayerPattern> = patterns.layers().collect();
         let (mut ranges, mut checks) = (Vec::new(), Vec::new());
-        if self.kind == SequenceKind::Probe {
-            ranges = ranges_with_writes(&layers, &self.tokens, &writes);
-            checks = role_checks(&layers, &self.tokens);
+        if is_probe {
+            let weights = TargetWeights::of(&layers, &self.tokens);
+            ranges = ranges_with_writes(&weights, &writes);
+            checks = role_checks(&weights);
         }
         for weights in patterns.weights() {
             kept.extend_from_slice(&weights[..kept_rows * n_heads * length * length]);
@@ -144,12 +151,8 @@ impl Watched {
 
 /// The ranges of every head, each with what the head writes there.
 #[must_use]
-pub fn ranges_with_writes(
-    layers: &[LayerPattern],
-    tokens: &[Vec<u32>],
-    writes: &[HeadWrites],
-) -> Vec<Vec<RoleRange>> {
-    let mut ranges = role_ranges(layers, tokens);
+pub fn ranges_with_writes(weights: &TargetWeights, writes: &[HeadWrites]) -> Vec<Vec<RoleRange>> {
+    let mut ranges = role_ranges(weights);
     for (ranges, writes) in ranges.iter_mut().zip(writes) {
         for range in ranges {
             range.writes = Some(writes.over(range.first..=range.last));
@@ -200,7 +203,7 @@ impl Observation {
                 scores: scores.clone(),
                 ranges: self.ranges.get(index).cloned().unwrap_or_default(),
                 check: self.check(index, role),
-                writes: Some(self.writes[index]),
+                writes: self.writes.get(index).copied(),
                 relations: self.relations[index].clone(),
             }
         };

@@ -90,6 +90,12 @@ impl Missed {
     pub fn is_pattern_only(&self) -> bool {
         self.high < SMALLEST_FALL && self.to_lose >= SMALLEST_FALL
     }
+
+    /// Whether the head does the work of its role where the others are off.
+    #[must_use]
+    pub fn is_backup(&self) -> bool {
+        !self.others.is_empty() && self.low > 0.0 && self.cost >= SMALLEST_FALL
+    }
 }
 
 /// Some heads, and what is left when what they do is replaced.
@@ -163,8 +169,9 @@ impl UsesRow {
     }
 
     /// What `head` is used as: who needs what it writes, and by how much accuracy falls without it.
-    /// Where nothing falls without it alone: `pattern only`, or the same of all heads that look like
-    /// it, said to be of the set; none where nothing is seen.
+    /// Where nothing falls without it alone: `pattern only`; or the same of all heads that look like
+    /// it, said to be of the set; or `backup`, with the fall where the other heads that hold a role
+    /// with it are off; none where nothing is seen.
     #[must_use]
     pub fn used_as(&self, head: HeadName) -> Option<String> {
         let with_head = |uses: &&HeadsUse| uses.heads.contains(&head) && uses.ablated.is_some();
@@ -183,7 +190,12 @@ impl UsesRow {
             self.is_pattern_only(head)
                 .then(|| "pattern only".to_owned())
         };
-        alone.or_else(pattern).or_else(set)
+        let backup = || {
+            let of_head = |missed: &&Missed| missed.head == head && missed.is_backup();
+            let missed = self.missed.iter().find(of_head)?;
+            Some(format!("backup −{:.2}", missed.cost))
+        };
+        alone.or_else(pattern).or_else(set).or_else(backup)
     }
 
     /// `keys, queries −.80`: through which single readers accuracy falls, the most first, and by
@@ -243,7 +255,7 @@ mod tests {
         Missed {
             head: HeadName { layer: 0, head },
             role: Measure::Induction,
-            others: Vec::new(),
+            others: vec![HeadName { layer: 0, head: 9 }],
             without_others: to_lose,
             cost: high,
             low: high,
@@ -267,7 +279,11 @@ mod tests {
             by: Ablation::Mean,
             untouched: left(0.99),
             uses: rows,
-            missed: vec![missed(2, 0.001, 0.9), missed(4, 0.0, 0.01)],
+            missed: vec![
+                missed(2, 0.001, 0.9),
+                missed(4, 0.0, 0.01),
+                missed(5, 0.3, 0.9),
+            ],
         };
         let used_as = |head| row.used_as(HeadName { layer: 0, head });
         // .02 through logits is inside the intervals.
@@ -278,6 +294,7 @@ mod tests {
         assert_eq!(used_as(3).as_deref(), Some("all −0.49"));
         // Without the others nothing is left that it could be missed for.
         assert_eq!(used_as(4), None);
+        assert_eq!(used_as(5).as_deref(), Some("backup −0.30"));
         let needed: Vec<usize> = row.needed().iter().map(|head| head.head).collect();
         assert_eq!(needed, [0, 1, 2, 3]);
     }
