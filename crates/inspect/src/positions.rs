@@ -2,8 +2,8 @@
 
 use headlight_heads::{Ablation, HeadName, Measure, Role, RoleCheck, RoleRange, Score};
 use headlight_lens::{
-    InductionProfile, ScoresByPosition, TargetWeights, all_heads, induction_profile, role_checks,
-    scores_by_position, without,
+    InductionProfile, RoleTargets, ScoresByPosition, TargetWeights, all_heads, induction_profile,
+    role_checks, scores_by_position, without,
 };
 use headlight_report::{Printout, Table, number_or_dash, or_dash, with_interval};
 use headlight_residual::NoProbe;
@@ -70,7 +70,8 @@ impl Subject {
         let probe = Watched::probe(vocabulary.len(), self.config.model.n_ctx, self.config.seed);
         let (patterns, writes) = Patterns::with_writes(&model, &probe.tokens, &self.device)?;
         let layers: Vec<_> = patterns.layers().collect();
-        let weights = TargetWeights::of(&layers, &probe.tokens);
+        let targets = RoleTargets::of(&layers[0], &probe.tokens);
+        let weights = TargetWeights::of(&layers, &targets);
         let ranges = ranges_with_writes(&weights, &writes);
         let checks = role_checks(&weights);
         let roles = self.roles(&model)?;

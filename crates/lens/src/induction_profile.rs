@@ -64,10 +64,10 @@ fn of_head(targets: &Targets, pattern: &LayerPattern, head: usize) -> InductionP
                 continue;
             };
             let weight = targets.weight(pattern, head, sequence, query);
-            let seen = targets.keys(sequence, query);
+            let seen: Vec<usize> = targets.keys(sequence, query).collect();
             copies[seen.len()].add(sequence, weight, row.null);
-            if let [key] = seen {
-                keys[*key].add(sequence, weight, row.null);
+            if let [key] = seen[..] {
+                keys[key].add(sequence, weight, row.null);
             }
         }
     }

@@ -80,12 +80,12 @@ pub use path::{Input, path_test, path_tests};
 pub use range::role_ranges;
 pub use reader::{keys_and_queries, readers};
 pub use relation::{best_head, score_relations};
-pub use score::{LayerPattern, score_layer};
+pub use score::{LayerPattern, score_layer, score_layer_on};
 pub use shared_work::{MinimalSet, Pair, Taken, minimal_set, pairs};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
-pub use target_weights::TargetWeights;
+pub use target_weights::{RoleTargets, TargetWeights};
 pub use value_weighted::{value_disagreement, value_weighted};
 pub use writes::{HeadWrites, head_writes, writes_of_layer, writes_sites};
 

@@ -33,12 +33,13 @@ struct Tested {
 ///
 /// ```
 /// use headlight_heads::Measure;
-/// use headlight_lens::{LayerPattern, TargetWeights, role_checks};
+/// use headlight_lens::{LayerPattern, RoleTargets, TargetWeights, role_checks};
 ///
 /// // Two sequences of two tokens; the second token gives 0.9 and 0.94 to the first.
 /// let weights = [1.0, 0.0, 0.9, 0.1, 1.0, 0.0, 0.94, 0.06];
 /// let layers = [LayerPattern::new([2, 1, 2], &weights)];
-/// let checks = role_checks(&TargetWeights::of(&layers, &vec![vec![4, 5]; 2]));
+/// let targets = RoleTargets::of(&layers[0], &vec![vec![4, 5]; 2]);
+/// let checks = role_checks(&TargetWeights::of(&layers, &targets));
 /// let check = checks[0][&Measure::PreviousToken];
 /// // The null is 1/2, so half of the way is 0.75: t = (0.92 − 0.75)/0.02 = 8.5 with 1 degree of freedom.
 /// assert!((check.p - 0.037).abs() < 0.001);
@@ -79,7 +80,7 @@ fn tested(series: &Series, n_sequences: usize) -> Option<Tested> {
     // half of the way from null to ceiling.
     let mut sequences = Vec::new();
     for sequence in 0..n_sequences {
-        let counted = series.targets.counted(sequence) as f64;
+        let counted = series.targets.sequences()[sequence].counted as f64;
         let (mut weight, mut beyond) = (0.0, 0.0);
         for query in 0..series.length() {
             if let Some(row) = series.targets.row(sequence, query) {

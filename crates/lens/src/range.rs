@@ -33,7 +33,7 @@ const ROLE: f64 = 0.5;
 ///
 /// ```
 /// use headlight_heads::Measure;
-/// use headlight_lens::{LayerPattern, TargetWeights, role_ranges};
+/// use headlight_lens::{LayerPattern, RoleTargets, TargetWeights, role_ranges};
 ///
 /// // One head looks one back at queries 2 to 11 of 16 and evenly at the rest, in 40 sequences.
 /// let row = |query: usize| -> Vec<f32> {
@@ -46,7 +46,8 @@ const ROLE: f64 = 0.5;
 /// let sequence: Vec<f32> = (0..16).flat_map(row).collect();
 /// let weights = sequence.repeat(40);
 /// let layers = [LayerPattern::new([40, 1, 16], &weights)];
-/// let ranges = role_ranges(&TargetWeights::of(&layers, &vec![(0..16).collect(); 40]));
+/// let targets = RoleTargets::of(&layers[0], &vec![(0..16).collect(); 40]);
+/// let ranges = role_ranges(&TargetWeights::of(&layers, &targets));
 /// assert_eq!(ranges[0].len(), 1);
 /// assert_eq!(ranges[0][0].to_string(), "previous token, positions 2–11");
 /// assert_eq!((ranges[0][0].role, ranges[0][0].share), (Measure::PreviousToken, 1.0));
@@ -220,7 +221,12 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::LayerPattern;
+    use crate::{LayerPattern, RoleTargets};
+
+    fn ranges_of(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Vec<RoleRange>> {
+        let targets = RoleTargets::of(&pattern, tokens);
+        role_ranges(&TargetWeights::of(&[pattern], &targets))
+    }
 
     #[test]
     fn a_run_has_eight_queries_or_more() {
@@ -260,8 +266,7 @@ mod tests {
         for seed in 0..200 {
             let weights = noisy_head(LENGTH, 0.5, 0.2, seed);
             let pattern = LayerPattern::new([64, 1, LENGTH], &weights);
-            models_with_ranges +=
-                usize::from(!role_ranges(&TargetWeights::of(&[pattern], &tokens))[0].is_empty());
+            models_with_ranges += usize::from(!ranges_of(pattern, &tokens)[0].is_empty());
         }
         assert!(models_with_ranges <= 10, "{models_with_ranges} of 200");
     }
@@ -272,7 +277,7 @@ mod tests {
         let tokens: Vec<Vec<u32>> = vec![(0..LENGTH as u32).collect(); 64];
         let weights = noisy_head(LENGTH, 0.75, 0.2, 0);
         let pattern = LayerPattern::new([64, 1, LENGTH], &weights);
-        let ranges = role_ranges(&TargetWeights::of(&[pattern], &tokens));
+        let ranges = ranges_of(pattern, &tokens);
         let range = ranges[0][0];
         assert_eq!((range.first, range.last), (2, LENGTH - 1));
         assert!(range.low < 0.75 && 0.75 < range.high, "{range:?}");

@@ -1,5 +1,7 @@
 //! The weight of every head on the targets of every measure, query by query.
 
+use std::ops::Range;
+
 use headlight_heads::Measure;
 
 use crate::LayerPattern;
@@ -7,12 +9,12 @@ use crate::LayerPattern;
 /// The target keys of one measure at each query of some sequences.
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
+    length: usize,
     /// `[sequence · length + query]`; none where the query sees no target.
     rows: Vec<Option<Row>>,
-    length: usize,
-    keys: Vec<usize>,
-    /// `[sequence]`: the queries that have a target, seen or not.
-    counted: Vec<usize>,
+    /// The visible targets, each at `query · length + key`, sequence by sequence.
+    places: Vec<usize>,
+    sequences: Vec<OfSequence>,
 }
 
 /// The targets of one query.
@@ -24,32 +26,57 @@ pub(crate) struct Row {
     pub null: f64,
 }
 
+/// The targets of one sequence.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OfSequence {
+    places: Range<usize>,
+    /// The queries that have a target, seen or not.
+    pub counted: usize,
+    /// Those of them that see one.
+    pub reachable: usize,
+    /// What uniform attention gives the targets, summed over queries.
+    pub uniform: f64,
+}
+
 impl Targets {
     /// The targets that the queries of `pattern` see; `tokens` are those of the pattern.
     pub fn of(measure: Measure, pattern: &LayerPattern, tokens: &[Vec<u32>]) -> Self {
         let length = pattern.length();
         let mut targets = Self {
-            rows: Vec::with_capacity(tokens.len() * length),
             length,
-            keys: Vec::new(),
-            counted: Vec::with_capacity(tokens.len()),
+            rows: Vec::with_capacity(tokens.len() * length),
+            places: Vec::new(),
+            sequences: Vec::with_capacity(tokens.len()),
         };
         for tokens in tokens {
-            let mut counted = 0;
+            let mut sequence = OfSequence::default();
+            sequence.places.start = targets.places.len();
             for query in 0..length {
-                let (seen, first) = (pattern.seen(query), targets.keys.len());
-                let mut all = measure.each_target(tokens, query).peekable();
-                counted += usize::from(all.peek().is_some());
-                targets.keys.extend(all.filter(|key| seen.contains(key)));
-                let count = targets.keys.len() - first;
+                let (seen, first) = (pattern.seen(query), targets.places.len());
+                let mut has_target = false;
+                for key in measure.each_target(tokens, query) {
+                    has_target = true;
+                    if seen.contains(&key) {
+                        targets.places.push(query * length + key);
+                    }
+                }
+                let count = targets.places.len() - first;
                 let null = count as f64 / seen.len() as f64;
-                targets
-                    .rows
-                    .push((count > 0).then_some(Row { first, count, null }));
+                sequence.counted += usize::from(has_target);
+                sequence.reachable += usize::from(count > 0);
+                sequence.uniform += null;
+                let row = (count > 0).then_some(Row { first, count, null });
+                targets.rows.push(row);
             }
-            targets.counted.push(counted);
+            sequence.places.end = targets.places.len();
+            targets.sequences.push(sequence);
         }
         targets
+    }
+
+    /// What counts in each sequence.
+    pub fn sequences(&self) -> &[OfSequence] {
+        &self.sequences
     }
 
     /// The targets of one query.
@@ -57,28 +84,18 @@ impl Targets {
         self.rows[sequence * self.length + query].as_ref()
     }
 
-    /// The queries of one sequence that have a target, seen or not.
-    pub fn counted(&self, sequence: usize) -> usize {
-        self.counted[sequence]
+    /// The target keys of one query; none where it sees none.
+    pub fn keys(&self, sequence: usize, query: usize) -> impl Iterator<Item = usize> + '_ {
+        let row = self.row(sequence, query);
+        let places = row.map_or(&[][..], |row| &self.places[row.first..][..row.count]);
+        places.iter().map(move |place| place - query * self.length)
     }
 
-    /// The target keys of one query; empty where it sees none.
-    pub fn keys(&self, sequence: usize, query: usize) -> &[usize] {
-        match self.row(sequence, query) {
-            Some(row) => &self.keys[row.first..][..row.count],
-            None => &[],
-        }
-    }
-
-    /// The weights of one head on the targets of each query; 0 where it sees none.
-    fn weights(&self, pattern: &LayerPattern, head: usize) -> Vec<f32> {
-        let mut weights = Vec::with_capacity(self.rows.len());
-        for sequence in 0..pattern.sequences() {
-            for query in 0..self.length {
-                weights.push(self.weight(pattern, head, sequence, query) as f32);
-            }
-        }
-        weights
+    /// The weight of one head on all targets of a sequence.
+    pub fn weight_in(&self, pattern: &LayerPattern, head: usize, sequence: usize) -> f64 {
+        let weights = pattern.of_head(sequence, head);
+        let places = &self.places[self.sequences[sequence].places.clone()];
+        places.iter().map(|&place| f64::from(weights[place])).sum()
     }
 
     /// The weight of one head on the targets of one query.
@@ -90,69 +107,104 @@ impl Targets {
         query: usize,
     ) -> f64 {
         let weights = pattern.row(sequence, head, query);
-        let keys = self.keys(sequence, query);
-        keys.iter().map(|&key| f64::from(weights[key])).sum()
+        self.keys(sequence, query)
+            .map(|key| f64::from(weights[key]))
+            .sum()
+    }
+
+    /// The weights of one head on the targets of each query; 0 where it sees none.
+    fn weights(&self, pattern: &LayerPattern, head: usize) -> Vec<f32> {
+        let mut weights = Vec::with_capacity(self.rows.len());
+        for (sequence, rows) in self.rows.chunks(self.length).enumerate() {
+            let of_sequence = pattern.of_head(sequence, head);
+            for row in rows {
+                let mut sum = 0.0;
+                if let Some(row) = row {
+                    for &place in &self.places[row.first..row.first + row.count] {
+                        sum += of_sequence[place];
+                    }
+                }
+                weights.push(sum);
+            }
+        }
+        weights
+    }
+}
+
+/// The target keys of every measure at each query of some sequences: the same for all heads and
+/// layers, so they are looked for once.
+#[derive(Debug, Clone)]
+pub struct RoleTargets {
+    pub(crate) measures: Vec<(Measure, Targets)>,
+    sequences: usize,
+}
+
+impl RoleTargets {
+    /// The targets that the queries of `pattern` see; `tokens` are those of the pattern.
+    ///
+    /// # Panics
+    /// If `tokens` are not as many and as long as the pattern.
+    #[must_use]
+    pub fn of(pattern: &LayerPattern, tokens: &[Vec<u32>]) -> Self {
+        assert!(
+            tokens.len() == pattern.sequences()
+                && tokens.iter().all(|row| row.len() == pattern.length()),
+            "{} sequences do not fit the patterns",
+            tokens.len()
+        );
+        let of_measure = |measure| (measure, Targets::of(measure, pattern, tokens));
+        Self {
+            measures: Measure::ALL.map(of_measure).into(),
+            sequences: tokens.len(),
+        }
     }
 }
 
 /// The weight of every head on the targets of every measure, query by query: what
 /// [`role_ranges`](crate::role_ranges) and [`role_checks`](crate::role_checks) are computed from.
 #[derive(Debug, Clone)]
-pub struct TargetWeights {
-    sequences: usize,
-    targets: Vec<(Measure, Targets)>,
+pub struct TargetWeights<'a> {
+    targets: &'a RoleTargets,
     /// `[head][measure]`, then `[sequence · length + query]`.
     weights: Vec<Vec<f32>>,
 }
 
-impl TargetWeights {
+impl<'a> TargetWeights<'a> {
     /// Of the heads of all layers, first layer first.
     ///
     /// # Panics
-    /// If `tokens` are not as many and as long as the patterns.
+    /// If the targets are not those of the patterns.
     #[must_use]
-    pub fn of(layers: &[LayerPattern], tokens: &[Vec<u32>]) -> Self {
-        let Some(first_layer) = layers.first() else {
-            return Self {
-                sequences: tokens.len(),
-                targets: Vec::new(),
-                weights: Vec::new(),
-            };
-        };
-        let of_measure = |measure| (measure, Targets::of(measure, first_layer, tokens));
-        let targets: Vec<(Measure, Targets)> = Measure::ALL.map(of_measure).into();
+    pub fn of(layers: &[LayerPattern], targets: &'a RoleTargets) -> Self {
         let mut weights = Vec::new();
         for layer in layers {
             for head in 0..layer.n_heads() {
-                for (_, targets) in &targets {
+                for (_, targets) in &targets.measures {
                     weights.push(targets.weights(layer, head));
                 }
             }
         }
-        Self {
-            sequences: tokens.len(),
-            targets,
-            weights,
-        }
+        Self { targets, weights }
     }
 
     /// The number of heads of all layers.
     pub(crate) fn n_heads(&self) -> usize {
-        self.weights.len() / self.targets.len().max(1)
+        self.weights.len() / self.targets.measures.len()
     }
 
     /// The number of sequences.
     pub(crate) fn sequences(&self) -> usize {
-        self.sequences
+        self.targets.sequences
     }
 
     /// The weights of each head on each measure, head by head.
     pub(crate) fn series(&self) -> Vec<Series<'_>> {
+        let measures = &self.targets.measures;
         let mut all = Vec::with_capacity(self.weights.len());
         for (index, weights) in self.weights.iter().enumerate() {
-            let (measure, targets) = &self.targets[index % self.targets.len()];
+            let (measure, targets) = &measures[index % measures.len()];
             all.push(Series {
-                head: index / self.targets.len(),
+                head: index / measures.len(),
                 measure: *measure,
                 targets,
                 weights,

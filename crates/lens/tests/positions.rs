@@ -7,8 +7,8 @@ use burn::{
 use headlight_attention::AttentionOptions;
 use headlight_heads::Measure;
 use headlight_lens::{
-    LayerPattern, ShuffledContext, TargetWeights, head_writes, role_checks, role_ranges,
-    scores_by_position, writes_sites,
+    LayerPattern, RoleTargets, ShuffledContext, TargetWeights, head_writes, role_checks,
+    role_ranges, scores_by_position, writes_sites,
 };
 use headlight_residual::{Decoder, DecoderConfig, NormKind, token_tensor};
 use rand::{RngExt, SeedableRng};
@@ -104,7 +104,9 @@ fn a_head_that_looks_one_back_on_positions_5_to_20_is_found_there() {
     for sharpness in [4.0, 5.0] {
         let weights = weights(&looks_back_on_5_to_20(sharpness), &tokens);
         let layers = layers(&weights, 2);
-        let ranges = role_ranges(&TargetWeights::of(&layers, &tokens));
+        let targets = RoleTargets::of(&layers[0], &tokens);
+        let on_targets = TargetWeights::of(&layers, &targets);
+        let ranges = role_ranges(&on_targets);
         assert_eq!((ranges[0].len(), ranges[1].len()), (1, 0), "{ranges:?}");
         let range = ranges[0][0];
         assert_eq!(range.role, Measure::PreviousToken);
@@ -115,7 +117,7 @@ fn a_head_that_looks_one_back_on_positions_5_to_20_is_found_there() {
         assert!(range.last_low >= 19 && range.last_high <= 21, "{range:?}");
         assert!(range.low > 0.5 && range.share > 0.7, "{range:?}");
         // As a whole the head is less than half of the way: 16 queries of 31.
-        let check = role_checks(&TargetWeights::of(&layers, &tokens))[0][&Measure::PreviousToken];
+        let check = role_checks(&on_targets)[0][&Measure::PreviousToken];
         assert!(!check.is_sure && check.p > 0.5, "{check:?}");
 
         let scores = &scores_by_position(layers[0], &tokens)[0][&Measure::PreviousToken];
@@ -148,7 +150,9 @@ fn with_false_ranges(seeds: std::ops::Range<u64>) -> [usize; 2] {
         let tokens = repeated(seed);
         let found = |tokens: &[Vec<u32>], scored: &[Vec<u32>]| {
             let weights = weights(&model, tokens);
-            let ranges = role_ranges(&TargetWeights::of(&layers(&weights, 4), scored));
+            let layers = layers(&weights, 4);
+            let targets = RoleTargets::of(&layers[0], scored);
+            let ranges = role_ranges(&TargetWeights::of(&layers, &targets));
             ranges.iter().any(|ranges| !ranges.is_empty())
         };
         at_step_0 += usize::from(found(&tokens, &tokens));

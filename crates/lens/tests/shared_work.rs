@@ -14,8 +14,8 @@ use burn::tensor::Device;
 use common::{hand_built, sequences};
 use headlight_heads::{Measure, Role};
 use headlight_lens::{
-    Ablation, TargetWeights, ablate, head_writes, keys_and_queries, minimal_set, missed, pairs,
-    role_ranges, score_layer, without_distance, writes_sites,
+    Ablation, RoleTargets, TargetWeights, ablate, head_writes, keys_and_queries, minimal_set,
+    missed, pairs, role_ranges, score_layer, without_distance, writes_sites,
 };
 use headlight_residual::{Decoder, token_tensor};
 use patterns::{layer_pattern, patterns};
@@ -171,8 +171,7 @@ fn short_sequences_have_no_ranges() {
         .map(|weights| layer_pattern(weights, &sequences))
         .collect();
     // Queries 2 to 8 are fewer than eight, and three sequences fewer than twenty.
-    assert_eq!(
-        role_ranges(&TargetWeights::of(&layers, &sequences)),
-        vec![vec![]; 4]
-    );
+    let targets = RoleTargets::of(&layers[0], &sequences);
+    let ranges = role_ranges(&TargetWeights::of(&layers, &targets));
+    assert_eq!(ranges, vec![vec![]; 4]);
 }

@@ -8,8 +8,8 @@ use headlight_heads::{
     SequenceKind,
 };
 use headlight_lens::{
-    HeadWrites, LayerPattern, TargetWeights, mean_distance, role_checks, role_ranges, score_layer,
-    score_relations,
+    HeadWrites, LayerPattern, RoleTargets, TargetWeights, mean_distance, role_checks, role_ranges,
+    score_layer_on, score_relations,
 };
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, PatternFile};
@@ -109,8 +109,11 @@ impl Watched {
         let mut relations = Vec::new();
         let mut kept = Vec::new();
         let kept_rows = rows.min(KEPT_SEQUENCES);
-        for (layer, pattern) in patterns.layers().enumerate() {
-            let mut scores = score_layer(pattern, &self.tokens);
+        let layers: Vec<LayerPattern> = patterns.layers().collect();
+        // All layers see the same keys.
+        let targets = RoleTargets::of(&layers[0], &self.tokens);
+        for (layer, &pattern) in layers.iter().enumerate() {
+            let mut scores = score_layer_on(pattern, &targets);
             for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
                 scores.insert(ScoreName::MeanDistance, distance);
             }
@@ -122,10 +125,9 @@ impl Watched {
                     .map(|(head, scores)| (HeadName { layer, head }, scores)),
             );
         }
-        let layers: Vec<LayerPattern> = patterns.layers().collect();
         let (mut ranges, mut checks) = (Vec::new(), Vec::new());
         if is_probe {
-            let weights = TargetWeights::of(&layers, &self.tokens);
+            let weights = TargetWeights::of(&layers, &targets);
             ranges = ranges_with_writes(&weights, &writes);
             checks = role_checks(&weights);
         }
