@@ -6,16 +6,15 @@ use std::{
 };
 
 use clap::{
-    Command, CommandFactory, Parser, Subcommand, ValueEnum,
+    Command, CommandFactory, Parser, Subcommand,
     error::{self, ContextKind, ContextValue},
 };
-use headlight_heads::{HeadName, SequenceKind};
+use headlight_heads::{Ablation, HeadName, SequenceKind};
 use headlight_inspect::{
     ActivationsOf, ExportFormat, HeadPattern, PictureFiles, PredictArguments, Subject,
     curves_picture, curves_text, detect_printout, head_curves_picture, head_curves_text,
     offsets_printout, swaps_printout, write_learn_page,
 };
-use headlight_lens::Ablation;
 use headlight_report::{Terminal, say};
 use headlight_residual::{Generation, Sampling};
 use headlight_run::{Error, ErrorKind, Weights};
@@ -71,12 +70,30 @@ enum What {
         /// These heads together too, written L1H0,L1H2
         #[arg(long, value_delimiter = ',')]
         heads: Vec<HeadName>,
-        /// What stands in the heads' place
-        #[arg(long, value_enum, default_value_t)]
-        by: InPlace,
+        /// What stands in place of a head's blend of values: zero, its mean over sequences and
+        /// positions, or its blend in another sequence (resample)
+        #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+        by: Ablation,
     },
     /// Which input of a later layer needs what a layer or head wrote
     Paths,
+    /// What heads do position by position: where they hold a role, how much they write, accuracy
+    /// without them
+    Positions {
+        /// This head alone, written L0H1, at every position
+        #[arg(long)]
+        head: Option<HeadName>,
+        /// What stands in place of heads that are off
+        #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+        by: Ablation,
+    },
+    /// Work that heads share: a distance forbidden to a whole layer, keys and queries together,
+    /// pairs of heads
+    Shared {
+        /// What stands in place of heads that are off
+        #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+        by: Ablation,
+    },
     /// Where in the model the difference between two prompts lives: activations of one put into the
     /// other
     Patch {
@@ -191,6 +208,10 @@ enum What {
         /// Where to listen; 0 takes a free port
         #[arg(long, default_value_t = 8350)]
         port: u16,
+        /// What stands in place of heads that are off, until it is chosen on the page: zero, mean
+        /// or resample
+        #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+        by: Ablation,
     },
     /// A page that explains attention with numbers to click on; needs no run
     Learn {
@@ -199,35 +220,18 @@ enum What {
         out: PathBuf,
     },
     /// The whole run as one page, written to report.html in the run
-    Report,
+    Report {
+        /// What stands in place of heads that are off: zero, mean or resample. Training measures
+        /// with mean; the others are measured anew
+        #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+        by: Ablation,
+    },
     /// The trained model on its own task, or on the task of another configuration
     Evaluate {
         /// The configuration that names the other task
         #[arg(long)]
         on: Option<PathBuf>,
     },
-}
-
-/// What stands in an ablated head's place.
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
-enum InPlace {
-    /// Nothing
-    Zero,
-    /// The head's mean over sequences and positions
-    #[default]
-    Mean,
-    /// What the head does in another sequence
-    Resample,
-}
-
-impl From<InPlace> for Ablation {
-    fn from(by: InPlace) -> Self {
-        match by {
-            InPlace::Zero => Self::Zero,
-            InPlace::Mean => Self::Mean,
-            InPlace::Resample => Self::Resample,
-        }
-    }
 }
 
 /// Reads the arguments of `inspect`.
@@ -293,8 +297,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
     if let Some(note) = subject.note() {
         say(&note);
     }
-    if let What::Serve { port } = what {
-        return subject.serve(*port, announce);
+    if let What::Serve { port, by } = what {
+        return subject.serve(*port, *by, announce);
     }
     let text = show(&subject, what, arguments.json);
     print(&text?)
@@ -334,7 +338,7 @@ fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
             })
         }
         (What::Ablate { heads, by }, json) => {
-            let ablations = subject.ablations(heads, (*by).into());
+            let ablations = subject.ablations(heads, *by);
             ablations.and_then(|ablations| {
                 if json {
                     to_json(&ablations)
@@ -348,6 +352,22 @@ fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
                 to_json(&paths)
             } else {
                 Ok(paths.printout().draw(&terminal))
+            }
+        }),
+        (What::Positions { head, by }, json) => {
+            subject.positions(*head, *by).and_then(|positions| {
+                if json {
+                    to_json(&positions)
+                } else {
+                    Ok(positions.printout().draw(&terminal))
+                }
+            })
+        }
+        (What::Shared { by }, json) => subject.shared_work(*by).and_then(|shared| {
+            if json {
+                to_json(&shared)
+            } else {
+                Ok(shared.printout().draw(&terminal))
             }
         }),
         (What::Lens { prompt }, json) => subject.lens(prompt.as_deref()).and_then(|lens| {
@@ -541,9 +561,9 @@ fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
                 None => Ok(head_curves_text(&heads, &terminal)),
             }
         }),
-        (What::Report, true) => subject.report().and_then(|report| to_json(&report)),
-        (What::Report, false) => subject
-            .write_report()
+        (What::Report { by }, true) => subject.report(*by).and_then(|report| to_json(&report)),
+        (What::Report { by }, false) => subject
+            .write_report(*by)
             .map(|path| format!("Written to {}.", path.display())),
         (What::Evaluate { on }, json) => {
             let elsewhere = subject.evaluate(on.as_deref());

@@ -93,11 +93,12 @@ fn probabilities_with_and_without_heads_are_those_of_the_lens() {
         ("L0H1,L0H0", Some(3)),
     ] {
         let at = position.map(|position: usize| position.to_string());
+        // With 0 in place of a head the lens needs no sequences of the task.
         let mut arguments = vec!["--top", "12"];
         arguments.extend(at.iter().flat_map(|at| ["--position", at]));
         arguments.extend(
             (!off.is_empty())
-                .then_some(["--off", off])
+                .then_some(["--off", off, "--by", "zero"])
                 .into_iter()
                 .flatten(),
         );
@@ -222,7 +223,7 @@ fn what_was_likeliest_before_stays_in_sight() {
     );
     let changed = text(&all);
     for part in [
-        "L1H1 off: 0 in place of",
+        "L1H1 off: its mean over sequences and positions in place of",
         "untouched",
         &format!("{:.4}", before[0].1),
     ] {
@@ -289,6 +290,8 @@ fn what_cannot_be_predicted_is_said_in_one_line() {
     // What clap refuses has its usage below.
     for arguments in [
         &["--prompt", "a", "--off", "head"][..],
+        &["--prompt", "a", "--off", "L0H0", "--by", "nothing"],
+        &["--prompt", "a", "--by", "zero"],
         &["--prompt", "a", "--patch", "hook_embed"],
         &[],
     ] {

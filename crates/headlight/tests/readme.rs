@@ -251,6 +251,7 @@ fn every_link_to_a_file_leads_somewhere() {
         "docs/inspecting.md",
         "docs/results/README.md",
         "docs/results/experiments.md",
+        "docs/results/shared_work.md",
         "docs/results/language.md",
         "docs/results/benchmarks.md",
         "docs/results/scaling.md",

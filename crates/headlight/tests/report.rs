@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use headlight_heads::{Measure, SequenceKind};
+use headlight_heads::{Ablation, Measure, SequenceKind};
 use headlight_inspect::Subject;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
 use headlight_run::Config;
@@ -31,7 +31,10 @@ impl Reported {
         let setup = Setup::prepare(config, "flex").unwrap();
         let run = setup.create(&folder.path().join("run"), false).unwrap();
         setup.run(&run).unwrap();
-        let report = Subject::open(run.path(), "flex").unwrap().report().unwrap();
+        let report = Subject::open(run.path(), "flex")
+            .unwrap()
+            .report(Ablation::Mean)
+            .unwrap();
         Self { folder, report }
     }
 
@@ -265,7 +268,7 @@ fn patterns_scores_and_walk_are_of_the_same_model() {
 #[test]
 fn the_page_is_written_and_a_damaged_run_is_named() {
     let reported = Reported::of("");
-    let page = reported.open().write_report().unwrap();
+    let page = reported.open().write_report(Ablation::Mean).unwrap();
     assert!(fs::metadata(&page).unwrap().len() < 1_000_000);
     let patterns = reported
         .folder
@@ -273,7 +276,11 @@ fn the_page_is_written_and_a_damaged_run_is_named() {
         .join("run/patterns/step-2/probe.safetensors");
     fs::write(&patterns, b"nothing").unwrap();
     let before = fs::read(&page).unwrap();
-    let error = reported.open().write_report().unwrap_err().to_string();
+    let error = reported
+        .open()
+        .write_report(Ablation::Mean)
+        .unwrap_err()
+        .to_string();
     assert!(
         error.contains("step-2/probe.safetensors") && !error.contains('\n'),
         "{error}"

@@ -6,6 +6,7 @@ mod common;
 use std::{collections::HashMap, fs, path::Path, str::FromStr, sync::mpsc, thread};
 
 use common::{Workshop, ask, assert_ok, assert_one_line, json as json_of};
+use headlight_heads::Ablation;
 use headlight_inspect::Subject;
 use headlight_residual::Generation;
 use headlight_run::{Config, Error, RunDirectory};
@@ -108,7 +109,11 @@ fn assert_works(what: &str, run: &RunDirectory, folder: &Path) {
 
     let (sender, receiver) = mpsc::channel();
     let subject = open();
-    thread::spawn(move || subject.serve(0, move |address| sender.send(address).unwrap()));
+    thread::spawn(move || {
+        subject.serve(0, Ablation::Zero, move |address| {
+            sender.send(address).unwrap()
+        })
+    });
     let host = receiver.recv().unwrap().to_string();
     let (status, prompt) = ask(&host, "/sample", &json!({ "row": 0 }));
     assert_eq!(status, 200, "{what}");

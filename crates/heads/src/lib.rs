@@ -16,9 +16,11 @@
 //! | what is measured? | [`Measure`] by target keys; [`ScoreName`] also entropy and mean distance |
 //! | how much is it? | [`Score`]: value, null, ceiling, [`Interval`]; [`RelationScore`] has two nulls |
 //! | what does the head look like? | [`Role`]: a measure, or `mixed` |
+//! | at which positions, and how surely? | [`RoleRange`], [`RoleCheck`] |
 //! | on which sequences? | [`SequenceKind`] |
 //! | what happened while training? | [`RoleEvent`] |
 //! | which heads are interfered with? | [`HeadSet`] |
+//! | what stands in the place of a head that is off? | [`Ablation`] |
 //! | who reads what they wrote? | [`Reader`] |
 //! | which word depends on which? | [`Relation`] |
 //! | how sure is a mean over seeds? | [`Spread`] |
@@ -47,6 +49,7 @@
 //! One entry in the table of `measure.rs` and one arm in each `match` there. The compiler and the
 //! tests lead to the other places.
 
+mod ablation;
 mod first_largest;
 mod head_name;
 mod head_set;
@@ -58,12 +61,15 @@ pub mod number;
 mod reader;
 mod relation;
 mod role;
+mod role_check;
 mod role_event;
+mod role_range;
 mod score;
 mod score_name;
 mod sequence_kind;
 mod spread;
 
+pub use ablation::Ablation;
 pub use first_largest::first_largest;
 pub use head_name::{HeadName, NotAHead};
 pub use head_set::HeadSet;
@@ -74,7 +80,9 @@ pub use named::UnknownName;
 pub use reader::Reader;
 pub use relation::Relation;
 pub use role::{Role, heads_by_role};
+pub use role_check::RoleCheck;
 pub use role_event::RoleEvent;
+pub use role_range::RoleRange;
 pub use score::{RelationScore, RelationScores, Score, Scores};
 pub use score_name::ScoreName;
 pub use sequence_kind::SequenceKind;

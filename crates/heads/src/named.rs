@@ -97,7 +97,9 @@ mod tests {
 
     use serde::{Serialize, de::DeserializeOwned};
 
-    use crate::{HeadSet, Measure, Reader, Role, RoleEvent, ScoreName, SequenceKind, UnknownName};
+    use crate::{
+        Ablation, HeadSet, Measure, Reader, Role, RoleEvent, ScoreName, SequenceKind, UnknownName,
+    };
 
     /// A name is JSON text, comes back as what it was, and belongs to one value only.
     fn check<T>(all: impl IntoIterator<Item = T>)
@@ -130,6 +132,7 @@ mod tests {
         check(Role::all());
         check(Reader::ALL);
         check(HeadSet::all());
+        check(Ablation::ALL);
         check(RoleEvent::ALL);
         check(SequenceKind::ALL);
     }
@@ -137,7 +140,8 @@ mod tests {
     #[test]
     fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
         let error = serde_json::from_str::<RoleEvent>("\"role_found\"").unwrap_err();
-        let message = "role_found is no event, there are: role_emerged, role_lost";
+        let message =
+            "role_found is no event, there are: role_emerged, role_lost, range_emerged, range_lost";
         assert_eq!(error.to_string(), message);
         let error = "sink".parse::<Role>().unwrap_err().to_string();
         for name in Measure::ALL.map(Measure::name) {

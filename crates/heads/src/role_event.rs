@@ -9,11 +9,20 @@ pub enum RoleEvent {
     Emerged,
     /// The head looks like no role any more.
     Lost,
+    /// The head took the role on at some positions, without looking like it as a whole.
+    RangeEmerged,
+    /// The head holds the role at no positions any more.
+    RangeLost,
 }
 
 impl RoleEvent {
-    /// Both of them.
-    pub const ALL: [Self; 2] = [Self::Emerged, Self::Lost];
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Emerged,
+        Self::Lost,
+        Self::RangeEmerged,
+        Self::RangeLost,
+    ];
 
     /// The name in files.
     #[must_use]
@@ -21,6 +30,8 @@ impl RoleEvent {
         match self {
             Self::Emerged => "role_emerged",
             Self::Lost => "role_lost",
+            Self::RangeEmerged => "range_emerged",
+            Self::RangeLost => "range_lost",
         }
     }
 

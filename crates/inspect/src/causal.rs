@@ -1,9 +1,9 @@
 //! `inspect RUN ablate` and `inspect RUN paths`: what the heads are used as.
 
-use headlight_heads::{HeadName, Role, heads_by_role};
+use headlight_heads::{Ablation, HeadName, Role, heads_by_role};
 use headlight_lens::{
-    Ablation, Behaviour, Estimate, Input, Performance, ablate, ablate_frozen, all_heads,
-    heads_after, matched_sets, minimal_set, path_tests,
+    Behaviour, Estimate, Input, MinimalSet, Performance, Taken, ablate, ablate_frozen, all_heads,
+    control_sets, heads_after, minimal_set, path_tests,
 };
 use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
@@ -18,8 +18,8 @@ use super::{ModelParts, Subject};
 
 /// Random sets beside each set of heads.
 const CONTROLS: usize = 5;
-/// A minimal set has been found when this share of the accuracy is gone.
-const GONE: f64 = 0.9;
+/// A minimal set has been found when no more than this share of the accuracy is left.
+const LEFT: f64 = 0.1;
 
 /// Some heads and what is left without them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -32,8 +32,8 @@ pub struct Without {
     pub performance: Performance,
     /// What is left while all later heads attend as in the untouched model.
     pub frozen: Performance,
-    /// As many other heads, drawn at random, and what is left without them. Empty where too few
-    /// others exist.
+    /// As many heads from the same layers, drawn at random from those that no test here marks as
+    /// needed, and what is left without them. Empty where a layer has too few.
     pub controls: Vec<(Vec<HeadName>, Performance)>,
 }
 
@@ -41,15 +41,19 @@ pub struct Without {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ablations {
     /// What stood in the heads' place.
-    pub ablation: &'static str,
+    pub by: Ablation,
     /// The model as it is.
     pub untouched: Performance,
     /// Each head alone.
     pub alone: Vec<Without>,
     /// Heads of one role together.
     pub sets: Vec<Without>,
-    /// A greedy search for few heads without which the behaviour is gone, in its order.
-    pub minimal: Vec<(HeadName, Performance)>,
+    /// The heads without which accuracy falls, alone or with the others of their role. No control
+    /// is drawn from them.
+    pub needed: Vec<HeadName>,
+    /// Few heads without which the behaviour is gone. None where there are fewer than two
+    /// sequences.
+    pub minimal: Option<MinimalSet>,
 }
 
 /// One path: what `writers` wrote, hidden from one input of a later layer.
@@ -91,16 +95,11 @@ impl Subject {
         }
         let left =
             |heads: &[HeadName]| ablate(&model, &behaviour, heads, ablation).map_err(no_room);
-        let without = |name: String, heads: Vec<HeadName>, controls: usize| {
-            let mut drawn = Vec::new();
-            for set in matched_sets(&model, &heads, controls, self.config.seed) {
-                let performance = left(&set)?;
-                drawn.push((set, performance));
-            }
+        let without = |name: String, heads: Vec<HeadName>| {
             let later = heads_after(&model, &heads);
             let frozen = ablate_frozen(&model, &behaviour, &heads, ablation, &later);
             Ok::<Without, Error>(Without {
-                controls: drawn,
+                controls: Vec::new(),
                 performance: left(&heads)?,
                 frozen: frozen.map_err(no_room)?,
                 name,
@@ -110,28 +109,34 @@ impl Subject {
         let looks_like = self.roles(&model)?;
         let mut alone = Vec::new();
         for (&head, role) in heads.iter().zip(&looks_like) {
-            alone.push(without(role.to_string(), vec![head], 0)?);
+            alone.push(without(role.to_string(), vec![head])?);
         }
         let mut sets = Vec::new();
         for (role, heads) in heads_by_role(&heads, &looks_like) {
-            sets.push(without(format!("all {role}"), heads, CONTROLS)?);
+            sets.push(without(format!("all {role}"), heads)?);
         }
         if !chosen.is_empty() {
-            sets.push(without("chosen".to_owned(), chosen.to_vec(), CONTROLS)?);
+            sets.push(without("chosen".to_owned(), chosen.to_vec())?);
         }
         let untouched = left(&[])?;
-        let enough = untouched.accuracy * (1.0 - GONE);
-        let minimal = minimal_set(&model, &behaviour, ablation, enough).map_err(no_room)?;
-        let ablation = match ablation {
-            Ablation::Zero => "zero",
-            Ablation::Mean => "the head's mean over sequences and positions",
-            Ablation::Resample => "what the head blended in another sequence",
+        let needed = needed(&untouched, alone.iter().chain(&sets));
+        for set in &mut sets {
+            for heads in control_sets(&model, &set.heads, &needed, CONTROLS, self.config.seed) {
+                let performance = left(&heads)?;
+                set.controls.push((heads, performance));
+            }
+        }
+        let minimal = if behaviour.sequences() < 2 {
+            None
+        } else {
+            Some(minimal_set(&model, &behaviour, ablation, LEFT).map_err(no_room)?)
         };
         Ok(Ablations {
-            ablation,
+            by: ablation,
             untouched,
             alone,
             sets,
+            needed,
             minimal,
         })
     }
@@ -186,6 +191,13 @@ impl Subject {
         })
     }
 
+    /// The heads that the tests at the end of training mark as needed; none where the run has not
+    /// come so far.
+    pub(super) fn needed_heads(&self) -> Result<Vec<HeadName>, Error> {
+        let last = self.run.uses()?.pop();
+        Ok(last.map(|row| row.needed()).unwrap_or_default())
+    }
+
     /// The run's model and what its task scores.
     pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), Error> {
         let ModelParts { model, .. } = self.model()?;
@@ -200,13 +212,27 @@ impl Subject {
     }
 }
 
+/// The heads of the sets without which accuracy falls.
+fn needed<'a>(untouched: &Performance, sets: impl Iterator<Item = &'a Without>) -> Vec<HeadName> {
+    let mut needed = Vec::new();
+    for set in sets {
+        let left = uses::left(&set.performance);
+        if left.fall_from(&uses::left(untouched)).is_some() {
+            needed.extend_from_slice(&set.heads);
+        }
+    }
+    needed.sort();
+    needed.dedup();
+    needed
+}
+
 impl Ablations {
     /// For the terminal.
     #[must_use]
     pub fn printout(&self) -> Printout {
         let line = |set: &Without| {
             let controls = match set.controls.as_slice() {
-                [] => "too few other heads".to_owned(),
+                [] => "no control".to_owned(),
                 controls => controls
                     .iter()
                     .map(|(_, left)| format!("{:.3}", left.accuracy))
@@ -230,10 +256,6 @@ impl Ablations {
             .into_iter()
             .chain(cells(&self.untouched));
         let untouched = untouched.chain([accuracy(&self.untouched)]).collect();
-        let minimal = self
-            .minimal
-            .iter()
-            .map(|(head, left)| [vec![head.to_string()], cells(left)].concat());
         let alone = Table::new(
             &[
                 "without",
@@ -253,27 +275,32 @@ impl Ablations {
                 "loss",
                 "elsewhere",
                 "patterns held",
-                "accuracy without others",
+                "controls",
             ],
             self.sets.iter().map(line),
         );
-        let minimal = Table::new(&["without also", "accuracy", "loss", "elsewhere"], minimal);
+        let needed = match self.needed.as_slice() {
+            [] => "none".to_owned(),
+            needed => names(needed),
+        };
         Printout::new()
             .prose(format!(
-                "In place of the ablated heads: {}.",
-                self.ablation
+                "In place of an ablated head stands {} (--by {}).",
+                self.by.in_words(),
+                self.by
             ))
             .table(alone.text_columns(2).first_to_go(&["elsewhere", "loss"]))
-            .prose("Together, beside as many other heads drawn at random:")
+            .prose(format!(
+                "Together, beside controls: as many heads from the same layers, drawn at random from those that no test \
+                 here marks as needed (needed: {needed}), up to {CONTROLS} different draws. no control: a layer has too \
+                 few such heads.",
+            ))
             .table(together.text_columns(2).first_to_go(&[
                 "elsewhere",
                 "loss",
                 "patterns held",
             ]))
-            .prose(
-                "Taken away one after the other, each time the head without which accuracy is lowest:",
-            )
-            .table(minimal)
+            .printout(self.minimal.as_ref().map(minimal_printout).unwrap_or_default())
             .prose(
                 "accuracy±half of the 95 % interval; loss on scored targets, and on the others, in nats. A head whose \
                  loss changes nothing alone may still be one of several that do the same: see the sets. patterns held: \
@@ -313,6 +340,31 @@ impl Paths {
     }
 }
 
+/// How the set was found, and what it is.
+fn minimal_printout(minimal: &MinimalSet) -> Printout {
+    let row = |taken: &Taken| {
+        vec![
+            taken.head.to_string(),
+            accuracy(&taken.found),
+            accuracy(&taken.reported),
+        ]
+    };
+    let taken = minimal.taken.iter().map(row);
+    Printout::new()
+        .prose(
+            "Taken away one after the other, each time the head without which accuracy is lowest on the first half of \
+             the sequences; the other half had no say:",
+        )
+        .table(Table::new(&["without also", "accuracy", "on the other half"], taken))
+        .prose(format!(
+            "Of these a minimal set is {}: without it accuracy is {}, on the other half {}, and no head of it can come \
+             back. Another small set may exist.",
+            names(&minimal.heads),
+            accuracy(&minimal.found),
+            accuracy(&minimal.reported),
+        ))
+}
+
 pub(super) fn names(heads: &[HeadName]) -> String {
     heads
         .iter()
@@ -326,7 +378,7 @@ pub(super) fn share(share: &Estimate) -> String {
     with_interval(share.mean, share.interval, 3)
 }
 
-fn accuracy(performance: &Performance) -> String {
+pub(super) fn accuracy(performance: &Performance) -> String {
     with_interval(performance.accuracy, performance.interval, 3)
 }
 

@@ -93,9 +93,9 @@ impl Subject {
         );
         let on_task = Watched::task(validation).observe(model, &self.device)?;
         let on_probe = self.probe()?.observe(model, &self.device)?;
-        let mut heads = on_task.summaries();
-        for (head, role) in heads.iter_mut().zip(on_probe.roles()) {
-            head.role = role;
+        let mut heads = on_probe.summaries();
+        for (summary, (_, on_task)) in heads.iter_mut().zip(on_task.heads) {
+            summary.scores = on_task;
         }
         Ok(Elsewhere {
             on: on.display().to_string(),
@@ -120,6 +120,9 @@ impl Elsewhere {
             role: Some(head.role),
             used_as: None,
             scores: head.scores.clone(),
+            ranges: head.ranges.clone(),
+            check: head.check,
+            writes: head.writes,
         };
         let lines: Vec<HeadLine> = self.heads.iter().map(line).collect();
         let answers = format!(

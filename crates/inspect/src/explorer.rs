@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use headlight_heads::{HeadName, Role};
+use headlight_heads::{Ablation, HeadName, Role};
 use headlight_lens::all_heads;
 use headlight_report::{Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, serve};
 use headlight_residual::{AttentionSite, Site};
@@ -27,20 +27,29 @@ struct RunExplorer {
     sequences: Vec<Sequence>,
     /// Of every head, first layer first.
     roles: Vec<Role>,
+    /// What stands in place of heads that are off, until somebody chooses.
+    by: Ablation,
 }
 
 impl Subject {
-    /// Serves the live explorer until the program is stopped; `ready` hears the address.
+    /// Serves the live explorer until the program is stopped; `ready` hears the address. `by` stands
+    /// in place of heads that are off, until somebody chooses on the page.
     ///
     /// # Errors
     /// If the run has no weights, or the port is taken.
-    pub fn serve(self, port: u16, ready: impl FnOnce(SocketAddr)) -> Result<(), Error> {
+    pub fn serve(
+        self,
+        port: u16,
+        by: Ablation,
+        ready: impl FnOnce(SocketAddr),
+    ) -> Result<(), Error> {
         let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_PROMPT_TOKENS))?;
         let sequences = self.validation()?.sequences.clone();
         let roles = self.roles(&reader.model)?;
         serve(
             Arc::new(RunExplorer {
                 roles,
+                by,
                 inspection: self,
                 reader,
                 sequences,
@@ -77,6 +86,8 @@ impl Explorer for RunExplorer {
             sites: model.sites().iter().map(ToString::to_string).collect(),
             window: config.model.window,
             prompt: self.sample(0),
+            ablations: Ablation::ALL.map(|by| (by, by.in_words())).into(),
+            by: self.by,
         }
     }
 
@@ -92,7 +103,10 @@ impl Explorer for RunExplorer {
 
     fn explore(&self, question: &Question) -> Result<Answer, Error> {
         let model = &self.reader.model;
-        let (reading, seen) = self.reader.read(question, &model.pattern_sites())?;
+        let subject = &self.inspection;
+        let (reading, seen) = self
+            .reader
+            .read(subject, question, &model.pattern_sites())?;
         let mut heads = Vec::new();
         for head in all_heads(model) {
             let pattern = seen.tensor::<4>(Site::Attention(head.layer, AttentionSite::Pattern));
@@ -117,7 +131,9 @@ impl Explorer for RunExplorer {
         let PromptReader { model, .. } = &self.reader;
         self.reader.check_head("head", head)?;
         let tokens = self.reader.tokens("prompt", &question.prompt)?;
-        let seen = self.reader.activations(question, &tokens, &model.sites())?;
+        let seen = self
+            .reader
+            .activations(&self.inspection, question, &tokens, &model.sites())?;
         let heads = |layer| {
             if layer == head.layer {
                 head.head..head.head + 1

@@ -329,6 +329,9 @@ mod tests {
             role: None,
             scores: Scores::from([(Measure::Induction.into(), score)]),
             relations: headlight_heads::RelationScores::new(),
+            ranges: Vec::new(),
+            check: None,
+            writes: None,
         }
     }
 

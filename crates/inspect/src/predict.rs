@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use headlight_heads::HeadName;
+use headlight_heads::{Ablation, HeadName};
 use headlight_report::{ActivationPatch, Printout, Question, Table, one_line};
 use headlight_run::Error;
 use serde::Serialize;
@@ -26,10 +26,18 @@ pub struct PredictArguments {
     /// it too
     #[arg(long, value_name = "K", default_value_t = SHOWN_TOKENS)]
     top: usize,
-    /// Switch these heads off, written L1H0,L1H2: 0 stands in place of a head's blend of values, as
-    /// in serve
+    /// Switch these heads off, written L1H0,L1H2
     #[arg(long, value_delimiter = ',', value_name = "HEADS")]
     off: Vec<HeadName>,
+    /// What stands in place of the blend of values of a head that is off: zero, its mean over the
+    /// task's sequences, or its blend in another sequence (resample)
+    #[arg(
+        long,
+        value_name = "zero|mean|resample",
+        default_value_t,
+        requires = "off"
+    )]
+    by: Ablation,
     /// Another prompt of as many tokens, whose activations --patch takes
     #[arg(long, value_name = "PROMPT", requires = "patch")]
     patch_from: Option<String>,
@@ -48,6 +56,9 @@ pub struct Predictions {
     pub position: usize,
     /// What was changed, in words.
     pub changes: Vec<String>,
+    /// What stands in place of the heads that are off; none if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Ablation>,
     /// How many tokens there are.
     pub vocabulary: usize,
     /// The likeliest next tokens, the likeliest first; after them those that are among the
@@ -80,7 +91,7 @@ impl Subject {
         }
         let question = arguments.question()?;
         let reader = PromptReader::open(self, self.config.model.n_ctx)?;
-        let (reading, _) = reader.read(&question, &[]).map_err(of_argument)?;
+        let (reading, _) = reader.read(self, &question, &[]).map_err(of_argument)?;
         let Reading {
             tokens,
             changed,
@@ -105,6 +116,7 @@ impl Subject {
             tokens,
             position,
             changes,
+            by: (!arguments.off.is_empty()).then_some(arguments.by),
             vocabulary: reader.vocabulary.len(),
             predictions,
         })
@@ -138,15 +150,17 @@ impl PredictArguments {
         Ok(Question {
             prompt: self.prompt.clone(),
             off: self.off.clone(),
+            by: self.by,
             patches,
         })
     }
 
     fn changes(&self) -> Vec<String> {
+        let place = self.by.in_words();
         let off = self
             .off
             .iter()
-            .map(|head| format!("{head} off: 0 in place of its blend of values"));
+            .map(|head| format!("{head} off: {place} in place of its blend of values"));
         let from = self.patch_from.as_deref().unwrap_or_default();
         let patched = self
             .patch
@@ -161,7 +175,9 @@ fn of_argument(error: Error) -> Error {
     let argument = match error.place() {
         "from" => "--patch-from".to_owned(),
         "site" | "positions" | "patches" => "--patch".to_owned(),
-        field => format!("--{field}"),
+        field @ ("prompt" | "off" | "by") => format!("--{field}"),
+        // Not about an argument: a file of the run, say.
+        _ => return error,
     };
     error.at(argument)
 }

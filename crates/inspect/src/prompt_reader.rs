@@ -1,11 +1,15 @@
 //! A run's model that reads prompts, as it is and with changes: the one answer behind
 //! `inspect RUN predict` and the live explorer.
 
+use std::sync::OnceLock;
+
 use burn::tensor::{Device, Int, Tensor, activation::softmax};
-use headlight_heads::HeadName;
+use headlight_heads::{Ablation, HeadName};
 use headlight_lens::zeroed;
 use headlight_report::{ActivationPatch, Question};
-use headlight_residual::{Activations, Decoder, Edit, Edits, Part, Site, token_tensor};
+use headlight_residual::{
+    Activations, AttentionSite, Decoder, Edit, Edits, KeptTensor, Part, Site, token_tensor,
+};
 use headlight_run::{Error, ErrorKind};
 use headlight_tasks::{self as tasks, Vocabulary};
 use headlight_watch::no_room;
@@ -25,6 +29,58 @@ pub(super) struct PromptReader {
     pub(super) text: Vocabulary,
     pub(super) most_tokens: usize,
     device: Device,
+    reference: OnceLock<Reference>,
+}
+
+/// What the heads blend on the task's validation sequences: the same sequences as in `ablate`.
+struct Reference {
+    /// `[layer]`: the mean over sequences and positions, `[1, 1, head, d_head]`.
+    means: Vec<KeptTensor>,
+    /// `[layer]`: in the first sequence, `[1, pos, head, d_head]`.
+    first: Vec<KeptTensor>,
+}
+
+impl Reference {
+    fn of(subject: &Subject, model: &Decoder) -> Result<Self, Error> {
+        let (_, behaviour) = subject.behaviour()?;
+        let (mut means, mut first) = (Vec::new(), Vec::new());
+        // One layer at a time, so that the blends of one layer are held at once.
+        for layer in 0..model.blocks.len() {
+            let site = blends(layer);
+            let mut seen = model
+                .activations(behaviour.inputs(), &[site])
+                .map_err(no_room)?;
+            let blends = seen.take(site).into_tensor::<4>();
+            means.push(KeptTensor::from(blends.clone().mean_dim(0).mean_dim(1)));
+            first.push(KeptTensor::from(blends.narrow(0, 0, 1)));
+        }
+        Ok(Self { means, first })
+    }
+
+    /// What stands in place of the heads of a layer in a prompt of `length` tokens.
+    fn edit(&self, layer: usize, by: Ablation, length: usize) -> Result<Edit, Error> {
+        let edit = match by {
+            Ablation::Zero => Edit::Zero,
+            Ablation::Mean => Edit::Replace(self.means[layer].clone()),
+            Ablation::Resample => {
+                let first = self.first[layer].tensor::<4>();
+                let [_, positions, ..] = first.dims();
+                if positions < length {
+                    let message = format_args!(
+                        "resample takes a sequence of the task, which has {positions} tokens; the prompt has {length}"
+                    );
+                    return Err(Error::new("by", message));
+                }
+                Edit::Replace(KeptTensor::from(first.narrow(1, 0, length)))
+            }
+        };
+        Ok(edit)
+    }
+}
+
+/// Where the heads of a layer put their blends of values.
+fn blends(layer: usize) -> Site {
+    Site::Attention(layer, AttentionSite::Z)
 }
 
 /// What comes next after each token of a prompt.
@@ -47,6 +103,7 @@ impl PromptReader {
             text: inspection.vocabulary()?,
             most_tokens,
             device: inspection.device.clone(),
+            reference: OnceLock::new(),
         })
     }
 
@@ -54,11 +111,12 @@ impl PromptReader {
     /// names the field that is wrong.
     pub(super) fn read(
         &self,
+        subject: &Subject,
         question: &Question,
         sites: &[Site],
     ) -> Result<(Reading, Activations), Error> {
         let tokens = self.tokens("prompt", &question.prompt)?;
-        let seen = self.activations(question, &tokens, sites)?;
+        let seen = self.activations(subject, question, &tokens, sites)?;
         let changed = self.probabilities(seen.logits.clone());
         let untouched = if question.off.is_empty() && question.patches.is_empty() {
             changed.clone()
@@ -76,11 +134,12 @@ impl PromptReader {
     /// The activations at `sites` in one pass with the question's changes.
     pub(super) fn activations(
         &self,
+        subject: &Subject,
         question: &Question,
         tokens: &[u32],
         sites: &[Site],
     ) -> Result<Activations, Error> {
-        let mut edits = self.edits(question, tokens)?;
+        let mut edits = self.edits(subject, question, tokens)?;
         self.model
             .activations_probed(self.batch(tokens), sites, &mut edits)
             .map_err(no_room)
@@ -107,9 +166,14 @@ impl PromptReader {
         token_tensor(&[tokens], &self.device)
     }
 
-    /// Switched-off heads blend nothing: 0 stands in place of their blend of values. Patched places
+    /// In place of the blends of heads that are off stands what the question says. Patched places
     /// hold what another prompt has there.
-    fn edits(&self, question: &Question, tokens: &[u32]) -> Result<Edits, Error> {
+    fn edits(
+        &self,
+        subject: &Subject,
+        question: &Question,
+        tokens: &[u32],
+    ) -> Result<Edits, Error> {
         for &head in &question.off {
             self.check_head("off", head)?;
         }
@@ -119,12 +183,35 @@ impl PromptReader {
                     .value(question.patches.len()),
             );
         }
-        let mut edits = zeroed(&question.off);
+        let mut edits = self.off(subject, question, tokens.len())?;
         for patch in &question.patches {
             let (site, part, edit) = self.patch(patch, tokens.len())?;
             edits = edits.part(site, part, edit);
         }
         Ok(edits)
+    }
+
+    /// The changes of the heads that are off.
+    fn off(&self, subject: &Subject, question: &Question, length: usize) -> Result<Edits, Error> {
+        if question.off.is_empty() || question.by == Ablation::Zero {
+            return Ok(zeroed(&question.off));
+        }
+        let reference = self.reference(subject)?;
+        let mut edits = Edits::default();
+        for head in &question.off {
+            let edit = reference.edit(head.layer, question.by, length)?;
+            edits = edits.part(blends(head.layer), Part::heads(&[head.head]), edit);
+        }
+        Ok(edits)
+    }
+
+    /// Measured when it is asked for first.
+    fn reference(&self, subject: &Subject) -> Result<&Reference, Error> {
+        if let Some(reference) = self.reference.get() {
+            return Ok(reference);
+        }
+        let reference = Reference::of(subject, &self.model)?;
+        Ok(self.reference.get_or_init(|| reference))
     }
 
     fn patch(&self, patch: &ActivationPatch, length: usize) -> Result<(Site, Part, Edit), Error> {

@@ -1,7 +1,7 @@
 //! `inspect RUN swap`: do predictions follow what the context says came next?
 
-use headlight_heads::{HeadName, SequenceKind, heads_by_role};
-use headlight_lens::{Ablation, SwapFollow, all_heads, matched_sets, swap_follow};
+use headlight_heads::{Ablation, HeadName, SequenceKind, heads_by_role};
+use headlight_lens::{SwapFollow, all_heads, control_sets, swap_follow};
 use headlight_report::{Printout, Table};
 use headlight_run::Error;
 use headlight_watch::{Watched, no_room};
@@ -27,21 +27,23 @@ pub struct Swapped {
 
 impl Subject {
     /// Swap-follow on the probe and on the run's own task: of the model as it is, without the heads
-    /// of each role, and without as many others drawn at random.
+    /// of each role, and without as many others from the same layers, drawn at random from those
+    /// that the run's tests do not mark as needed.
     ///
     /// # Errors
     /// If the run has no weights, or no token comes twice.
     pub fn swaps(&self) -> Result<Vec<Swapped>, Error> {
         let ModelParts { model, .. } = self.model()?;
         let sequences = [self.probe()?, Watched::task(self.validation()?)];
+        let needed = self.needed_heads()?;
         let mut sets = vec![("untouched".to_owned(), Vec::new())];
         for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)?) {
-            let others = matched_sets(&model, &heads, 1, self.config.seed);
+            let others = control_sets(&model, &heads, &needed, 1, self.config.seed);
             sets.push((format!("all {role}"), heads));
             sets.extend(
                 others
                     .into_iter()
-                    .map(|heads| ("as many others".to_owned(), heads)),
+                    .map(|heads| ("as many not needed".to_owned(), heads)),
             );
         }
         let mut swaps = Vec::new();
@@ -122,6 +124,8 @@ pub fn swaps_printout(swaps: &[Swapped]) -> Printout {
             "copies: before, the likeliest next token is one that followed. follows: afterwards it is the token in \
              their place. control: as many context tokens, none of them such a successor, are replaced by the same \
              token instead; follows: the likeliest is that token; keeps: it is what it was. share±half of the 95 % \
-             interval, ceiling 1. In place of ablated heads stands their mean.",
+             interval, ceiling 1. In place of ablated heads stands their mean. not needed: as many heads \
+             from the same layers, drawn once from those that no test of the run marks as needed; none where a layer has \
+             too few.",
         )
 }

@@ -28,10 +28,11 @@ pub(super) fn uses_printout(row: &UsesRow) -> Printout {
         .chain(Reader::ALL.map(Reader::name))
         .collect();
     let untouched = format!(
-        "Accuracy on {} sequences of the task is {} untouched. What is left when the mean over sequences and \
-         positions stands in place of what these heads write, for all that read it or for one kind of reader only:",
+        "Accuracy on {} sequences of the task is {} untouched. What is left for all that read these heads, when in \
+         place of what a head blends stands {}; and for one kind of reader only, when it reads their mean:",
         row.sequences,
         cell(Some(&row.untouched)),
+        row.by.in_words(),
     );
     let table = Table::new(&columns, lines)
         .text_columns(2)
@@ -43,6 +44,7 @@ pub(super) fn uses_printout(row: &UsesRow) -> Printout {
         .prose(
             "\"Is used as\" names the readers through whom accuracy falls, by at least .02 and beyond both intervals, \
              and its fall for all of them. (set): nothing falls without the head alone, but without all heads that \
-             look like it. all: it falls, but through no single reader.",
+             look like it. all: it falls, but through no single reader. pattern only: nothing falls even where the other \
+             heads that hold its role are off. backup: it falls only then.",
         )
 }

@@ -4,25 +4,10 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
-use headlight_heads::HeadName;
+use headlight_heads::{Ablation, HeadName};
 use headlight_residual::{ActivationsError, AttentionSite, Decoder, Edit, Edits, Part, Site};
-use rand::{SeedableRng, seq::IteratorRandom};
-use rand_chacha::ChaCha8Rng;
 
 use crate::{Behaviour, Performance};
-
-/// What stands in place of an ablated head's blend of values, `hook_z`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Ablation {
-    /// 0. Also takes away what the head adds always, so that later layers meet inputs they have
-    ///    never seen.
-    Zero,
-    /// Its mean over sequences and positions: only what differs from one place to another is lost.
-    #[default]
-    Mean,
-    /// What the head blended in another of the sequences, at the same position.
-    Resample,
-}
 
 /// Each head of a model.
 #[must_use]
@@ -105,74 +90,4 @@ pub(crate) fn by_layer(heads: &[HeadName]) -> BTreeMap<usize, Vec<usize>> {
         layers.entry(head.layer).or_default().push(head.head);
     }
     layers
-}
-
-/// Sets of as many heads as `heads`, none of them among these, drawn by `seed`; fewer than `count`
-/// where there are not so many, and none where too few other heads exist. A drop that such a set
-/// causes too says nothing about `heads`.
-#[must_use]
-pub fn matched_sets(
-    model: &Decoder,
-    heads: &[HeadName],
-    count: usize,
-    seed: u64,
-) -> Vec<Vec<HeadName>> {
-    let rest: Vec<HeadName> = all_heads(model)
-        .into_iter()
-        .filter(|head| !heads.contains(head))
-        .collect();
-    if heads.is_empty() || rest.len() < heads.len() {
-        return Vec::new();
-    }
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut sets = Vec::new();
-    // Small models have few sets: what was drawn before is not drawn again, and after many vain
-    // draws there are no more.
-    for _ in 0..20 * count {
-        let mut set = rest.iter().copied().sample(&mut rng, heads.len());
-        set.sort();
-        if !sets.contains(&set) {
-            sets.push(set);
-        }
-        if sets.len() == count {
-            break;
-        }
-    }
-    sets
-}
-
-/// Heads in the order in which a greedy search takes them away, each with what is left without it
-/// and all before it: every time the one without which accuracy is lowest, until it is at most
-/// `accuracy`.
-///
-/// A small set is evidence that the behaviour lives there; that another small set exists is not
-/// ruled out.
-///
-/// # Errors
-/// As [`without`].
-pub fn minimal_set(
-    model: &Decoder,
-    behaviour: &Behaviour,
-    ablation: Ablation,
-    accuracy: f64,
-) -> Result<Vec<(HeadName, Performance)>, ActivationsError> {
-    let mut left = all_heads(model);
-    let mut taken: Vec<(HeadName, Performance)> = Vec::new();
-    while taken
-        .last()
-        .is_none_or(|(_, performance)| performance.accuracy > accuracy)
-    {
-        let mut tried = Vec::with_capacity(left.len());
-        for &head in &left {
-            let heads: Vec<HeadName> = taken.iter().map(|(head, _)| *head).chain([head]).collect();
-            tried.push((head, ablate(model, behaviour, &heads, ablation)?));
-        }
-        let worst = tried
-            .into_iter()
-            .min_by(|(_, a), (_, b)| a.accuracy.total_cmp(&b.accuracy));
-        let Some(worst) = worst else { break };
-        left.retain(|head| *head != worst.0);
-        taken.push(worst);
-    }
-    Ok(taken)
 }

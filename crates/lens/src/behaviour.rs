@@ -89,6 +89,27 @@ impl Behaviour {
         self.scored.clone()
     }
 
+    /// How many targets count in each sequence.
+    pub(crate) fn scored_in_row(&self) -> &[usize] {
+        &self.scored_in_row
+    }
+
+    /// The first half of the sequences and the rest: what is found on one is reported on the other.
+    ///
+    /// # Panics
+    /// If there are fewer than two sequences.
+    #[must_use]
+    pub fn halves(&self) -> [Self; 2] {
+        let (half, all) = (self.sequences() / 2, self.sequences());
+        assert!(half > 0, "{all} sequences have no halves");
+        [(0, half), (half, all - half)].map(|(first, count)| Self {
+            inputs: self.inputs().narrow(0, first, count),
+            targets: self.targets().narrow(0, first, count),
+            scored: self.scored().narrow(0, first, count),
+            scored_in_row: self.scored_in_row[first..first + count].to_vec(),
+        })
+    }
+
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
     #[must_use]
     pub fn measure<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Performance {

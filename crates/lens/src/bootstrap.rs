@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-const RESAMPLES: usize = 400;
+pub(crate) const RESAMPLES: usize = 400;
 
 /// What one sequence contributes to a mean: the sum over its rows and their number.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -91,7 +91,7 @@ pub(crate) fn interval_of_ratio(shares: &[Share]) -> Interval {
 /// How often each of `count` sequences is drawn in each resample: the same for every head and every
 /// call, so that differences come from the data alone. Drawn once and kept, since scores come by
 /// the hundred.
-fn resamples_of(count: usize) -> Arc<[[f64; RESAMPLES]]> {
+pub(crate) fn resamples_of(count: usize) -> Arc<[[f64; RESAMPLES]]> {
     static KEPT: Mutex<BTreeMap<usize, Arc<[[f64; RESAMPLES]]>>> = Mutex::new(BTreeMap::new());
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     let draw = || {

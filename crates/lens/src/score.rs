@@ -6,10 +6,14 @@
 
 use std::ops::Range;
 
-use headlight_heads::{MayAttend, Measure, Score, ScoreName, Scores};
+use headlight_heads::{MayAttend, Score, ScoreName, Scores};
 use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
 
-use crate::bootstrap::{Share, interval_of_ratio, mean};
+use crate::{
+    RoleTargets,
+    bootstrap::{Share, interval_of_ratio, mean},
+    target_weights::{OfSequence, Targets},
+};
 
 /// The patterns of the heads of one causal layer, `[batch, heads, queries, keys]` row by row,
 /// queries = keys.
@@ -85,7 +89,7 @@ impl<'a> LayerPattern<'a> {
     }
 
     /// All weights of one head, query by query.
-    fn of_head(&self, sequence: usize, head: usize) -> &'a [f32] {
+    pub(crate) fn of_head(&self, sequence: usize, head: usize) -> &'a [f32] {
         let size = self.length * self.length;
         &self.weights[(sequence * self.n_heads + head) * size..][..size]
     }
@@ -125,29 +129,51 @@ impl<'a> LayerPattern<'a> {
 /// ```
 #[must_use]
 pub fn score_layer(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<Scores> {
-    assert!(
-        tokens.iter().all(|row| row.len() == pattern.length)
-            && tokens.len() * pattern.n_heads * pattern.length * pattern.length
-                == pattern.weights.len(),
-        "{} sequences do not fit the patterns",
-        tokens.len()
-    );
+    score_layer_on(pattern, &RoleTargets::of(&pattern, tokens))
+}
+
+/// [`score_layer`] with targets that were looked for before.
+///
+/// # Panics
+/// If the targets are not those of the patterns.
+#[must_use]
+pub fn score_layer_on(pattern: LayerPattern, targets: &RoleTargets) -> Vec<Scores> {
     let mut scores: Vec<Scores> = (0..pattern.n_heads)
-        .map(|head| entropy(&pattern, head, tokens.len()))
+        .map(|head| entropy(&pattern, head, pattern.sequences()))
         .collect();
-    for measure in Measure::ALL {
-        let targets = |sequence: usize, q| {
-            let mut targets = measure.each_target(&tokens[sequence], q).peekable();
-            targets.peek().is_some().then_some(targets)
-        };
-        let Some(measured) = score_targets(&pattern, targets) else {
+    for (measure, targets) in &targets.measures {
+        let Some(measured) = score_measure(&pattern, targets) else {
             continue;
         };
         for (scores, score) in scores.iter_mut().zip(measured) {
-            scores.insert(measure.into(), score);
+            scores.insert((*measure).into(), score);
         }
     }
     scores
+}
+
+/// Every head's mean weight on the targets of a measure, over the queries that have one. `None` if
+/// no query has.
+fn score_measure(pattern: &LayerPattern, targets: &Targets) -> Option<Vec<Score>> {
+    let shares = |sum: &dyn Fn(usize, &OfSequence) -> f64| -> Vec<Share> {
+        let share = |(index, sequence)| Share {
+            sum: sum(index, sequence),
+            rows: sequence.counted,
+        };
+        targets.sequences().iter().enumerate().map(share).collect()
+    };
+    let null = mean(&shares(&|_, sequence| sequence.uniform))?;
+    let ceiling = mean(&shares(&|_, sequence| sequence.reachable as f64))?;
+    let of_head = |head| {
+        let shares = shares(&|sequence, _| targets.weight_in(pattern, head, sequence));
+        Score {
+            value: mean(&shares).unwrap_or(f64::NAN),
+            null,
+            ceiling,
+            interval: interval_of_ratio(&shares),
+        }
+    };
+    Some((0..pattern.n_heads).map(of_head).collect())
 }
 
 /// The entropy of a head's rows, each divided by that of uniform attention; a row of a single key

@@ -6,10 +6,10 @@ mod common;
 
 use behaviour::{head, induction};
 use common::hand_built;
-use headlight_heads::Interval;
+use headlight_heads::{HeadName, Interval};
 use headlight_lens::{
-    Ablation, Input, ablate, ablate_frozen, all_heads, direct_logit_attribution, heads_after,
-    logit_lens, matched_sets, minimal_set, path_test, path_tests,
+    Ablation, Input, ablate, ablate_frozen, all_heads, control_sets, direct_logit_attribution,
+    heads_after, logit_lens, path_test, path_tests,
 };
 
 const ALL: [Ablation; 3] = [Ablation::Zero, Ablation::Mean, Ablation::Resample];
@@ -135,38 +135,21 @@ fn the_previous_token_head_is_missed_only_because_later_heads_look_elsewhere() {
 }
 
 #[test]
-fn a_greedy_search_ends_with_the_circuit() {
-    let (model, induction) = (hand_built(), induction());
-    let taken = minimal_set(&model, &induction, Ablation::Zero, 0.1).unwrap();
-    assert_eq!(taken.len(), 1);
-    assert!([head("L0H0"), head("L1H0")].contains(&taken[0].0));
-    // It never ends by itself where nothing can be broken: all heads are gone, and it stops.
-    assert_eq!(
-        minimal_set(&model, &induction, Ablation::Zero, -1.0)
-            .unwrap()
-            .len(),
-        4
-    );
-}
-
-#[test]
-fn matched_sets_are_other_heads_as_many_and_different() {
+fn controls_are_heads_of_the_same_layers_that_no_test_needs() {
     let model = hand_built();
-    let sets = matched_sets(&model, &[head("L1H0")], 5, 1);
-    assert_eq!(sets.len(), 3, "three others, one at a time: {sets:?}");
-    assert!(
-        sets.iter()
-            .all(|set| set.len() == 1 && set[0] != head("L1H0"))
-    );
+    let sets = |heads: &[HeadName], needed: &[HeadName]| control_sets(&model, heads, needed, 5, 1);
+    assert_eq!(sets(&[head("L1H0")], &[]), [[head("L1H1")]]);
     assert_eq!(
-        matched_sets(&model, &[head("L1H0"), head("L0H0")], 5, 1),
+        sets(&[head("L1H0"), head("L0H0")], &[head("L0H0")]),
         [[head("L0H1"), head("L1H1")]]
     );
+    // The only other head of the layer is needed itself: there is no control.
+    assert!(sets(&[head("L1H0")], &[head("L1H1")]).is_empty());
     assert!(
-        matched_sets(&model, &all_heads(&model)[..3], 5, 1).is_empty(),
-        "one head is too few for three"
+        sets(&all_heads(&model)[..3], &[]).is_empty(),
+        "no head is left in layer 0"
     );
-    assert!(matched_sets(&model, &[], 5, 1).is_empty());
+    assert!(sets(&[], &[]).is_empty());
 }
 
 #[test]

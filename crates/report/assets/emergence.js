@@ -3,11 +3,19 @@ import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed } from "./elements.js";
 import { EVENT } from "./vocabulary.js";
 
+const VERB = {
+  [EVENT.emerged]: "looks",
+  [EVENT.lost]: "no longer looks",
+  [EVENT.rangeEmerged]: "at some positions looks",
+  [EVENT.rangeLost]: "at no positions any more looks",
+};
+
 /** Every event, a row each. */
 export function emergence(events) {
   if (!events.length) return element("p", {}, "No head took on a role.");
-  const row = ({ step, head, event, role, value }) => {
-    const what = `${event === EVENT.lost ? "no longer looks" : "looks"} like ${role}`;
+  const row = ({ step, head, event, role, value, positions }) => {
+    const at = positions ? `, positions ${positions[0]}–${positions[1]}` : "";
+    const what = `${VERB[event]} like ${role}${at}`;
     return tableRow(`step ${step}`, [head, what, fixed(value, 3)]);
   };
   return dataTable("Emergence", ["when", "head", "what happened", "score"], events.map(row));

@@ -8,7 +8,7 @@ import { themeButton } from "./theme.js";
 import { walk } from "./walk.js";
 import { sourceOf } from "./walk_source.js";
 
-const question = { prompt: pageData.prompt, off: [], patches: [] };
+const question = { prompt: pageData.prompt, off: [], by: pageData.by, patches: [] };
 let chosen = pageData.heads.at(-1)[0];
 let answer = null;
 let row = 0;
@@ -23,6 +23,17 @@ const heads = headSwitches(pageData.heads, choose, (name, isOff) => {
   question.off = isOff ? [...question.off, name] : question.off.filter((other) => other !== name);
   run();
 });
+const inPlace = element(
+  "select",
+  {
+    "aria-label": "What stands in place of a head that is off",
+    onchange: () => {
+      question.by = inPlace.value;
+      run();
+    },
+  },
+  pageData.ablations.map(([name, words]) => element("option", { value: name, selected: name === pageData.by }, `${name}: ${words}`)),
+);
 const patternPlace = element("div", { class: "one-pattern" });
 const walkPlace = element("div", {});
 
@@ -92,7 +103,7 @@ document.getElementById("page").append(
   element("div", { class: "controls" }, element("button", { type: "button", onclick: read }, "read it"), element("button", { type: "button", onclick: () => sample() }, "another prompt of the task")),
   say,
   section("predictions", "What comes next", element("p", {}, "The likeliest tokens after the chosen position. Click a token to choose another position."), predictions.node),
-  section("heads", "The heads", element("p", {}, "Choose a head to see it below. A head that is off blends nothing: 0 stands in place of its blend of values."), heads.node, patternPlace),
+  section("heads", "The heads", element("p", {}, "Choose a head to see it below. In place of the blend of values of a head that is off stands:"), element("div", { class: "controls" }, inPlace), heads.node, patternPlace),
   section("patch", "Activations of another prompt", element("p", {}, "While the model reads the prompt, the activations at a place are replaced by those it has there when it reads the other prompt. Both need the same number of tokens."),
     patches(pageData.sites, (all) => {
       question.patches = all;

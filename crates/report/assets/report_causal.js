@@ -3,7 +3,7 @@ import { curves } from "./curves.js";
 import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed, interval } from "./elements.js";
 import { headName, layerOf } from "./report_data.js";
-import { READER, SET } from "./vocabulary.js";
+import { PLACE, READER, SET } from "./vocabulary.js";
 
 const isHead =
   (name) =>
@@ -29,7 +29,7 @@ export function usedAs(head) {
         [`all ${set.name} heads off: ${set.heads.join(" ")}`, set.ablated],
         ...pageData.controls
           .filter(({ role }) => role === set.name)
-          .map((control) => [`instead, drawn at random: ${control.heads.join(" ")}`, control.left]),
+          .map((control) => [`instead, drawn from heads of the same layers that no test marks as needed: ${control.heads.join(" ")}`, control.left]),
       ]),
   ].filter(Boolean);
   const through = (uses, who) =>
@@ -45,7 +45,7 @@ export function usedAs(head) {
     element(
       "p",
       {},
-      `Accuracy on ${row.sequences} sequences of the task, after step ${row.step}, when the mean of what heads write stands in its place. Looking like something is not yet being used for it; a head that costs nothing alone may be one of several that do the same.`,
+      `Accuracy on ${row.sequences} sequences of the task, after step ${row.step}, when heads are off: in place of a head's blend of values stands ${PLACE[row.by]}. Hidden from one kind of reader, heads leave their mean. Looking like something is not yet being used for it; a head that costs nothing alone may be one of several that do the same.`,
     ),
     outcomes(without),
     own.length ? element("p", {}, `What ${name} wrote, hidden from one kind of reader only:`) : null,

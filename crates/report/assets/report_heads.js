@@ -94,6 +94,18 @@ function shuffled(series, head, isLast) {
   return score ? fixed(score.value, 3) : "–";
 }
 
+/** At which positions a head holds roles at the end, how surely, and how much it writes. */
+function positionsHeld(head) {
+  const { ranges, check, writes } = pageData.positions[head] ?? { ranges: [] };
+  const sentences = ranges.map(
+    ({ role, first, last, share, low, high, writes }) =>
+      `Positions ${first}–${last}: ${role}, ${fixed(share, 2)} (${interval(low, high)}) of the way from evenly spread attention to the ceiling; there it writes ${fixed(writes, 2)} of the stream.`,
+  );
+  if (check && !check.is_sure) sentences.push("Of so many heads and measures, some look so by chance: the role is not sure.");
+  if (typeof writes === "number") sentences.push(`It writes ${fixed(writes, 2)} of the stream (root mean square, its mean taken off).`);
+  return sentences;
+}
+
 /** The scores of a head at the step on show on the probe and on the task, each against its ceiling and nulls. */
 function looksLike({ head, step }) {
   const index = pageData.steps.indexOf(step);
@@ -137,6 +149,7 @@ function looksLike({ head, step }) {
     {},
     element("h3", {}, "Looks like"),
     element("p", {}, isLast ? `${role[0].toUpperCase()}${role.slice(1)}: ${meaning}.` : `At the end: ${role}.`),
+    positionsHeld(head).map((sentence) => element("p", {}, sentence)),
     element(
       "div",
       { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" },

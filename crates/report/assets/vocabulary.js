@@ -15,6 +15,8 @@ export const ROLE = {
 export const EVENT = {
   emerged: "role_emerged",
   lost: "role_lost",
+  rangeEmerged: "range_emerged",
+  rangeLost: "range_lost",
 };
 
 /** On which sequences a head was watched. */
@@ -34,4 +36,11 @@ export const READER = {
 /** What heads that are interfered with together have in common, if it is no role. */
 export const SET = {
   layer: "layer",
+};
+
+/** What stands in place of a head that is off. */
+export const PLACE = {
+  zero: "0",
+  mean: "its mean over sequences and positions",
+  resample: "its blend in another sequence",
 };

@@ -1,6 +1,6 @@
 //! What came out of a run, in sentences made from its numbers.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use headlight_heads::{HeadName, HeadSet, Measure, Role, RoleEvent, SequenceKind, first_largest};
 use headlight_run::{EventRow, HeadsUse, UsesRow};
@@ -159,23 +159,46 @@ fn used_as(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<St
         "The model does without"
     };
     let mut sentence = format!(
-        "{verb} {pronoun}: with {names} switched off (the mean of what is written stands in its place), accuracy goes from \
-         {:.3} to {:.3}",
-        row.untouched.accuracy, left.accuracy
+        "{verb} {pronoun}: with {names} off ({} in place of the blend of values), accuracy goes from {:.3} to {:.3}",
+        row.by.in_words(),
+        row.untouched.accuracy,
+        left.accuracy
     );
-    let controls = data.controls.iter().filter(|control| control.role == role);
-    match controls.min_by(|a, b| a.left.accuracy.total_cmp(&b.left.accuracy)) {
-        Some(Control { heads, left, .. }) => {
-            let _ = write!(
-                sentence,
-                "; as many other heads drawn at random leave {:.3} at worst (without {})",
-                left.accuracy,
-                list(heads.iter().map(ToString::to_string))
-            );
-        }
-        None => sentence += "; there are too few other heads to compare with",
-    }
+    let controls: Vec<&Control> = data
+        .controls
+        .iter()
+        .filter(|control| control.role == role)
+        .collect();
+    let worst = controls
+        .iter()
+        .min_by(|a, b| a.left.accuracy.total_cmp(&b.left.accuracy));
+    let (count, layers) = (heads.len(), layers_of(heads));
+    let _ = match worst {
+        Some(Control { heads, left, .. }) => write!(
+            sentence,
+            ". For comparison, as many heads of {layers} that no test marks as needed leave {:.3} at worst, in {} (without \
+             {})",
+            left.accuracy,
+            if controls.len() == 1 {
+                "1 draw".to_owned()
+            } else {
+                format!("{} draws", controls.len())
+            },
+            list(heads.iter().map(ToString::to_string))
+        ),
+        None => write!(
+            sentence,
+            ". There is no control: among the other heads of {layers}, fewer than {count} are not needed",
+        ),
+    };
     Some(sentence + ".")
+}
+
+/// `layer 0`, `layers 0 and 1`.
+fn layers_of(heads: &[HeadName]) -> String {
+    let layers: BTreeSet<usize> = heads.iter().map(|head| head.layer).collect();
+    let plural = if layers.len() == 1 { "layer" } else { "layers" };
+    format!("{plural} {}", list(layers.iter().map(ToString::to_string)))
 }
 
 /// Which input of the heads' layer needs what the layer before wrote.

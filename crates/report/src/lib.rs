@@ -57,8 +57,8 @@ pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;
 pub use printout::Printout;
 pub use report_data::{
-    Control, HeadPairs, LensData, MeasureText, PatternSet, ReportData, RunFacts, ScoreSeries,
-    StreamData,
+    Control, HeadPairs, HeadPositions, LensData, MeasureText, PatternSet, ReportData, RunFacts,
+    ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
 pub use role_look::{measures_as_told, role_colour, scores_as_told};

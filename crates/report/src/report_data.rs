@@ -1,6 +1,8 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
-use headlight_heads::{HeadName, Role, ScoreName, Scores, SequenceKind};
+use headlight_heads::{
+    HeadName, Measure, Role, RoleCheck, RoleRange, ScoreName, Scores, SequenceKind,
+};
 use headlight_run::{Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,8 @@ pub struct ReportData {
     pub shuffled: Vec<Scores>,
     /// What the heads are used as, over training; most of it at the end.
     pub uses: Vec<UsesRow>,
+    /// `[head]`: where it holds roles, how surely, and how much it writes, at the end.
+    pub positions: Vec<HeadPositions>,
     /// Random sets beside the heads of each role, at the end.
     pub controls: Vec<Control>,
     /// `[head]`: what its weights say of tokens.
@@ -140,7 +144,22 @@ pub struct PatternSet {
     pub value_norms: Option<Floats>,
 }
 
-/// As many heads as a role has, others drawn at random, switched off together.
+/// Where one head holds roles on the probe, and how much it writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeadPositions {
+    /// The positions at which it holds a role.
+    pub ranges: Vec<RoleRange>,
+    /// How sure its role is, where it has one.
+    pub check: Option<RoleCheck>,
+    /// rms(result − mean)/rms(stream).
+    pub writes: Option<f64>,
+    /// For its role and the roles of its ranges: the score at each query position, NaN where no
+    /// sequence has a target.
+    pub scores: Vec<(Measure, Floats)>,
+}
+
+/// As many heads as a role has, from the same layers, drawn at random from those that no test marks
+/// as needed, ablated together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Control {
     /// The role whose heads these stand beside.

@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use headlight_heads::{HeadSet, Reader, Role, RoleEvent, SequenceKind};
+use headlight_heads::{Ablation, HeadSet, Reader, Role, RoleEvent, SequenceKind};
 
 use crate::role_look::measures_as_told;
 
@@ -58,6 +58,13 @@ fn vocabulary() -> String {
         "What heads that are interfered with together have in common, if it is no role.",
         "SET",
         [(key(&HeadSet::Layer), HeadSet::Layer.name())].into_iter(),
+    );
+    text += &object(
+        "What stands in place of a head that is off.",
+        "PLACE",
+        Ablation::ALL
+            .iter()
+            .map(|ablation| (ablation.name().to_owned(), ablation.in_words())),
     );
     text
 }

@@ -29,8 +29,8 @@ pub use data_file::{DataFile, sha256};
 pub use config::task::*;
 pub use directory::{Best, CheckpointState, Data, FORMAT, LogLengths, NewRows, NoWeights, RunData};
 pub use rows::{
-    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Question,
-    SequenceRow, Shortcut, Summary, TimingRow, UsesRow,
+    Answers, Breakdown, EventRow, HeadRow, HeadSummary, HeadsUse, Left, MetricsRow, Missed,
+    Question, SequenceRow, Shortcut, Summary, TimingRow, UsesRow,
 };
 
 /// The version of the program, as runs carry it.

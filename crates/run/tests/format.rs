@@ -48,6 +48,7 @@ fn written(path: &Path) {
         best: None,
         measured_since_best: 0,
         roles: BTreeMap::new(),
+        ranges: BTreeMap::new(),
         counts: BTreeMap::new(),
         logs: BTreeMap::new(),
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, Role, RoleEvent};
+use headlight_heads::{HeadName, Measure, Role, RoleEvent};
 use headlight_run::EventRow;
 use headlight_watch::Observation;
 
@@ -37,7 +37,49 @@ pub fn role_events(
             head: *head,
             role,
             value: score.map_or(f64::NAN, |score| score.value),
+            positions: None,
         });
+    }
+    events
+}
+
+/// What changed in the ranges of positions at which heads hold a role that they do not have as a
+/// whole.
+pub fn range_events(
+    known: &mut BTreeMap<HeadName, Vec<Measure>>,
+    step: usize,
+    probe: &Observation,
+) -> Vec<EventRow> {
+    let mut events = Vec::new();
+    for ((head, scores), ranges) in probe.heads.iter().zip(&probe.ranges) {
+        let before = known.remove(head).unwrap_or_default();
+        let mut now = Vec::new();
+        for measure in Measure::ALL {
+            let role = Role::Of(measure);
+            // A range that has grown into the role of the whole head is not lost.
+            if Role::of(scores) == role {
+                continue;
+            }
+            let range = ranges.iter().find(|range| range.role == measure);
+            now.extend(range.map(|_| measure));
+            let event = match (before.contains(&measure), range) {
+                (false, Some(_)) => RoleEvent::RangeEmerged,
+                (true, None) => RoleEvent::RangeLost,
+                _ => continue,
+            };
+            let score = scores.get(&measure.into());
+            events.push(EventRow {
+                step,
+                event,
+                head: *head,
+                role,
+                value: score.map_or(f64::NAN, |score| score.value),
+                positions: range.map(|range| (range.first, range.last)),
+            });
+        }
+        if !now.is_empty() {
+            known.insert(*head, now);
+        }
     }
     events
 }
@@ -47,9 +89,15 @@ pub fn in_words(event: &EventRow) -> String {
     let what = match event.event {
         RoleEvent::Emerged => "looks like",
         RoleEvent::Lost => "no longer looks like",
+        RoleEvent::RangeEmerged => "at some positions looks like",
+        RoleEvent::RangeLost => "at no positions any more looks like",
+    };
+    let positions = match event.positions {
+        Some((first, last)) => format!(", positions {first}–{last}"),
+        None => String::new(),
     };
     format!(
-        "step {}: {} {what}: {} (score {:.2})",
+        "step {}: {} {what}: {}{positions} (score {:.2})",
         event.step, event.head, event.role, event.value
     )
 }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
+use headlight_heads::Ablation;
 use headlight_residual::Decoder;
 use headlight_run::{Error, FORMAT, MetricsRow, RunDirectory, Summary, UsesRow};
 use headlight_tasks::Sequence;
@@ -97,17 +98,17 @@ impl Setup {
         at_the_end: bool,
         cores: &Cores,
     ) -> Result<UsesRow, Error> {
-        let (model, roles) = (model.valid(), measured.probe().roles());
+        let (model, probe) = (model.valid(), measured.probe());
         if at_the_end {
             let behaviour =
                 uses::behaviour(&self.validation.sequences, uses::SEQUENCES, &self.device);
-            return uses::all_uses(&model, &behaviour, &roles, step, cores);
+            return uses::all_uses(&model, &behaviour, probe, step, Ablation::Mean, cores);
         }
         let sequences = uses::sequences_while_training(&self.config);
         uses::watch_uses(
             &model,
             &uses::behaviour(&self.validation.sequences, sequences, &self.device),
-            &roles,
+            &probe.roles(),
             step,
             cores,
         )

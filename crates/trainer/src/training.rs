@@ -81,6 +81,7 @@ impl<'a> Training<'a> {
                 best: None,
                 measured_since_best: 0,
                 roles: BTreeMap::new(),
+                ranges: BTreeMap::new(),
                 counts: BTreeMap::new(),
                 logs: BTreeMap::new(),
             },
@@ -288,7 +289,9 @@ impl<'a> Training<'a> {
             let evaluation = &measured.evaluation;
             self.progress
                 .measured(step, update.loss, evaluation, probe, tokens_per_second);
-            for event in events::role_events(&mut self.state.roles, step, probe) {
+            let mut happened = events::role_events(&mut self.state.roles, step, probe);
+            happened.extend(events::range_events(&mut self.state.ranges, step, probe));
+            for event in happened {
                 self.progress.say(&events::in_words(&event));
                 self.run.append_event(&event)?;
             }

@@ -1,8 +1,16 @@
 //! Watching heads: their patterns and scores on the probe and on the task.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Device;
-use headlight_heads::{HeadName, Relation, RelationScores, Role, ScoreName, Scores, SequenceKind};
-use headlight_lens::{mean_distance, score_layer, score_relations};
+use headlight_heads::{
+    HeadName, Measure, Relation, RelationScores, Role, RoleCheck, RoleRange, ScoreName, Scores,
+    SequenceKind,
+};
+use headlight_lens::{
+    HeadWrites, LayerPattern, RoleTargets, TargetWeights, mean_distance, role_checks, role_ranges,
+    score_layer_on, score_relations,
+};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, PatternFile};
 use headlight_tasks::{Repeat, Sequence, Task, Use, Validation, batch};
@@ -44,6 +52,12 @@ pub struct Observation {
     pub heads: Vec<(HeadName, Scores)>,
     /// Every head's scores against the gold relations, in the same order.
     pub relations: Vec<RelationScores>,
+    /// What every head writes, in the same order: rms(result − mean)/rms(stream); on the probe only.
+    pub writes: Vec<f64>,
+    /// The positions at which every head holds roles, in the same order; on the probe only.
+    pub ranges: Vec<Vec<RoleRange>>,
+    /// How sure every head's share is on each measure, in the same order; on the probe only.
+    pub checks: Vec<BTreeMap<Measure, RoleCheck>>,
     /// The patterns on the first sequences.
     pub patterns: PatternFile,
 }
@@ -92,14 +106,22 @@ impl Watched {
     /// # Errors
     /// If the patterns do not fit into memory.
     pub fn observe(&self, model: &Decoder, device: &Device) -> Result<Observation, Error> {
-        let patterns = Patterns::of(model, &self.tokens, device)?;
+        let is_probe = self.kind == SequenceKind::Probe;
+        let (patterns, writes) = if is_probe {
+            Patterns::with_writes(model, &self.tokens, device)?
+        } else {
+            (Patterns::of(model, &self.tokens, device)?, Vec::new())
+        };
         let [rows, n_heads, length] = patterns.dims();
         let mut heads = Vec::new();
         let mut relations = Vec::new();
         let mut kept = Vec::new();
         let kept_rows = rows.min(KEPT_SEQUENCES);
-        for (layer, pattern) in patterns.layers().enumerate() {
-            let mut scores = score_layer(pattern, &self.tokens);
+        let layers: Vec<LayerPattern> = patterns.layers().collect();
+        // All layers see the same keys.
+        let targets = RoleTargets::of(&layers[0], &self.tokens);
+        for (layer, &pattern) in layers.iter().enumerate() {
+            let mut scores = score_layer_on(pattern, &targets);
             for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
                 scores.insert(ScoreName::MeanDistance, distance);
             }
@@ -110,6 +132,12 @@ impl Watched {
                     .enumerate()
                     .map(|(head, scores)| (HeadName { layer, head }, scores)),
             );
+        }
+        let (mut ranges, mut checks) = (Vec::new(), Vec::new());
+        if is_probe {
+            let weights = TargetWeights::of(&layers, &targets);
+            ranges = ranges_with_writes(&weights, &writes);
+            checks = role_checks(&weights);
         }
         for weights in patterns.weights() {
             kept.extend_from_slice(&weights[..kept_rows * n_heads * length * length]);
@@ -123,9 +151,24 @@ impl Watched {
             kind: self.kind,
             heads,
             relations,
+            writes: writes.iter().map(HeadWrites::everywhere).collect(),
+            ranges,
+            checks,
             patterns,
         })
     }
+}
+
+/// The ranges of every head, each with what the head writes there.
+#[must_use]
+pub fn ranges_with_writes(weights: &TargetWeights, writes: &[HeadWrites]) -> Vec<Vec<RoleRange>> {
+    let mut ranges = role_ranges(weights);
+    for (ranges, writes) in ranges.iter_mut().zip(writes) {
+        for range in ranges {
+            range.writes = Some(writes.over(range.first..=range.last));
+        }
+    }
+    ranges
 }
 
 impl Observation {
@@ -138,32 +181,64 @@ impl Observation {
             .collect()
     }
 
-    /// As the heads of `summary.json`.
+    /// The heads that hold each role, as a whole or at some positions.
     #[must_use]
-    pub fn summaries(&self) -> Vec<HeadSummary> {
-        let head = |(head, scores): &(HeadName, Scores)| HeadSummary {
-            head: *head,
-            role: Role::of(scores),
-            scores: scores.clone(),
-        };
-        self.heads.iter().map(head).collect()
+    pub fn holders(&self) -> Vec<(Measure, Vec<HeadName>)> {
+        let mut holders = Vec::new();
+        for measure in Measure::ALL {
+            let mut heads = Vec::new();
+            for ((head, scores), ranges) in self.heads.iter().zip(&self.ranges) {
+                let in_range = ranges.iter().any(|range| range.role == measure);
+                if in_range || Role::of(scores) == Role::Of(measure) {
+                    heads.push(*head);
+                }
+            }
+            if !heads.is_empty() {
+                holders.push((measure, heads));
+            }
+        }
+        holders
     }
 
     /// As rows of `heads.jsonl`; roles only on the probe.
     #[must_use]
     pub fn rows(&self, step: usize) -> Vec<HeadRow> {
-        let role = |scores| (self.kind == SequenceKind::Probe).then(|| Role::of(scores));
-        self.heads
-            .iter()
-            .zip(&self.relations)
-            .map(|((head, scores), relations)| HeadRow {
+        let row = |(index, (head, scores)): (usize, &(HeadName, Scores))| {
+            let role = (self.kind == SequenceKind::Probe).then(|| Role::of(scores));
+            HeadRow {
                 step,
                 on: self.kind,
                 head: *head,
-                role: role(scores),
+                role,
                 scores: scores.clone(),
-                relations: relations.clone(),
-            })
-            .collect()
+                ranges: self.ranges.get(index).cloned().unwrap_or_default(),
+                check: self.check(index, role),
+                writes: self.writes.get(index).copied(),
+                relations: self.relations[index].clone(),
+            }
+        };
+        self.heads.iter().enumerate().map(row).collect()
+    }
+
+    /// As in `summary.json`; on the probe.
+    #[must_use]
+    pub fn summaries(&self) -> Vec<HeadSummary> {
+        let summary = |row: HeadRow| HeadSummary {
+            head: row.head,
+            role: row.role.unwrap_or(Role::Mixed),
+            scores: row.scores,
+            ranges: row.ranges,
+            check: row.check,
+            writes: row.writes,
+        };
+        self.rows(0).into_iter().map(summary).collect()
+    }
+
+    /// The check of one head's role.
+    fn check(&self, index: usize, role: Option<Role>) -> Option<RoleCheck> {
+        match role? {
+            Role::Of(measure) => self.checks.get(index)?.get(&measure).copied(),
+            Role::Mixed => None,
+        }
     }
 }

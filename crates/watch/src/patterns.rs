@@ -1,8 +1,8 @@
 //! Every head's pattern on some sequences.
 
 use burn::tensor::{Device, Tensor};
-use headlight_lens::{LayerPattern, value_weighted};
-use headlight_residual::{AttentionSite, Decoder, Site, token_tensor};
+use headlight_lens::{HeadWrites, LayerPattern, head_writes, value_weighted, writes_sites};
+use headlight_residual::{Activations, AttentionSite, Decoder, Site, token_tensor};
 use headlight_run::Error;
 
 use crate::no_room;
@@ -34,13 +34,34 @@ impl Patterns {
     /// # Errors
     /// If the patterns do not fit into memory.
     pub fn of(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Result<Self, Error> {
-        let sites = model.pattern_sites();
+        let mut seen = model
+            .activations(token_tensor(tokens, device), &model.pattern_sites())
+            .map_err(no_room)?;
+        Ok(Self::taken(model, tokens, &mut seen))
+    }
+
+    /// [`of`](Self::of), with what every head writes in the same pass, first layer first.
+    ///
+    /// # Errors
+    /// If patterns, blends and streams do not fit into memory.
+    pub fn with_writes(
+        model: &Decoder,
+        tokens: &[Vec<u32>],
+        device: &Device,
+    ) -> Result<(Self, Vec<HeadWrites>), Error> {
+        let sites = [model.pattern_sites(), writes_sites(model)].concat();
         let mut seen = model
             .activations(token_tensor(tokens, device), &sites)
             .map_err(no_room)?;
+        let writes = head_writes(model, &seen);
+        Ok((Self::taken(model, tokens, &mut seen), writes))
+    }
+
+    /// Takes the patterns out of a pass.
+    fn taken(model: &Decoder, tokens: &[Vec<u32>], seen: &mut Activations) -> Self {
         let weights = |site| numbers(seen.take(site).into_tensor::<4>());
-        let layers = sites.into_iter().map(weights).collect();
-        Ok(Self::new(model, tokens, layers))
+        let layers = model.pattern_sites().into_iter().map(weights).collect();
+        Self::new(model, tokens, layers)
     }
 
     fn new(model: &Decoder, tokens: &[Vec<u32>], layers: Vec<Vec<f32>>) -> Self {

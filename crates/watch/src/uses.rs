@@ -4,13 +4,13 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use burn::tensor::Device;
-use headlight_heads::{HeadName, HeadSet, Reader, Role, heads_by_role};
-use headlight_lens::{Ablation, Behaviour, Performance, ablate, all_heads, readers};
+use headlight_heads::{Ablation, HeadName, HeadSet, Measure, Reader, Role, heads_by_role};
+use headlight_lens::{Behaviour, Performance, ablate, all_heads, missed, readers};
 use headlight_residual::Decoder;
-use headlight_run::{Config, Error, HeadsUse, Left, UsesRow};
+use headlight_run::{Config, Error, HeadsUse, Left, Missed, UsesRow};
 use headlight_tasks::Sequence;
 
-use crate::{batch::Batch, cores::Cores, no_room};
+use crate::{Observation, batch::Batch, cores::Cores, no_room};
 
 /// Sequences that interventions are measured on after training.
 pub const SEQUENCES: usize = 128;
@@ -65,36 +65,77 @@ pub fn watch_uses(
     step: usize,
     cores: &Cores,
 ) -> Result<UsesRow, Error> {
-    row(model, behaviour, step, groups(model, roles, false), cores)
+    let groups = groups(model, roles, false);
+    row(model, behaviour, step, groups, Ablation::Mean, cores)
 }
 
 /// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader
-/// besides.
+/// besides, and each head that holds a role of `probe` beside the others that hold it.
 ///
 /// # Errors
 /// As [`watch_uses`].
 pub fn all_uses(
     model: &Decoder,
     behaviour: &Behaviour,
-    roles: &[Role],
+    probe: &Observation,
     step: usize,
+    ablation: Ablation,
     cores: &Cores,
 ) -> Result<UsesRow, Error> {
-    row(model, behaviour, step, groups(model, roles, true), cores)
+    let groups = groups(model, &probe.roles(), true);
+    let mut row = row(model, behaviour, step, groups, ablation, cores)?;
+    let mut held = Vec::new();
+    for (role, heads) in probe.holders() {
+        for &head in &heads {
+            let others = heads.iter().copied().filter(|other| *other != head);
+            held.push((role, head, others.collect::<Vec<_>>()));
+        }
+    }
+    let one = |(role, head, others)| missed_head(model, behaviour, role, head, others, ablation);
+    for missed in cores.map(held, one) {
+        row.missed.push(missed?);
+    }
+    Ok(row)
+}
+
+fn missed_head(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    role: Measure,
+    head: HeadName,
+    others: Vec<HeadName>,
+    ablation: Ablation,
+) -> Result<Missed, Error> {
+    let found = missed(model, behaviour, head, &others, ablation).map_err(no_room)?;
+    Ok(Missed {
+        head,
+        role,
+        others,
+        without_others: found.without_others.accuracy,
+        cost: found.cost.mean,
+        low: found.cost.interval.low,
+        high: found.cost.interval.high,
+        to_lose: found.to_lose.mean,
+    })
 }
 
 /// What is tried of some heads.
 struct Trial {
     heads: Vec<HeadName>,
     name: HeadSet,
-    /// The mean stands in their place.
+    /// They are ablated.
     ablated: bool,
     /// What they wrote is hidden from each kind of reader.
     hidden: bool,
 }
 
 impl Trial {
-    fn measure(self, model: &Decoder, behaviour: &Behaviour) -> Result<HeadsUse, Error> {
+    fn measure(
+        self,
+        model: &Decoder,
+        behaviour: &Behaviour,
+        ablation: Ablation,
+    ) -> Result<HeadsUse, Error> {
         let mut uses = HeadsUse {
             heads: self.heads,
             name: self.name,
@@ -102,7 +143,7 @@ impl Trial {
             through: BTreeMap::new(),
         };
         if self.ablated {
-            uses.ablated = Some(accuracy_without(model, behaviour, &uses.heads)?);
+            uses.ablated = Some(accuracy_without(model, behaviour, &uses.heads, ablation)?);
         }
         if self.hidden {
             let readers = readers(model, behaviour, &uses.heads).map_err(no_room)?;
@@ -114,13 +155,14 @@ impl Trial {
     }
 }
 
-/// With the mean in the place of these heads.
+/// Without these heads.
 fn accuracy_without(
     model: &Decoder,
     behaviour: &Behaviour,
     heads: &[HeadName],
+    ablation: Ablation,
 ) -> Result<Left, Error> {
-    let performance = ablate(model, behaviour, heads, Ablation::Mean).map_err(no_room)?;
+    let performance = ablate(model, behaviour, heads, ablation).map_err(no_room)?;
     Ok(left(&performance))
 }
 
@@ -150,6 +192,7 @@ fn row(
     behaviour: &Behaviour,
     step: usize,
     groups: Vec<Trial>,
+    ablation: Ablation,
     cores: &Cores,
 ) -> Result<UsesRow, Error> {
     let layers = model.blocks.len();
@@ -168,9 +211,9 @@ fn row(
     let untouched = OnceLock::new();
     let measured = cores.map(trials, |trial| {
         if let Some(trial) = trial {
-            trial.measure(model, behaviour).map(Some)
+            trial.measure(model, behaviour, ablation).map(Some)
         } else {
-            let left = accuracy_without(model, behaviour, &[])?;
+            let left = accuracy_without(model, behaviour, &[], ablation)?;
             untouched.get_or_init(|| left);
             Ok(None)
         }
@@ -184,10 +227,12 @@ fn row(
     Ok(UsesRow {
         step,
         sequences: behaviour.sequences(),
+        by: ablation,
         untouched: untouched
             .into_inner()
             .expect("the untouched model is measured"),
         uses,
+        missed: Vec::new(),
     })
 }
 

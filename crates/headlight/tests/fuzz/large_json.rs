@@ -152,6 +152,7 @@ fn states_of_checkpoints_stay_within_bounds() {
             best: None,
             measured_since_best: 0,
             roles: BTreeMap::new(),
+            ranges: BTreeMap::new(),
             counts: (0..counts).map(|name| (format!("{name:x}"), 0)).collect(),
             logs: BTreeMap::new(),
         };

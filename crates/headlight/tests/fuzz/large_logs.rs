@@ -3,8 +3,8 @@
 use std::fs;
 
 use headlight_heads::{
-    HeadName, HeadSet, Interval, Measure, Reader, RelationScore, Role, Score, ScoreName,
-    SequenceKind,
+    Ablation, HeadName, HeadSet, Interval, Measure, Reader, RelationScore, Role, RoleCheck,
+    RoleRange, Score, ScoreName, SequenceKind,
 };
 use headlight_run::{Follower, HeadRow, Left, MetricsRow, RunDirectory, SequenceRow, UsesRow};
 use headlight_tasks::Validation;
@@ -338,6 +338,23 @@ fn large_logs_of_honest_rows_are_read() {
         distance_null: third,
         rows: 100,
     };
+    let range = RoleRange {
+        role: Measure::PreviousToken,
+        first: 2,
+        last: 27,
+        share: third,
+        low: third,
+        high: third,
+        last_low: 27,
+        last_high: 27,
+        writes: Some(third),
+    };
+    let check = RoleCheck {
+        p: third,
+        is_sure: true,
+        low: third,
+        high: third,
+    };
     let heads = |relations: usize| HeadRow {
         step: 0,
         on: SequenceKind::Probe,
@@ -348,6 +365,9 @@ fn large_logs_of_honest_rows_are_read() {
             .iter()
             .map(|name| (name.to_string(), relation))
             .collect(),
+        ranges: vec![range; 3],
+        check: Some(check),
+        writes: Some(third),
     };
     let metrics = MetricsRow {
         step: 0,
@@ -381,11 +401,23 @@ fn large_logs_of_honest_rows_are_read() {
             .map(|reader| (reader, left))
             .into(),
     };
+    let missed = headlight_run::Missed {
+        head: HeadName { layer: 0, head: 0 },
+        role: Measure::Induction,
+        others: vec![HeadName { layer: 0, head: 1 }],
+        without_others: third,
+        cost: third,
+        low: third,
+        high: third,
+        to_lose: third,
+    };
     let uses = UsesRow {
         step: 0,
         sequences: 64,
+        by: Ablation::Mean,
         untouched: left,
         uses: vec![uses; 500],
+        missed: vec![missed; 100],
     };
     let sum = SequenceRow {
         tokens: [0, 1, 2, 1].into(),

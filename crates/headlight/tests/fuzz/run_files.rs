@@ -7,12 +7,12 @@ use std::{
 };
 
 use headlight_heads::{
-    HeadName, HeadSet, Interval, Measure, Reader, Relation, Role, RoleEvent, Score, SequenceKind,
-    Spread,
+    Ablation, HeadName, HeadSet, Interval, Measure, Reader, Relation, Role, RoleCheck, RoleEvent,
+    RoleRange, Score, SequenceKind, Spread,
 };
 use headlight_run::{
     Best, Checkpoint, CheckpointState, Config, Data, DataFile, EventRow, FORMAT, Follower, HeadRow,
-    HeadSummary, HeadsUse, Left, MetricsRow, Question, RunData, RunDirectory, SeedsSummary,
+    HeadSummary, HeadsUse, Left, MetricsRow, Missed, Question, RunData, RunDirectory, SeedsSummary,
     SequenceRow, Shortcut, Summary, UsesRow, Weights,
 };
 use headlight_tasks::Validation;
@@ -102,6 +102,29 @@ fn metrics() {
     });
 }
 
+fn range() -> RoleRange {
+    RoleRange {
+        role: Measure::PreviousToken,
+        first: 2,
+        last: 27,
+        share: 0.75,
+        low: 0.5,
+        high: 1.0,
+        last_low: 26,
+        last_high: 28,
+        writes: Some(0.125),
+    }
+}
+
+fn check() -> RoleCheck {
+    RoleCheck {
+        p: 0.01,
+        is_sure: true,
+        low: 0.5,
+        high: 0.75,
+    }
+}
+
 #[test]
 fn heads() {
     let row = HeadRow {
@@ -111,6 +134,9 @@ fn heads() {
         role: Some(Role::Mixed),
         scores: [(Measure::Induction.into(), score())].into(),
         relations: headlight_heads::RelationScores::new(),
+        ranges: vec![range()],
+        check: Some(check()),
+        writes: Some(0.5),
     };
     let valid = line(&row);
     run_file("heads.jsonl", vec![valid.repeat(2), valid], |run| {
@@ -126,6 +152,7 @@ fn events() {
         head: HeadName { layer: 0, head: 1 },
         role: INDUCTION,
         value: 0.5,
+        positions: Some((2, 27)),
     };
     let valid = line(&row);
     run_file("events.jsonl", vec![valid.repeat(2), valid], |run| {
@@ -152,8 +179,19 @@ fn uses() {
     let valid = line(&UsesRow {
         step: 50,
         sequences: 64,
+        by: Ablation::Mean,
         untouched: left,
         uses: vec![of_head],
+        missed: vec![Missed {
+            head: HeadName { layer: 0, head: 1 },
+            role: Measure::Induction,
+            others: vec![HeadName { layer: 0, head: 0 }],
+            without_others: 0.5,
+            cost: 0.25,
+            low: 0.125,
+            high: 0.375,
+            to_lose: 0.5,
+        }],
     });
     run_file("uses.jsonl", vec![valid.repeat(2), valid], |run| {
         drop(run.uses());
@@ -203,6 +241,9 @@ fn summaries() {
             head: HeadName { layer: 0, head: 1 },
             role: Role::Mixed,
             scores: [(Measure::Induction.into(), score())].into(),
+            ranges: vec![range()],
+            check: Some(check()),
+            writes: Some(0.5),
         }],
     };
     run_file("summary.json", vec![line(&summary)], |run| {
@@ -224,6 +265,7 @@ fn state(logs: &[(&str, u64)]) -> Vec<u8> {
         }),
         measured_since_best: 0,
         roles: [(HeadName { layer: 0, head: 1 }, INDUCTION)].into(),
+        ranges: [(HeadName { layer: 0, head: 0 }, vec![Measure::PreviousToken])].into(),
         counts: [("blocks.0.attention.query.weight".to_owned(), 50)].into(),
         logs: logs
             .iter()

@@ -1,18 +1,20 @@
 //! `inspect RUN report`, and the end of every training: one page that shows the whole run.
 
 mod over_training;
+mod positions;
 mod stream;
 pub(super) mod walk;
 mod weights;
 
 use std::path::{Path, PathBuf};
 
-use headlight_heads::{HeadName, HeadSet, Role};
-use headlight_lens::{Ablation, Behaviour, ablate, all_heads, matched_sets};
+use headlight_heads::{Ablation, HeadName, HeadSet, Role};
+use headlight_lens::{Behaviour, ablate, all_heads, control_sets};
 use headlight_report::{Control, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadsUse, Summary, UsesRow, write_atomically};
 use headlight_watch::{
+    Cores,
     model::describe,
     no_room,
     uses::{self, left},
@@ -26,11 +28,11 @@ const CONTROLS: usize = 3;
 const MOST_WEIGHTS: usize = 1 << 26;
 
 impl Subject {
-    /// Collects what the report shows.
+    /// Collects what the report shows; `by` is what stands in place of ablated heads.
     ///
     /// # Errors
     /// If a file of the run is damaged.
-    pub fn report(&self) -> Result<ReportData, Error> {
+    pub fn report(&self, by: Ablation) -> Result<ReportData, Error> {
         let summary = self.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
         if !summary
@@ -43,7 +45,7 @@ impl Subject {
             return Err(Error::damaged(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
-        let mut used_as = self.run.uses()?;
+        let mut used_as = self.uses_by(&model, &behaviour, by)?;
         // Rows after the point that is looked at speak of another model.
         used_as.retain(|row| row.step <= summary.steps);
         let is_one_of_several = self
@@ -74,6 +76,7 @@ impl Subject {
                 .into_iter()
                 .map(|(_, scores)| scores)
                 .collect(),
+            positions: self.head_positions(&model)?,
             controls: match used_as.last() {
                 Some(row) => self.controls(&model, &behaviour, row)?,
                 None => Vec::new(),
@@ -99,8 +102,8 @@ impl Subject {
     ///
     /// # Errors
     /// As [`report`](Self::report), or if the file cannot be written.
-    pub fn write_report(&self) -> Result<PathBuf, Error> {
-        let html = report_page(self.report()?)?;
+    pub fn write_report(&self, by: Ablation) -> Result<PathBuf, Error> {
+        let html = report_page(self.report(by)?)?;
         let name = match self.chosen() {
             Some(point) => format!("report-{point}.html"),
             None => "report.html".to_owned(),
@@ -109,6 +112,26 @@ impl Subject {
         write_atomically(&path, html.as_bytes())?;
         write_lesson(&self.run.path().join("learn.html"), &self.device)?;
         Ok(path)
+    }
+
+    /// What the run measured of its heads' uses, where it measured with `by`; else the same of the
+    /// end, measured anew.
+    fn uses_by(
+        &self,
+        model: &Decoder,
+        behaviour: &Behaviour,
+        by: Ablation,
+    ) -> Result<Vec<UsesRow>, Error> {
+        let measured = self.run.uses()?;
+        let Some(last) = measured.last() else {
+            return Ok(measured);
+        };
+        if last.by == by {
+            return Ok(measured);
+        }
+        let probe = self.probe()?.observe(model, &self.device)?;
+        let row = uses::all_uses(model, behaviour, &probe, self.step()?, by, Cores::all())?;
+        Ok(vec![row])
     }
 
     /// The run's task on as many sequences as [`uses::SEQUENCES`], or on as few as keep their
@@ -123,7 +146,8 @@ impl Subject {
         ))
     }
 
-    /// For the heads of each role that were switched off together, as many others drawn at random.
+    /// For the heads of each role that were ablated together, as many others from the same layers,
+    /// drawn at random from those that no test marks as needed.
     fn controls(
         &self,
         model: &Decoder,
@@ -131,6 +155,7 @@ impl Subject {
         row: &UsesRow,
     ) -> Result<Vec<Control>, Error> {
         let mut controls = Vec::new();
+        let needed = row.needed();
         for uses in &row.uses {
             let HeadSet::LooksLike(role @ Role::Of(_)) = uses.name else {
                 continue;
@@ -141,8 +166,8 @@ impl Subject {
             if row.uses.iter().any(holds_more) {
                 continue;
             }
-            for heads in matched_sets(model, &uses.heads, CONTROLS, self.config.seed) {
-                let performance = ablate(model, behaviour, &heads, Ablation::Mean);
+            for heads in control_sets(model, &uses.heads, &needed, CONTROLS, self.config.seed) {
+                let performance = ablate(model, behaviour, &heads, row.by);
                 controls.push(Control {
                     role,
                     left: left(&performance.map_err(no_room)?),
@@ -188,7 +213,8 @@ impl Subject {
 /// Writes the report of a run that has just ended. One that cannot be made is said and costs
 /// nothing else of the run.
 pub fn report_after_training(run: &Path, device: &str) {
-    if let Err(error) = Subject::open(run, device).and_then(|inspection| inspection.write_report())
+    if let Err(error) =
+        Subject::open(run, device).and_then(|inspection| inspection.write_report(Ablation::Mean))
     {
         tracing::warn!("the run has no report.html: {error}");
     }

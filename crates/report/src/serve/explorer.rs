@@ -1,6 +1,6 @@
 //! What the live explorer asks, and who answers it.
 
-use headlight_heads::{HeadName, Role};
+use headlight_heads::{Ablation, HeadName, Role};
 use headlight_run::Error;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,11 @@ pub struct ExplorerFacts {
     pub window: Option<usize>,
     /// The first prompt.
     pub prompt: String,
+    /// What may stand in place of heads that are off, each with its words; the page begins with
+    /// `by`.
+    pub ablations: Vec<(Ablation, &'static str)>,
+    /// What stands there at first.
+    pub by: Ablation,
 }
 
 /// A prompt, and what is changed while the model reads it.
@@ -55,9 +60,12 @@ pub struct ExplorerFacts {
 pub struct Question {
     /// Token names with spaces between them; for a text, text.
     pub prompt: String,
-    /// Heads whose blend of values is replaced by 0.
+    /// Heads whose blend of values is replaced.
     #[serde(default)]
     pub off: Vec<HeadName>,
+    /// What stands in its place.
+    #[serde(default)]
+    pub by: Ablation,
     /// Activations that come from other prompts.
     #[serde(default)]
     pub patches: Vec<ActivationPatch>,

@@ -8,7 +8,7 @@ use std::{
     str::FromStr,
 };
 
-use headlight_heads::{HeadName, Role};
+use headlight_heads::{HeadName, Measure, Role};
 use serde::{Deserialize, Serialize};
 
 use super::{LogLengths, RunDirectory, format, log_lengths};
@@ -118,6 +118,9 @@ pub struct CheckpointState {
     pub measured_since_best: usize,
     /// The role that each head is known for, where it has one.
     pub roles: BTreeMap<HeadName, Role>,
+    /// The roles that heads hold at some positions only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ranges: BTreeMap<HeadName, Vec<Measure>>,
     /// The optimizer's numbers that are not tensors, by parameter path.
     pub counts: BTreeMap<String, u64>,
     /// How long the logs were.

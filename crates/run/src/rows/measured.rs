@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, RelationScores, Role, RoleEvent, Scores, SequenceKind, number};
+use headlight_heads::{
+    HeadName, RelationScores, Role, RoleCheck, RoleEvent, RoleRange, Scores, SequenceKind, number,
+};
 use serde::{Deserialize, Serialize};
 
 /// A line of `metrics.jsonl`. Losses in nats over the positions that the task scores.
@@ -100,6 +102,15 @@ pub struct HeadRow {
     pub role: Option<Role>,
     /// Every score that the sequences allow.
     pub scores: Scores,
+    /// The positions at which the head holds a role, on the probe only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<RoleRange>,
+    /// How sure the role is, where the head has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<RoleCheck>,
+    /// The root mean square of what the head writes, its mean taken off, over that of the stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<f64>,
     /// Scores against the gold relations that the sequences have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub relations: RelationScores,
@@ -119,6 +130,9 @@ pub struct EventRow {
     /// The score of that role at this step.
     #[serde(with = "number")]
     pub value: f64,
+    /// The first and the last query of the range, where only a range of positions emerged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub positions: Option<(usize, usize)>,
 }
 
 /// `summary.json`: what other programs read.
@@ -171,4 +185,13 @@ pub struct HeadSummary {
     pub role: Role,
     /// Its scores on the probe.
     pub scores: Scores,
+    /// The positions at which it holds a role.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<RoleRange>,
+    /// How sure its role is, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<RoleCheck>,
+    /// The root mean square of what it writes, its mean taken off, over that of the stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes: Option<f64>,
 }

@@ -18,4 +18,4 @@ pub use measured::{
     Answers, Breakdown, EventRow, HeadRow, HeadSummary, MetricsRow, Summary, TimingRow,
 };
 pub use sequence::{Question, SequenceRow, Shortcut};
-pub use uses::{HeadsUse, Left, UsesRow};
+pub use uses::{HeadsUse, Left, Missed, UsesRow};

@@ -2,12 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, path::Path};
 
-use headlight_heads::HeadName;
+use headlight_heads::{HeadName, RoleRange};
 use serde::de::DeserializeOwned;
 
 use super::{MEMORY_A_LOGGED_BYTE, MOST_LINE_BYTES, ROOM_FOR_ROWS, from_json};
 use crate::{
-    Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, Question, SequenceRow, UsesRow,
+    Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, Missed, Question, SequenceRow,
+    UsesRow,
 };
 
 /// A row of a log.
@@ -73,7 +74,10 @@ fn held_by_names<V>(map: &BTreeMap<String, V>) -> usize {
 
 impl LogRow for HeadRow {
     fn held(&self) -> usize {
-        held_by_map(&self.scores) + held_by_map(&self.relations) + held_by_names(&self.relations)
+        held_by_map(&self.scores)
+            + held_by_map(&self.relations)
+            + held_by_names(&self.relations)
+            + self.ranges.capacity() * size_of::<RoleRange>()
     }
 }
 
@@ -94,7 +98,11 @@ impl LogRow for UsesRow {
         let of_use = |uses: &HeadsUse| {
             uses.heads.capacity() * size_of::<HeadName>() + held_by_map(&uses.through)
         };
-        self.uses.capacity() * size_of::<HeadsUse>() + self.uses.iter().map(of_use).sum::<usize>()
+        let of_missed = |missed: &Missed| missed.others.capacity() * size_of::<HeadName>();
+        self.uses.capacity() * size_of::<HeadsUse>()
+            + self.uses.iter().map(of_use).sum::<usize>()
+            + self.missed.capacity() * size_of::<Missed>()
+            + self.missed.iter().map(of_missed).sum::<usize>()
     }
 }
 

@@ -1,0 +1,241 @@
+//! `inspect RUN positions`: what heads do query by query.
+
+use headlight_heads::{Ablation, HeadName, Measure, Role, RoleCheck, RoleRange, Score};
+use headlight_lens::{
+    InductionProfile, RoleTargets, ScoresByPosition, TargetWeights, all_heads, induction_profile,
+    role_checks, scores_by_position, without,
+};
+use headlight_report::{Printout, Table, number_or_dash, or_dash, with_interval};
+use headlight_residual::NoProbe;
+use headlight_run::Error;
+use headlight_watch::{Patterns, no_room, ranges_with_writes};
+use serde::Serialize;
+
+use super::{ModelParts, Subject};
+
+/// Accuracy at a position with fewer scored targets is not shown.
+const FEWEST_TARGETS: usize = 20;
+/// Accuracy in the terminal is the mean over about so many parts of the sequence.
+const PARTS: usize = 8;
+
+/// What `inspect RUN positions` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Positions {
+    /// What stands in place of a head that is off.
+    pub by: Ablation,
+    /// `[position]`: the accuracy of the model as it is, on the run's own task; none with fewer than
+    /// 20 scored targets.
+    pub accuracy: Vec<Option<f64>>,
+    /// Every head, or the chosen one.
+    pub heads: Vec<HeadAtPositions>,
+    /// Whether one head was chosen.
+    #[serde(skip)]
+    is_chosen: bool,
+}
+
+/// What one head does, query by query.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HeadAtPositions {
+    /// The head.
+    pub head: HeadName,
+    /// What it looks like as a whole, on the probe.
+    pub role: Role,
+    /// How sure that is.
+    pub check: Option<RoleCheck>,
+    /// The positions at which it holds a role.
+    pub ranges: Vec<RoleRange>,
+    /// rms(result − mean)/rms(stream), on the probe.
+    pub writes: f64,
+    /// `[position]`: the same at each position.
+    pub writes_by_position: Vec<f64>,
+    /// Each measure's score at each position of the probe; none without a target there.
+    pub scores: ScoresByPosition,
+    /// The induction score by copy number and by key position.
+    pub induction: InductionProfile,
+    /// `[position]`: the accuracy with this head off, on the run's own task.
+    pub accuracy_without: Vec<Option<f64>>,
+}
+
+impl Subject {
+    /// Scores, ranges and output of every head by position, and accuracy with and without it.
+    ///
+    /// # Errors
+    /// If the run has no weights, or the chosen head does not exist.
+    pub fn positions(&self, chosen: Option<HeadName>, by: Ablation) -> Result<Positions, Error> {
+        let ModelParts { model, .. } = self.model()?;
+        let all = all_heads(&model);
+        if let Some(head) = chosen.filter(|head| !all.contains(head)) {
+            return Err(Error::new("--head", "there is no such head").value(head));
+        }
+        let probe = self.probe()?;
+        let (patterns, writes) = Patterns::with_writes(&model, &probe.tokens, &self.device)?;
+        let layers: Vec<_> = patterns.layers().collect();
+        let targets = RoleTargets::of(&layers[0], &probe.tokens);
+        let weights = TargetWeights::of(&layers, &targets);
+        let ranges = ranges_with_writes(&weights, &writes);
+        let checks = role_checks(&weights);
+        let roles = self.roles(&model)?;
+        let (_, behaviour) = self.behaviour()?;
+        let mut heads = Vec::new();
+        for (layer, pattern) in layers.into_iter().enumerate() {
+            let scores = scores_by_position(pattern, &probe.tokens);
+            let induction = induction_profile(pattern, &probe.tokens);
+            for (head, (scores, induction)) in scores.into_iter().zip(induction).enumerate() {
+                let name = HeadName { layer, head };
+                if chosen.is_some_and(|chosen| chosen != name) {
+                    continue;
+                }
+                let index = layer * model.n_heads() + head;
+                let mut off = without(&model, behaviour.inputs(), &[name], by).map_err(no_room)?;
+                heads.push(HeadAtPositions {
+                    head: name,
+                    role: roles[index],
+                    check: match roles[index] {
+                        Role::Of(measure) => checks[index].get(&measure).copied(),
+                        Role::Mixed => None,
+                    },
+                    ranges: ranges[index].clone(),
+                    writes: writes[index].everywhere(),
+                    writes_by_position: writes[index].by_position(),
+                    scores,
+                    induction,
+                    accuracy_without: behaviour.accuracy_by_position(
+                        &model,
+                        &mut off,
+                        FEWEST_TARGETS,
+                    ),
+                });
+            }
+        }
+        Ok(Positions {
+            by,
+            accuracy: behaviour.accuracy_by_position(&model, &mut NoProbe, FEWEST_TARGETS),
+            heads,
+            is_chosen: chosen.is_some(),
+        })
+    }
+}
+
+impl Positions {
+    /// For the terminal.
+    #[must_use]
+    pub fn printout(&self) -> Printout {
+        let ranges = Printout::new()
+            .prose(
+                "Where heads hold a role, on the probe. A position is a query, counted from 0. share: (score − \
+                 uniform)/(ceiling − uniform), measured on sequences that had no say in where the range is. may end at: \
+                 by a simultaneous 95 % band. writes: root mean square of what the head writes, its mean taken off, \
+                 over that of the stream, everywhere and there.",
+            )
+            .table(self.ranges_table());
+        let without = format!(
+            "Accuracy on the run's own task by position, and what it is with one head off; in its place stands {} (--by \
+             {}). –: fewer than {FEWEST_TARGETS} scored targets at each position.",
+            self.by.in_words(),
+            self.by
+        );
+        let printout = ranges.prose(without).table(self.accuracy_table());
+        match self.heads.as_slice() {
+            [head] if self.is_chosen => printout
+                .prose(format!("{} at each position of the probe:", head.head))
+                .table(self.position_table(head))
+                .prose("Its induction score by copy number (2: the token stood before once):")
+                .table(scores_table("copy", &head.induction.by_copy))
+                .prose("and by key position, over queries of the second copy:")
+                .table(scores_table("key", &head.induction.by_key)),
+            _ => printout,
+        }
+    }
+
+    fn ranges_table(&self) -> Table {
+        let mut rows = Vec::new();
+        for head in &self.heads {
+            let everywhere = format!("{:.2}", head.writes);
+            if head.ranges.is_empty() {
+                let text = format!("{}, no range", head.role);
+                rows.push(vec![head.head.to_string(), text, everywhere]);
+                continue;
+            }
+            for range in &head.ranges {
+                rows.push(vec![
+                    head.head.to_string(),
+                    range.to_string(),
+                    everywhere.clone(),
+                    number_or_dash(range.writes, 2),
+                    with_interval(range.share, range.interval(), 2),
+                    format!("{}–{}", range.last_low, range.last_high),
+                ]);
+            }
+        }
+        let header = ["head", "holds", "writes", "there", "share", "may end at"];
+        for row in &mut rows {
+            row.resize(header.len(), "–".to_owned());
+        }
+        Table::new(&header, rows).text_columns(2)
+    }
+
+    /// A line for the model and each head, a column for each part of the sequence.
+    fn accuracy_table(&self) -> Table {
+        let positions = self.accuracy.len();
+        let size = positions.div_ceil(PARTS).max(1);
+        let firsts: Vec<usize> = (0..positions).step_by(size).collect();
+        let row = |name: String, accuracy: &[Option<f64>]| {
+            let means = accuracy.chunks(size).map(|part| {
+                let known: Vec<f64> = part.iter().copied().flatten().collect();
+                let mean = known.iter().sum::<f64>() / known.len() as f64;
+                number_or_dash((!known.is_empty()).then_some(mean), 2)
+            });
+            std::iter::once(name).chain(means).collect::<Vec<_>>()
+        };
+        let mut rows = vec![row("untouched".to_owned(), &self.accuracy)];
+        for head in &self.heads {
+            rows.push(row(
+                format!("without {}", head.head),
+                &head.accuracy_without,
+            ));
+        }
+        let header: Vec<String> = std::iter::once("positions".to_owned())
+            .chain(firsts.iter().map(|&first| {
+                let last = (first + size).min(positions) - 1;
+                format!("{first}–{last}")
+            }))
+            .collect();
+        Table::new(&header, rows)
+    }
+
+    /// A line for each position.
+    fn position_table(&self, head: &HeadAtPositions) -> Table {
+        let mut rows = Vec::new();
+        for (position, writes) in head.writes_by_position.iter().enumerate() {
+            let mut row = vec![position.to_string()];
+            for measure in Measure::ALL {
+                let score = head
+                    .scores
+                    .get(&measure)
+                    .and_then(|scores| scores[position]);
+                row.push(or_dash(score.map(|score| format!("{:.2}", score.value))));
+            }
+            row.push(format!("{writes:.2}"));
+            for accuracy in [&self.accuracy, &head.accuracy_without] {
+                row.push(number_or_dash(accuracy.get(position).copied().flatten(), 2));
+            }
+            rows.push(row);
+        }
+        let mut header = vec!["position".to_owned()];
+        header.extend(Measure::ALL.map(|measure| measure.name().replace(" token", "")));
+        header.extend(["writes", "accuracy", "without it"].map(str::to_owned));
+        Table::new(&header, rows).first_to_go(&["current", "first", "duplicate"])
+    }
+}
+
+/// A line for each copy or key.
+fn scores_table(name: &str, scores: &[(usize, Score)]) -> Table {
+    let row = |(index, score): &(usize, Score)| {
+        vec![
+            index.to_string(),
+            with_interval(score.value, score.interval, 2),
+            format!("{:.2}", score.null),
+        ]
+    };
+    Table::new(&[name, "induction", "uniform"], scores.iter().map(row))
+}

@@ -1,0 +1,46 @@
+//! Where heads hold roles, for the page.
+
+use headlight_heads::{Measure, Role};
+use headlight_lens::{ScoresByPosition, scores_by_position};
+use headlight_report::{Floats, HeadPositions};
+use headlight_residual::Decoder;
+use headlight_run::{Error, HeadSummary};
+use headlight_watch::Patterns;
+
+use super::Subject;
+
+impl Subject {
+    /// Of every head, first layer first: ranges, how sure its role is, what it writes, and the
+    /// scores of the roles that it holds at each position.
+    pub(super) fn head_positions(&self, model: &Decoder) -> Result<Vec<HeadPositions>, Error> {
+        let probe = self.probe()?;
+        let heads = probe.observe(model, &self.device)?.summaries();
+        let patterns = Patterns::of(model, &probe.tokens, &self.device)?;
+        let scores = patterns
+            .layers()
+            .flat_map(|layer| scores_by_position(layer, &probe.tokens));
+        let of_head = |(head, scores): (HeadSummary, ScoresByPosition)| HeadPositions {
+            scores: held_scores(&head, &scores),
+            ranges: head.ranges,
+            check: head.check,
+            writes: head.writes,
+        };
+        Ok(heads.into_iter().zip(scores).map(of_head).collect())
+    }
+}
+
+/// The scores by position of the roles that a head holds, as a whole or at some positions.
+fn held_scores(head: &HeadSummary, scores: &ScoresByPosition) -> Vec<(Measure, Floats)> {
+    let mut held = Vec::new();
+    for (&measure, scores) in scores {
+        let in_range = head.ranges.iter().any(|range| range.role == measure);
+        if in_range || head.role == Role::Of(measure) {
+            let value = |score: &Option<_>| match score {
+                Some(headlight_heads::Score { value, .. }) => *value as f32,
+                None => f32::NAN,
+            };
+            held.push((measure, Floats(scores.iter().map(value).collect())));
+        }
+    }
+    held
+}
