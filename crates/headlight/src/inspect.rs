@@ -11,11 +11,12 @@ use clap::{
 };
 use headlight_heads::{Ablation, HeadName, SequenceKind};
 use headlight_inspect::{
-    ActivationsOf, ExportFormat, HeadPattern, PictureFiles, PredictArguments, Subject,
-    curves_picture, curves_text, detect_printout, head_curves_picture, head_curves_text,
-    offsets_printout, swaps_printout, write_learn_page,
+    Ablations, ActivationsOf, CircuitTables, Elsewhere, ExportFormat, HeadPattern, Lens, Patch,
+    Paths, Phases, PictureFiles, Positions, PredictArguments, Predictions, RelationHeads,
+    SharedWork, Subject, WrittenActivations, curves_picture, curves_text, detect_printout,
+    head_curves_picture, head_curves_text, offsets_printout, swaps_printout, write_learn_page,
 };
-use headlight_report::{Terminal, say};
+use headlight_report::{Printout, Terminal, say};
 use headlight_residual::{Generation, Sampling};
 use headlight_run::{Error, ErrorKind, Weights};
 use serde::Serialize;
@@ -304,183 +305,69 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
     print(&text?)
 }
 
+/// How the result of a verb is printed.
+struct Output {
+    json: bool,
+    terminal: Terminal,
+}
+
+impl Output {
+    /// The result as JSON, or as text within the columns of the terminal.
+    fn of<T: Serialize + ?Sized>(
+        &self,
+        result: &T,
+        text: fn(&T) -> Printout,
+    ) -> Result<String, Error> {
+        if self.json {
+            to_json(result)
+        } else {
+            Ok(text(result).draw(&self.terminal))
+        }
+    }
+}
+
 fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
     let terminal = Terminal::of_standard_output();
-    match (what, json) {
-        (What::Heads, false) => subject
-            .heads_printout()
-            .map(|printout| printout.draw(&terminal)),
-        (What::Heads, true) => subject.heads().and_then(|heads| to_json(&heads)),
-        (
-            What::Pattern {
-                head,
-                prompt,
-                files,
-            },
-            json,
-        ) => {
-            let patterns = subject.patterns(*head, prompt.as_deref());
-            patterns.and_then(|patterns| {
-                let written = files
-                    .any()
-                    .then(|| files.write(&HeadPattern::picture(&patterns)?))
-                    .transpose()?;
-                match (json, written, head) {
-                    (true, _, Some(_)) => to_json(&patterns[0]),
-                    (true, _, None) => to_json(&patterns),
-                    (false, Some(written), _) => Ok(written),
-                    (false, None, _) => Ok(patterns
-                        .iter()
-                        .map(|pattern| pattern.draw(&terminal))
-                        .collect::<Vec<_>>()
-                        .join("\n")),
-                }
-            })
+    let out = Output { json, terminal };
+    match what {
+        What::Heads if json => to_json(&subject.heads()?),
+        What::Heads => Ok(subject.heads_printout()?.draw(&out.terminal)),
+        What::Pattern {
+            head,
+            prompt,
+            files,
+        } => show_patterns(subject, *head, prompt.as_deref(), files, &out),
+        What::Ablate { heads, by } => out.of(&subject.ablations(heads, *by)?, Ablations::printout),
+        What::Paths => out.of(&subject.paths()?, Paths::printout),
+        What::Positions { head, by } => {
+            out.of(&subject.positions(*head, *by)?, Positions::printout)
         }
-        (What::Ablate { heads, by }, json) => {
-            let ablations = subject.ablations(heads, *by);
-            ablations.and_then(|ablations| {
-                if json {
-                    to_json(&ablations)
-                } else {
-                    Ok(ablations.printout().draw(&terminal))
-                }
-            })
+        What::Shared { by } => out.of(&subject.shared_work(*by)?, SharedWork::printout),
+        What::Patch {
+            prompt,
+            corrupted,
+            position,
+        } => {
+            let patch = subject.patch(prompt.as_deref(), corrupted.as_deref(), *position)?;
+            out.of(&patch, Patch::printout)
         }
-        (What::Paths, json) => subject.paths().and_then(|paths| {
-            if json {
-                to_json(&paths)
-            } else {
-                Ok(paths.printout().draw(&terminal))
-            }
-        }),
-        (What::Positions { head, by }, json) => {
-            subject.positions(*head, *by).and_then(|positions| {
-                if json {
-                    to_json(&positions)
-                } else {
-                    Ok(positions.printout().draw(&terminal))
-                }
-            })
-        }
-        (What::Shared { by }, json) => subject.shared_work(*by).and_then(|shared| {
-            if json {
-                to_json(&shared)
-            } else {
-                Ok(shared.printout().draw(&terminal))
-            }
-        }),
-        (What::Lens { prompt }, json) => subject.lens(prompt.as_deref()).and_then(|lens| {
-            if json {
-                to_json(&lens)
-            } else {
-                Ok(lens.printout().draw(&terminal))
-            }
-        }),
-        (
-            What::Activations {
-                sites,
-                prompt,
-                on,
-                to,
-            },
-            json,
-        ) => {
-            let of = match prompt {
-                Some(prompt) => ActivationsOf::Prompt(prompt),
-                None => ActivationsOf::Sequences(*on),
-            };
-            let written = subject.write_activations(sites, of, to)?;
-            if json {
-                to_json(&written)
-            } else {
-                Ok(written.printout().draw(&terminal))
-            }
-        }
-        (What::Circuits { head }, json) => subject.circuits(*head).and_then(|tables| {
-            if json {
-                to_json(&tables)
-            } else {
-                Ok(tables.printout().draw(&terminal))
-            }
-        }),
-        (What::Detect { prompt }, json) => {
-            let heads = subject.detect(prompt.as_deref());
-            heads.and_then(|heads| {
-                if json {
-                    to_json(&heads)
-                } else {
-                    Ok(detect_printout(&heads).draw(&terminal))
-                }
-            })
-        }
-        (
-            What::Patch {
-                prompt,
-                corrupted,
-                position,
-            },
-            json,
-        ) => {
-            let patch = subject.patch(prompt.as_deref(), corrupted.as_deref(), *position);
-            patch.and_then(|patch| {
-                if json {
-                    to_json(&patch)
-                } else {
-                    Ok(patch.printout().draw(&terminal))
-                }
-            })
-        }
-        (What::Predict(arguments), json) => {
-            let predictions = subject.predict(arguments);
-            predictions.and_then(|predictions| {
-                if json {
-                    to_json(&predictions)
-                } else {
-                    Ok(predictions.printout().draw(&terminal))
-                }
-            })
-        }
-        (What::Swap, json) => subject.swaps().and_then(|swaps| {
-            if json {
-                to_json(&swaps)
-            } else {
-                Ok(swaps_printout(&swaps).draw(&terminal))
-            }
-        }),
-        (What::Offsets, json) => subject.offsets().and_then(|heads| {
-            if json {
-                to_json(&heads)
-            } else {
-                Ok(offsets_printout(&heads).draw(&terminal))
-            }
-        }),
-        (What::Relations, json) => subject.relations().and_then(|heads| {
-            if json {
-                to_json(&heads)
-            } else {
-                Ok(heads.printout().draw(&terminal))
-            }
-        }),
-        (What::Phases, json) => subject.phases().and_then(|phases| {
-            if json {
-                to_json(&phases)
-            } else {
-                Ok(phases.printout().draw(&terminal))
-            }
-        }),
-        (
-            What::Generate {
-                prompt,
-                tokens,
-                temperature,
-                top_k,
-                top_p,
-                seed,
-                stop,
-            },
-            json,
-        ) => {
+        What::Predict(arguments) => out.of(&subject.predict(arguments)?, Predictions::printout),
+        What::Swap => out.of(&subject.swaps()?[..], swaps_printout),
+        What::Lens { prompt } => out.of(&subject.lens(prompt.as_deref())?, Lens::printout),
+        What::Circuits { head } => out.of(&subject.circuits(*head)?, CircuitTables::printout),
+        What::Detect { prompt } => out.of(&subject.detect(prompt.as_deref())?[..], detect_printout),
+        What::Offsets => out.of(&subject.offsets()?[..], offsets_printout),
+        What::Phases => out.of(&subject.phases()?, Phases::printout),
+        What::Relations => out.of(&subject.relations()?, RelationHeads::printout),
+        What::Generate {
+            prompt,
+            tokens,
+            temperature,
+            top_k,
+            top_p,
+            seed,
+            stop,
+        } => {
             let sampling = Sampling {
                 temperature: *temperature,
                 top_k: *top_k,
@@ -492,91 +379,138 @@ fn show(subject: &Subject, what: &What, json: bool) -> Result<String, Error> {
                 seed: *seed,
                 ..Generation::default()
             };
-            let written = subject.generate(prompt, stop, generation, |token| {
-                if !json {
-                    print_piece(token);
-                }
-            });
-            written.and_then(|written| match written.as_slice() {
-                [one] if json => to_json(one),
-                all if json => to_json(&all),
-                all => {
-                    // The first text was printed as it came.
-                    let mut text = format!("\n\n{}", all[0].ending);
-                    for other in &all[1..] {
-                        text.push_str("\n\n");
-                        text.push_str(&other.shown());
-                    }
-                    Ok(text)
-                }
-            })
+            show_generated(subject, prompt, stop, generation, json)
         }
-        (What::Export { to, format }, json) => {
-            let names = |paths: Vec<PathBuf>| {
-                paths
-                    .iter()
-                    .map(|path| path.display().to_string())
-                    .collect::<Vec<_>>()
+        What::Export { to, format } => show_exported(&subject.export(to, *format)?, json),
+        What::Activations {
+            sites,
+            prompt,
+            on,
+            to,
+        } => {
+            let of = match prompt {
+                Some(prompt) => ActivationsOf::Prompt(prompt),
+                None => ActivationsOf::Sequences(*on),
             };
-            let written = subject.export(to, *format).map(names);
-            written.and_then(|names| {
-                if json {
-                    to_json(&names)
-                } else {
-                    Ok(names.join("\n"))
-                }
-            })
+            let written = subject.write_activations(sites, of, to)?;
+            out.of(&written, WrittenActivations::printout)
         }
-        (What::Curves { files }, json) => subject.curves().and_then(|curves| {
-            let written = files
-                .any()
-                .then(|| files.write(&curves_picture(&curves)))
-                .transpose()?;
-            match written {
-                _ if json => subject.metrics().and_then(|rows| to_json(&rows)),
-                Some(written) => Ok(written),
-                None => {
-                    let mut text = curves_text(&curves, &subject.loss_curves()?, &terminal);
-                    if let Some(step) = subject.diverged()? {
-                        let stopped = format!(
-                            "At step {step} the loss is no number. Training stopped there."
-                        );
-                        text = format!("{text}\n\n{stopped}");
-                    }
-                    Ok(text)
-                }
-            }
-        }),
-        (What::Scores { head, files }, json) => subject.head_curves(*head).and_then(|heads| {
-            let written = files
-                .any()
-                .then(|| files.write(&head_curves_picture(&heads)))
-                .transpose()?;
-            match written {
-                _ if json => subject.head_rows().and_then(|mut rows| {
-                    rows.retain(|row| head.is_none_or(|head| row.head == head));
-                    to_json(&rows)
-                }),
-                Some(written) => Ok(written),
-                None => Ok(head_curves_text(&heads, &terminal)),
-            }
-        }),
-        (What::Report { by }, true) => subject.report(*by).and_then(|report| to_json(&report)),
-        (What::Report { by }, false) => subject
-            .write_report(*by)
-            .map(|path| format!("Written to {}.", path.display())),
-        (What::Evaluate { on }, json) => {
-            let elsewhere = subject.evaluate(on.as_deref());
-            elsewhere.and_then(|elsewhere| {
-                if json {
-                    to_json(&elsewhere)
-                } else {
-                    Ok(elsewhere.printout().draw(&terminal))
-                }
-            })
+        What::Curves { files } => show_curves(subject, files, &out),
+        What::Scores { head, files } => show_scores(subject, *head, files, &out),
+        What::Report { by } if json => to_json(&subject.report(*by)?),
+        What::Report { by } => {
+            let path = subject.write_report(*by)?;
+            Ok(format!("Written to {}.", path.display()))
         }
-        (What::Learn { .. } | What::Serve { .. }, _) => unreachable!("print no result"),
+        What::Evaluate { on } => out.of(&subject.evaluate(on.as_deref())?, Elsewhere::printout),
+        What::Learn { .. } | What::Serve { .. } => unreachable!("print no result"),
     }
+}
+
+fn show_patterns(
+    subject: &Subject,
+    head: Option<HeadName>,
+    prompt: Option<&str>,
+    files: &PictureFiles,
+    out: &Output,
+) -> Result<String, Error> {
+    let patterns = subject.patterns(head, prompt)?;
+    let mut written = None;
+    if files.any() {
+        written = Some(files.write(&HeadPattern::picture(&patterns)?)?);
+    }
+    match written {
+        // One head is asked for by name, so it is no list.
+        _ if out.json && head.is_some() => to_json(&patterns[0]),
+        _ if out.json => to_json(&patterns),
+        Some(written) => Ok(written),
+        None => {
+            let drawn: Vec<String> = patterns
+                .iter()
+                .map(|pattern| pattern.draw(&out.terminal))
+                .collect();
+            Ok(drawn.join("\n"))
+        }
+    }
+}
+
+fn show_generated(
+    subject: &Subject,
+    prompts: &[String],
+    stops: &[String],
+    generation: Generation,
+    json: bool,
+) -> Result<String, Error> {
+    let written = subject.generate(prompts, stops, generation, |piece| {
+        if !json {
+            print_piece(piece);
+        }
+    })?;
+    match written.as_slice() {
+        [one] if json => to_json(one),
+        all if json => to_json(all),
+        all => {
+            // The first text was printed as it came.
+            let mut text = format!("\n\n{}", all[0].ending);
+            for other in &all[1..] {
+                text.push_str("\n\n");
+                text.push_str(&other.shown());
+            }
+            Ok(text)
+        }
+    }
+}
+
+fn show_exported(files: &[PathBuf], json: bool) -> Result<String, Error> {
+    let names: Vec<String> = files
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    if json {
+        to_json(&names)
+    } else {
+        Ok(names.join("\n"))
+    }
+}
+
+fn show_curves(subject: &Subject, files: &PictureFiles, out: &Output) -> Result<String, Error> {
+    let curves = subject.curves()?;
+    let mut written = None;
+    if files.any() {
+        written = Some(files.write(&curves_picture(&curves))?);
+    }
+    if out.json {
+        return to_json(&subject.metrics()?);
+    }
+    if let Some(written) = written {
+        return Ok(written);
+    }
+    let text = curves_text(&curves, &subject.loss_curves()?, &out.terminal);
+    match subject.diverged()? {
+        None => Ok(text),
+        Some(step) => Ok(format!(
+            "{text}\n\nAt step {step} the loss is no number. Training stopped there."
+        )),
+    }
+}
+
+fn show_scores(
+    subject: &Subject,
+    head: Option<HeadName>,
+    files: &PictureFiles,
+    out: &Output,
+) -> Result<String, Error> {
+    let heads = subject.head_curves(head)?;
+    let mut written = None;
+    if files.any() {
+        written = Some(files.write(&head_curves_picture(&heads))?);
+    }
+    if out.json {
+        let mut rows = subject.head_rows()?;
+        rows.retain(|row| head.is_none_or(|head| row.head == head));
+        return to_json(&rows);
+    }
+    Ok(written.unwrap_or_else(|| head_curves_text(&heads, &out.terminal)))
 }
 
 fn announce(address: std::net::SocketAddr) {
@@ -601,7 +535,7 @@ fn print_piece(token: &str) {
     let _ = write!(out, "{token}").and_then(|()| out.flush());
 }
 
-fn to_json<T: Serialize>(value: &T) -> Result<String, Error> {
+fn to_json<T: Serialize + ?Sized>(value: &T) -> Result<String, Error> {
     serde_json::to_string_pretty(value)
         .map_err(|error| Error::because(ErrorKind::Internal, "--json", error))
 }

@@ -63,40 +63,23 @@ impl Subject {
         let (first_relations, second_relations) = validation.relations.split_at(half);
         let chosen_by = self.relation_scores(&model, first, first_relations)?.plain;
         let measured = self.relation_scores(&model, second, second_relations)?;
-        let names: Vec<String> = chosen_by
-            .first()
-            .map_or_else(Vec::new, |(_, scores)| scores.keys().cloned().collect());
-        let best = |relation: String| {
-            let head = best_head(&chosen_by, &relation)?;
-            let of = |heads: &[(HeadName, RelationScores)]| {
-                heads
-                    .iter()
-                    .find(|(name, _)| *name == head)?
-                    .1
-                    .get(&relation)
-                    .copied()
-            };
-            Some(RelationHead {
-                head,
-                chosen_by: of(&chosen_by)?,
-                score: of(&measured.plain)?,
-                shuffled: of(&measured.shuffled).map(|score| score.score.value),
-                value_weighted: of(&measured.value_weighted)?.score.value,
-                relation,
-            })
-        };
         let asked = validation.questions.get(half..).unwrap_or_default();
         let answers = |heads: &[HeadName]| {
             evaluate_without(&model, heads, second, asked, &self.device, Cores::all()).breakdown
         };
+        let mut best = Vec::new();
+        for relation in relations_of(&chosen_by) {
+            best.extend(RelationHead::of(relation, &chosen_by, &measured));
+        }
+        let mut without = BTreeMap::new();
+        for head in all_heads(&model) {
+            without.insert(head, answers(&[head]));
+        }
         Ok(RelationHeads {
             sequences: second.len(),
-            best: names.into_iter().filter_map(best).collect(),
+            best,
             untouched: answers(&[]),
-            without: all_heads(&model)
-                .into_iter()
-                .map(|head| (head, answers(&[head])))
-                .collect(),
+            without,
         })
     }
 
@@ -132,84 +115,53 @@ impl Subject {
     }
 }
 
+/// Scores of every head against the gold relations.
+type Scored = Vec<(HeadName, RelationScores)>;
+
 /// Every head's scores against the gold relations.
 #[derive(Default)]
 struct HeadRelations {
-    plain: Vec<(HeadName, RelationScores)>,
-    value_weighted: Vec<(HeadName, RelationScores)>,
-    shuffled: Vec<(HeadName, RelationScores)>,
+    plain: Scored,
+    value_weighted: Scored,
+    shuffled: Scored,
+}
+
+/// The names of the relations that were scored: the same in every head.
+fn relations_of(heads: &Scored) -> Vec<String> {
+    match heads.first() {
+        Some((_, scores)) => scores.keys().cloned().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// The score of one head against one relation.
+fn score_of(heads: &Scored, head: HeadName, relation: &str) -> Option<RelationScore> {
+    let (_, scores) = heads.iter().find(|(name, _)| *name == head)?;
+    scores.get(relation).copied()
+}
+
+impl RelationHead {
+    /// The best head on the half that `chosen_by` scores, as `measured` on the other; `None` where
+    /// the relation does not occur there.
+    fn of(relation: String, chosen_by: &Scored, measured: &HeadRelations) -> Option<Self> {
+        let head = best_head(chosen_by, &relation)?;
+        let shuffled = score_of(&measured.shuffled, head, &relation);
+        let value_weighted = score_of(&measured.value_weighted, head, &relation)?;
+        Some(Self {
+            head,
+            chosen_by: score_of(chosen_by, head, &relation)?,
+            score: score_of(&measured.plain, head, &relation)?,
+            shuffled: shuffled.map(|score| score.score.value),
+            value_weighted: value_weighted.score.value,
+            relation,
+        })
+    }
 }
 
 impl RelationHeads {
     /// For the terminal.
     #[must_use]
     pub fn printout(&self) -> Printout {
-        let number = |value: f64| format!("{value:.2}");
-        let best = self.best.iter().map(|best| {
-            let RelationScore {
-                score,
-                distance_null,
-                rows,
-            } = best.score;
-            let shuffled = number_or_dash(best.shuffled, 2);
-            let interval = with_interval(score.value, score.interval, 2);
-            let nulls = [
-                number(score.null),
-                number(distance_null),
-                shuffled,
-                number(best.value_weighted),
-            ];
-            let chosen_by = number(best.chosen_by.score.value);
-            [
-                vec![
-                    best.relation.clone(),
-                    best.head.to_string(),
-                    chosen_by,
-                    interval,
-                    rows.to_string(),
-                ],
-                nulls.to_vec(),
-            ]
-            .concat()
-        });
-        let heads: Vec<&HeadName> = self.without.keys().collect();
-        let answers = self.untouched.iter().map(|(kind, untouched)| {
-            let without = heads.iter().map(|head| {
-                let answers = self.without[head].get(kind);
-                number_or_dash(answers.map(|answers| answers.accuracy), 3)
-            });
-            [
-                kind.clone(),
-                untouched.count.to_string(),
-                format!("{:.3}", untouched.accuracy),
-            ]
-            .into_iter()
-            .chain(without)
-            .collect()
-        });
-        let columns = [
-            "right answers".to_owned(),
-            "of".to_owned(),
-            "untouched".to_owned(),
-        ];
-        let columns: Vec<String> = columns
-            .into_iter()
-            .chain(heads.iter().map(ToString::to_string))
-            .collect();
-        let best = Table::new(
-            &[
-                "relation",
-                "head",
-                "chosen by",
-                "weight",
-                "pairs",
-                "uniform",
-                "distance",
-                "shuffled",
-                "values",
-            ],
-            best,
-        );
         let chosen = format!(
             "For each relation the head with the largest weight above both nulls on one half of the validation \
              sequences, and its weight on the other half ({} sequences), where all nulls are counted:",
@@ -217,10 +169,7 @@ impl RelationHeads {
         );
         Printout::new()
             .prose(chosen)
-            .table(
-                best.text_columns(2)
-                    .first_to_go(&["values", "pairs", "chosen by"]),
-            )
+            .table(self.best_table())
             .prose(
                 "uniform: even attention; distance: the same head at the same distances to words that are no source; \
                  shuffled: the same head at the same places when the tokens are shuffled; values: weights scaled by \
@@ -229,7 +178,68 @@ impl RelationHeads {
             .prose(
                 "Right answers on the other half without each head alone, its mean in its place:",
             )
-            .table(Table::new(&columns, answers).first_to_go(&self.heads_by_need()))
+            .table(self.answers_table())
+    }
+
+    /// A line for each relation.
+    fn best_table(&self) -> Table {
+        const HEADER: [&str; 9] = [
+            "relation",
+            "head",
+            "chosen by",
+            "weight",
+            "pairs",
+            "uniform",
+            "distance",
+            "shuffled",
+            "values",
+        ];
+        let mut rows = Vec::new();
+        for best in &self.best {
+            let RelationScore {
+                score,
+                distance_null,
+                rows: pairs,
+            } = best.score;
+            rows.push(vec![
+                best.relation.clone(),
+                best.head.to_string(),
+                format!("{:.2}", best.chosen_by.score.value),
+                with_interval(score.value, score.interval, 2),
+                pairs.to_string(),
+                format!("{:.2}", score.null),
+                format!("{distance_null:.2}"),
+                number_or_dash(best.shuffled, 2),
+                format!("{:.2}", best.value_weighted),
+            ]);
+        }
+        Table::new(&HEADER, rows)
+            .text_columns(2)
+            .first_to_go(&["values", "pairs", "chosen by"])
+    }
+
+    /// A line for each kind of question, a column for each head that is taken away.
+    fn answers_table(&self) -> Table {
+        let mut header = ["right answers", "of", "untouched"]
+            .map(str::to_owned)
+            .to_vec();
+        for head in self.without.keys() {
+            header.push(head.to_string());
+        }
+        let mut rows = Vec::new();
+        for (kind, untouched) in &self.untouched {
+            let mut row = vec![
+                kind.clone(),
+                untouched.count.to_string(),
+                format!("{:.3}", untouched.accuracy),
+            ];
+            for without in self.without.values() {
+                let accuracy = without.get(kind).map(|answers| answers.accuracy);
+                row.push(number_or_dash(accuracy, 3));
+            }
+            rows.push(row);
+        }
+        Table::new(&header, rows).first_to_go(&self.heads_by_need())
     }
 
     /// The heads, first those without which the answers change least.
