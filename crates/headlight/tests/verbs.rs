@@ -11,7 +11,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use burn::tensor::{Device, Tensor, activation::log_softmax};
+use burn::tensor::{Device, Tensor, TensorData, activation::log_softmax};
 use common::{Workshop, ask, assert_ok};
 use headlight_lens::{Ablation, swap_follow};
 use headlight_residual::{
@@ -162,11 +162,17 @@ impl Looked {
 
     /// The mean loss of the scored targets of the first `count` validation sequences.
     fn loss(&self, count: usize, edits: &Edits) -> f64 {
+        self.loss_with(count, |_| edits.clone())
+    }
+
+    /// [`loss`](Self::loss) with edits that depend on the inputs.
+    fn loss_with(&self, count: usize, edits: impl Fn(&[u32]) -> Edits) -> f64 {
         let sequences = self.validation();
         let (mut sum, mut scored) = (0.0, 0);
         for sequence in sequences.iter().take(count) {
             let length = sequence.scored.len();
-            let logs = self.log_probabilities(&sequence.tokens[..length], edits.clone());
+            let inputs = &sequence.tokens[..length];
+            let logs = self.log_probabilities(inputs, edits(inputs));
             for (position, log) in logs.iter().enumerate() {
                 if sequence.scored[position] {
                     sum -= log[sequence.tokens[position + 1] as usize];
@@ -373,6 +379,66 @@ fn check_ablate(run: &Looked) -> Verdict {
         if layer == LAYERS - 1 {
             // No later head looks elsewhere.
             assert_eq!(alone["frozen"], alone["performance"]);
+        }
+    }
+    None
+}
+
+fn check_positions(run: &Looked) -> Verdict {
+    let found = run.verb(&["positions", "--head", "L1H2"]);
+    let previous = list(&found["heads"][0]["scores"]["previous token"]);
+    assert!(previous[0].is_null(), "nothing stands before the first token");
+    let scores = previous[1..].iter().map(|score| number(&score["value"]));
+    let mean = scores.sum::<f64>() / (N_CTX - 1) as f64;
+    assert_near("previous token", mean, run.previous_token_scores()[HEADS + 2]);
+    None
+}
+
+/// The edit of the patterns of layer 0 that takes away the key just before the query, and gives its
+/// weight to the others.
+fn without_previous(run: &Looked, tokens: &[u32]) -> Edits {
+    let site = Site::Attention(0, AttentionSite::Pattern);
+    let mut numbers = Vec::new();
+    for mut pattern in run.patterns(tokens).into_iter().take(HEADS) {
+        for (q, row) in pattern.iter_mut().enumerate().skip(1) {
+            let others: f64 = 1.0 - row[q - 1];
+            row[q - 1] = 0.0;
+            for weight in row.iter_mut() {
+                *weight /= others;
+            }
+        }
+        numbers.extend(pattern.into_iter().flatten().map(|weight| weight as f32));
+    }
+    let shape = [1, HEADS, tokens.len(), tokens.len()];
+    let pattern = Tensor::<4>::from_data(TensorData::new(numbers, shape), &device());
+    Edits::default().at(site, Edit::Replace(KeptTensor::from(pattern)))
+}
+
+fn check_shared(run: &Looked) -> Verdict {
+    let found = run.verb(&["shared"]);
+    let forbidden = list(&found["distances"])
+        .iter()
+        .find(|forbidden| forbidden["layer"] == 0 && forbidden["distance"] == 1);
+    let found = number(&forbidden.unwrap()["performance"]["loss"]);
+    let expected = run.loss_with(SEQUENCES, |tokens| without_previous(run, tokens));
+    assert_near("without distance 1", found, expected);
+    None
+}
+
+fn check_activations(run: &Looked) -> Verdict {
+    let sites = "blocks.*.attn.hook_pattern";
+    let arguments = ["activations", "--sites", sites, "--prompt", PROMPT, "--to", "a.safetensors"];
+    run.verb(&arguments);
+    let bytes = fs::read(run.workshop.path("a.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let expected = run.patterns(&run.tokens(PROMPT));
+    for layer in 0..LAYERS {
+        let name = format!("blocks.{layer}.attn.hook_pattern");
+        let numbers = file.tensor(&name).unwrap().data().as_chunks().0.iter();
+        let found = numbers.map(|&bytes| f64::from(f32::from_le_bytes(bytes)));
+        let expected = expected[layer * HEADS..][..HEADS].iter().flatten().flatten();
+        for (found, expected) in found.zip(expected) {
+            assert_near(&name, found, *expected);
         }
     }
     None
@@ -762,6 +828,8 @@ fn verdicts(keys: &str) -> BTreeMap<&'static str, Verdict> {
         ("`phases`", check_phases(&run)),
         ("`ablate`", check_ablate(&run)),
         ("`paths`", check_paths(&run)),
+        ("`positions`", check_positions(&run)),
+        ("`shared`", check_shared(&run)),
         ("`patch`", check_patch(&run)),
         ("`swap`", check_swap(&run)),
         ("`predict`", check_predict(&run)),
@@ -776,6 +844,7 @@ fn verdicts(keys: &str) -> BTreeMap<&'static str, Verdict> {
         ("`generate`", check_generate(&run)),
         ("`report`", check_report(&run)),
         ("`serve`", check_serve(&run)),
+        ("`activations`", check_activations(&run)),
         ("`export`: TransformerLens", export),
         ("`export`: transformers", transformers),
     ])
