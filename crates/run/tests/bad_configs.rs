@@ -316,7 +316,7 @@ fn other_tasks() {
         ),
         (
             "task = { name = 'text', path = 'a.txt', tokens = 3 }",
-            "task.tokens = 3: must be characters, bytes, words, the path of a tokenizer.json or { train = \"bpe\", size = 512 }",
+            "task.tokens = 3: invalid type: integer `3`, expected characters, bytes, words, the path of a tokenizer.json or { train = \"bpe\", size = 512 }",
         ),
         (
             "task = { name = 'text', path = 'a.txt', token = 'bytes' }",

@@ -133,7 +133,7 @@ impl<'de> de::Visitor<'de> for TokensVisitor {
     type Value = TextTokens;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a kind of tokens")
+        f.write_str("characters, bytes, words, the path of a tokenizer.json or { train = \"bpe\", size = 512 }")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<TextTokens, E> {
