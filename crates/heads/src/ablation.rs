@@ -14,8 +14,8 @@ use crate::named::named;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Ablation {
-    /// 0. This also removes what the head adds everywhere, so later layers meet inputs that they
-    /// have never seen.
+    /// The number 0. This also removes what the head adds everywhere, so later layers meet inputs
+    /// that they have never seen.
     Zero,
     /// Its mean over sequences and positions. Only what differs from one place to another is lost.
     #[default]

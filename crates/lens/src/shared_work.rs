@@ -1,5 +1,7 @@
 //! What do heads do together that none of them is missed for alone?
 
+use std::collections::{BTreeMap, btree_map::Entry};
+
 use headlight_heads::{Ablation, HeadName};
 use headlight_residual::{ActivationsError, Decoder};
 use serde::Serialize;
@@ -31,10 +33,10 @@ pub fn pairs(
         Ok(behaviour.rights(model, &mut edits))
     };
     let untouched = rights(&[])?;
-    let mut alone = std::collections::BTreeMap::new();
+    let mut alone = BTreeMap::new();
     for &head in pairs.iter().flatten() {
-        if !alone.contains_key(&head) {
-            alone.insert(head, rights(&[head])?);
+        if let Entry::Vacant(new) = alone.entry(head) {
+            new.insert(rights(&[head])?);
         }
     }
     let mut measured = Vec::with_capacity(pairs.len());

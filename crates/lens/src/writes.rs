@@ -52,7 +52,7 @@ impl HeadWrites {
 ///
 /// # Shapes
 /// - z: `[batch, pos, head, d_head]`
-/// - w_o: `[head, d_head, d_model]`
+/// - `w_o`: `[head, d_head, d_model]`
 /// - stream: `[batch, pos, d_model]`
 ///
 /// ```

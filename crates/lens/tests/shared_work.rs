@@ -14,8 +14,8 @@ use burn::tensor::Device;
 use common::{hand_built, sequences};
 use headlight_heads::{Measure, Role};
 use headlight_lens::{
-    Ablation, RoleTargets, TargetWeights, ablate, head_writes, keys_and_queries, minimal_set,
-    missed, pairs, role_ranges, score_layer, without_distance, writes_sites,
+    Ablation, HeadWrites, RoleTargets, TargetWeights, ablate, head_writes, keys_and_queries,
+    minimal_set, missed, pairs, role_ranges, score_layer, without_distance, writes_sites,
 };
 use headlight_residual::{Decoder, token_tensor};
 use patterns::{layer_pattern, patterns};
@@ -26,10 +26,7 @@ fn writes(model: &Decoder) -> Vec<f64> {
     let tokens = token_tensor(&sequences(), &Device::flex());
     let seen = model.activations(tokens, &writes_sites(model)).unwrap();
     let writes = head_writes(model, &seen);
-    writes[..2]
-        .iter()
-        .map(|writes| writes.everywhere())
-        .collect()
+    writes[..2].iter().map(HeadWrites::everywhere).collect()
 }
 
 #[test]
@@ -134,7 +131,7 @@ fn what_a_head_writes_is_counted_by_hand() {
     // L0H0 of the circuit writes the one-hot previous token: 27 rows, one for each position of
     // three sequences; the stream has two ones in 33 dimensions.
     let tokens = sequences();
-    let mut counts = vec![0.0; 12];
+    let mut counts = [0.0; 12];
     for row in &tokens {
         counts[row[0] as usize] += 1.0; // query 0 sees itself only
         for token in &row[..8] {

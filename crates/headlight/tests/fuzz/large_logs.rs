@@ -71,6 +71,8 @@ const SCORE: &str = r#"{"value":0,"null":0,"ceiling":0,"low":0,"high":0}"#;
 /// A score and a relation score in one.
 const RELATION: &str =
     r#"{"value":0,"null":0,"ceiling":0,"low":0,"high":0,"distance_null":0,"rows":0}"#;
+const RANGE: &str = r#"{"role":"induction","first":0,"last":0,"share":0,"low":0,"high":0,"last_low":0,"last_high":0}"#;
+const MISSED: &str = r#"{"head":"L0H0","role":"induction","others":[],"without_others":0,"cost":0,"low":0,"high":0,"to_lose":0}"#;
 const LEFT: &str = r#"{"accuracy":0,"low":0,"high":0,"loss":0}"#;
 /// Six times as long in a message.
 const UNPRINTABLE: &str = "\u{7f}";
@@ -168,6 +170,16 @@ fn logs_of_hostile_rows_stay_within_bounds() {
         ),
         (
             "heads.jsonl",
+            "many ranges",
+            heads("{}", &format!(r#","ranges":[{}]"#, vec![RANGE; 5_000].join(","))),
+        ),
+        (
+            "heads.jsonl",
+            "one range each",
+            heads("{}", &format!(r#","ranges":[{RANGE}]"#)),
+        ),
+        (
+            "heads.jsonl",
             "long roles",
             heads("{}", &format!(r#","role":"{}""#, "a".repeat(250_000))),
         ),
@@ -223,6 +235,14 @@ fn logs_of_hostile_rows_stay_within_bounds() {
         ),
         (
             "uses.jsonl",
+            "many missed heads",
+            format!(
+                r#"{{"step":0,"sequences":0,"untouched":{LEFT},"uses":[],"missed":[{}]}}"#,
+                vec![MISSED; 4_000].join(",")
+            ),
+        ),
+        (
+            "uses.jsonl",
             "many heads",
             uses(
                 &format!(
@@ -251,7 +271,7 @@ fn logs_of_hostile_rows_stay_within_bounds() {
     }
     // Rows with so much white space that they are just accepted hold as much as accepted rows ever
     // do.
-    for (length, accepted) in [(192, true), (180, false)] {
+    for (length, accepted) in [(216, true), (204, false)] {
         let row = format!("{:<length$}", heads(&one, ""));
         assert_eq!(
             rows(&run, "heads.jsonl", "as short as is accepted", &many(&row)).is_some(),
