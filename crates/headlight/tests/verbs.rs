@@ -387,10 +387,17 @@ fn check_ablate(run: &Looked) -> Verdict {
 fn check_positions(run: &Looked) -> Verdict {
     let found = run.verb(&["positions", "--head", "L1H2"]);
     let previous = list(&found["heads"][0]["scores"]["previous token"]);
-    assert!(previous[0].is_null(), "nothing stands before the first token");
+    assert!(
+        previous[0].is_null(),
+        "nothing stands before the first token"
+    );
     let scores = previous[1..].iter().map(|score| number(&score["value"]));
     let mean = scores.sum::<f64>() / (N_CTX - 1) as f64;
-    assert_near("previous token", mean, run.previous_token_scores()[HEADS + 2]);
+    assert_near(
+        "previous token",
+        mean,
+        run.previous_token_scores()[HEADS + 2],
+    );
     None
 }
 
@@ -427,7 +434,15 @@ fn check_shared(run: &Looked) -> Verdict {
 
 fn check_activations(run: &Looked) -> Verdict {
     let sites = "blocks.*.attn.hook_pattern";
-    let arguments = ["activations", "--sites", sites, "--prompt", PROMPT, "--to", "a.safetensors"];
+    let arguments = [
+        "activations",
+        "--sites",
+        sites,
+        "--prompt",
+        PROMPT,
+        "--to",
+        "a.safetensors",
+    ];
     run.verb(&arguments);
     let bytes = fs::read(run.workshop.path("a.safetensors")).unwrap();
     let file = SafeTensors::deserialize(&bytes).unwrap();
@@ -436,7 +451,10 @@ fn check_activations(run: &Looked) -> Verdict {
         let name = format!("blocks.{layer}.attn.hook_pattern");
         let numbers = file.tensor(&name).unwrap().data().as_chunks().0.iter();
         let found = numbers.map(|&bytes| f64::from(f32::from_le_bytes(bytes)));
-        let expected = expected[layer * HEADS..][..HEADS].iter().flatten().flatten();
+        let expected = expected[layer * HEADS..][..HEADS]
+            .iter()
+            .flatten()
+            .flatten();
         for (found, expected) in found.zip(expected) {
             assert_near(&name, found, *expected);
         }
