@@ -166,7 +166,10 @@ fn logs_of_hostile_rows_stay_within_bounds() {
         (
             "heads.jsonl",
             "many ranges",
-            heads("{}", &format!(r#","ranges":[{}]"#, vec![RANGE; 5_000].join(","))),
+            heads(
+                "{}",
+                &format!(r#","ranges":[{}]"#, vec![RANGE; 5_000].join(",")),
+            ),
         ),
         (
             "heads.jsonl",
