@@ -154,7 +154,10 @@ fn a_head_that_is_off_leaves_what_by_says() {
     for (by, place) in places {
         let edit = Edit::Replace(KeptTensor::from(place));
         let mut edits = Edits::default().part(site, Part::heads(&[0]), edit);
-        let logits = model.forward_probed(token_tensor(&[tokens.clone()], &device()), &mut edits);
+        let logits = model.forward_probed(
+            token_tensor(std::slice::from_ref(&tokens), &device()),
+            &mut edits,
+        );
         let expected: Vec<f64> = softmax(logits.narrow(1, tokens.len() - 1, 1), 2)
             .into_data()
             .iter::<f64>()
