@@ -2,13 +2,13 @@
 
 mod common;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData, activation::softmax};
 use common::{Workshop, assert_one_line, json};
 use headlight_heads::HeadName;
 use headlight_lens::{Ablation, Behaviour, ablate};
-use headlight_residual::Decoder;
+use headlight_residual::{Decoder, Edit, Edits, KeptTensor, Part, token_tensor};
 use headlight_run::{RunDirectory, Weights};
-use headlight_watch::{device, model};
+use headlight_watch::{device, model, uses};
 use serde_json::Value;
 
 const PROMPT: &str = "a b c a b c a";
@@ -125,6 +125,55 @@ fn probabilities_with_and_without_heads_are_those_of_the_lens() {
             );
         }
     }
+}
+
+#[test]
+fn a_head_that_is_off_leaves_what_by_says() {
+    let workshop = workshop();
+    let run = RunDirectory::open(&workshop.path("run")).unwrap();
+    let config = run.config().unwrap();
+    let model = model::load(&run, &config, Weights::Last, &device()).unwrap();
+    let vocabulary = run.vocabulary().unwrap();
+    let id = |name: &str| vocabulary.iter().position(|known| known == name).unwrap() as u32;
+    let tokens: Vec<u32> = PROMPT.split(' ').map(id).collect();
+    // What L1H0 blends on the sequences that `ablate` measures on.
+    let task = headlight_tasks::build(&config.task, config.model.n_ctx, config.seed).unwrap();
+    let sequences = headlight_tasks::validation(&*task, config.seed);
+    let reference = uses::behaviour(&sequences, uses::SEQUENCES, &device());
+    let site = "blocks.1.attn.hook_z".parse().unwrap();
+    let seen = model.activations(reference.inputs(), &[site]).unwrap();
+    let blends = seen.tensor::<4>(site);
+    let places = [
+        ("mean", blends.clone().mean_dim(0).mean_dim(1)),
+        (
+            "resample",
+            blends.narrow(0, 0, 1).narrow(1, 0, tokens.len()),
+        ),
+    ];
+    let mut answers = Vec::new();
+    for (by, place) in places {
+        let edit = Edit::Replace(KeptTensor::from(place));
+        let mut edits = Edits::default().part(site, Part::heads(&[0]), edit);
+        let logits = model.forward_probed(
+            token_tensor(std::slice::from_ref(&tokens), &device()),
+            &mut edits,
+        );
+        let expected: Vec<f64> = softmax(logits.narrow(1, tokens.len() - 1, 1), 2)
+            .into_data()
+            .iter::<f64>()
+            .collect();
+        let predictions = workshop.predict(&["--top", "12", "--off", "L1H0", "--by", by]);
+        assert_eq!(predictions["by"], by);
+        for (token, found, _) in rows(&predictions) {
+            let expected = expected[id(&token) as usize];
+            assert!((found - expected).abs() <= 1e-5 * expected, "{by} {token}");
+        }
+        answers.push(rows(&predictions));
+    }
+    assert_ne!(answers[0], answers[1]);
+    // The mean is what nobody has to ask for.
+    let unasked = workshop.predict(&["--top", "12", "--off", "L1H0"]);
+    assert_eq!(rows(&unasked), answers[0]);
 }
 
 #[test]

@@ -101,3 +101,66 @@ pub fn in_words(event: &EventRow) -> String {
         event.step, event.head, event.role, event.value
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use headlight_heads::{Interval, RoleRange, Score, SequenceKind};
+    use headlight_run::PatternFile;
+
+    use super::*;
+
+    /// One head with this previous-token score, which holds the role at these positions.
+    fn probe(score: f64, range: Option<(usize, usize)>) -> Observation {
+        let score = Score {
+            value: score,
+            null: 0.0,
+            ceiling: 1.0,
+            interval: Interval::point(score),
+        };
+        let range = range.map(|(first, last)| RoleRange {
+            role: Measure::PreviousToken,
+            first,
+            last,
+            share: 0.9,
+            low: 0.8,
+            high: 1.0,
+            last_low: last,
+            last_high: last,
+            writes: None,
+        });
+        Observation {
+            kind: SequenceKind::Probe,
+            heads: vec![(
+                HeadName { layer: 0, head: 0 },
+                [(Measure::PreviousToken.into(), score)].into(),
+            )],
+            relations: Vec::new(),
+            writes: Vec::new(),
+            ranges: vec![range.into_iter().collect()],
+            checks: Vec::new(),
+            patterns: PatternFile::quantise([1, 1, 1, 1], &[1.0], vec![vec![0]]),
+        }
+    }
+
+    #[test]
+    fn a_range_comes_goes_and_is_not_lost_when_it_becomes_the_role() {
+        let mut known = BTreeMap::new();
+        let mut events = |score, range| -> Vec<(RoleEvent, Option<(usize, usize)>)> {
+            let events = range_events(&mut known, 50, &probe(score, range));
+            events
+                .iter()
+                .map(|event| (event.event, event.positions))
+                .collect()
+        };
+        assert_eq!(events(0.2, None), []);
+        let emerged = |first, last| [(RoleEvent::RangeEmerged, Some((first, last)))];
+        assert_eq!(events(0.3, Some((4, 17))), emerged(4, 17));
+        assert_eq!(events(0.3, Some((3, 20))), []); // it may grow
+        assert_eq!(events(0.3, None), [(RoleEvent::RangeLost, None)]);
+        assert_eq!(events(0.3, Some((4, 17))), emerged(4, 17));
+        assert_eq!(events(0.7, Some((2, 63))), []);
+        assert_eq!(events(0.7, None), []);
+        // The whole role is gone, and the range is what remains of it.
+        assert_eq!(events(0.4, Some((2, 30))), emerged(2, 30));
+    }
+}
