@@ -210,6 +210,9 @@ fn a_damaged_file_of_sequences_is_named_with_its_line() {
         fs::write(&path, rows.replacen(second, line, 1)).unwrap();
         assert_one_line(&workshop.inspect("run", &["evaluate"]), 2, &[message]);
     }
+    fs::write(&path, "{\"tokens\":[1,2,3],\"relations\":[[\"a\",1,0]]}\n").unwrap();
+    let too_few = workshop.inspect("run", &["relations"]);
+    assert_one_line(&too_few, 2, &["run: has one validation sequence"]);
     fs::write(&path, "").unwrap();
     assert_one_line(
         &workshop.inspect("run", &["phases"]),

@@ -50,7 +50,7 @@ impl Subject {
     /// head.
     ///
     /// # Errors
-    /// If the run has no weights, or its task no gold relations.
+    /// If the run has no weights or one validation sequence only, or its task no gold relations.
     pub fn relations(&self) -> Result<RelationHeads, Error> {
         let ModelParts { model, .. } = self.model()?;
         let validation = self.validation()?;
@@ -59,6 +59,11 @@ impl Subject {
             return Err(Error::new(self.run.path().display(), message));
         }
         let half = validation.sequences.len() / 2;
+        if half == 0 {
+            let message =
+                "has one validation sequence; a head is chosen on some and measured on others";
+            return Err(Error::new(self.run.path().display(), message));
+        }
         let (first, second) = validation.sequences.split_at(half);
         let (first_relations, second_relations) = validation.relations.split_at(half);
         let chosen_by = self.relation_scores(&model, first, first_relations)?.plain;
