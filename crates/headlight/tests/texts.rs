@@ -28,7 +28,7 @@ const KINDS: [&str; 6] = [
     "{ train = \"bpe\", size = 290 }",
 ];
 
-/// As SentencePiece writes them: likelier pieces win, `▁` begins a word, bytes for what is unknown.
+/// As `SentencePiece` writes them: likelier pieces win, `▁` begins a word, bytes for what is unknown.
 fn sentence_pieces() -> String {
     let mut vocabulary = vec![json!(["<unk>", 0.0])];
     for byte in 0..=u8::MAX {
@@ -61,16 +61,16 @@ fn write_tokenizers(folder: &Path) {
 }
 
 fn config(folder: &Path, tokens: &str) -> Config {
-    let tokens = tokens.replace("\"bpe.json\"", &format!("{:?}", folder.join("bpe.json")));
-    let tokens = tokens.replace(
-        "\"pieces.json\"",
-        &format!("{:?}", folder.join("pieces.json")),
-    );
-    let path = folder.join("a.txt");
+    // In single quotes TOML takes a path as it is.
+    let place = |name: &str| format!("'{}'", folder.join(name).display());
+    let tokens = tokens
+        .replace("\"bpe.json\"", &place("bpe.json"))
+        .replace("\"pieces.json\"", &place("pieces.json"));
     let text = format!(
-        "task = {{ name = \"text\", path = {path:?}, tokens = {tokens} }}
+        "task = {{ name = \"text\", path = {}, tokens = {tokens} }}
          model = {{ n_layers = 1, n_heads = 1, d_model = 8, n_ctx = 12 }}
-         train = {{ steps = 2, batch_size = 2, learning_rate = 1e-3 }}"
+         train = {{ steps = 2, batch_size = 2, learning_rate = 1e-3 }}",
+        place("a.txt")
     );
     Config::parse(&text, "a.toml", &[]).unwrap()
 }
@@ -267,13 +267,11 @@ fn letters_without_white_space() {
 fn a_large_text_is_encoded_once() {
     let workshop = Workshop::new();
     write_tokenizers(&workshop.path(""));
-    let mut text = String::new();
-    for line in 0..20_000 {
-        text += &format!(
-            "{line}: the lamp is lit, and the keeper counts {} steps to the sea\n",
-            line * 7
-        );
-    }
+    let line = |number: u32| {
+        let steps = number * 7;
+        format!("{number}: the lamp is lit, and the keeper counts {steps} steps to the sea\n")
+    };
+    let text: String = (0..20_000).map(line).collect();
     assert!(text.len() > 1 << 20);
     workshop.write("a.txt", &text);
     let cache = workshop.path("cache/tokens");

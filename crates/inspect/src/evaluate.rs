@@ -43,14 +43,12 @@ impl Subject {
     /// If that task has other tokens or longer sequences than the model knows, or its data is not
     /// there.
     pub fn evaluate(&self, on: Option<&Path>) -> Result<Elsewhere, Error> {
-        match on {
-            Some(on) => self.evaluate_on(on),
-            None => {
-                let measured = (self.validation()?, self.chance()?);
-                let ModelParts { model, .. } = self.model()?;
-                self.measured_on(&model, self.run.path(), self.config.task.name(), measured)
-            }
+        if let Some(on) = on {
+            return self.evaluate_on(on);
         }
+        let measured = (self.validation()?, self.chance()?);
+        let ModelParts { model, .. } = self.model()?;
+        self.measured_on(&model, self.run.path(), self.config.task.name(), measured)
     }
 
     fn evaluate_on(&self, on: &Path) -> Result<Elsewhere, Error> {

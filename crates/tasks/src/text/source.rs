@@ -56,16 +56,14 @@ impl Source {
             return Err(wrong(path, "is neither a file nor a folder"));
         }
         let bytes = map(&file).map_err(unreadable)?;
-        let known = cache.hash_of(path, &metadata);
-        let sha256 = match known {
-            // It was checked when its hash was taken.
-            Some(hash) => hash,
-            None => {
-                check(path, &bytes)?;
-                let hash = sha256(&bytes);
-                cache.keep_hash(path, &metadata, &hash);
-                hash
-            }
+        // A file whose hash is known was checked when the hash was taken.
+        let sha256 = if let Some(hash) = cache.hash_of(path, &metadata) {
+            hash
+        } else {
+            check(path, &bytes)?;
+            let hash = sha256(&bytes);
+            cache.keep_hash(path, &metadata, &hash);
+            hash
         };
         Ok(Self {
             file: DataFile {

@@ -241,7 +241,7 @@ fn a_tokenizer_cuts_windows_as_it_cuts_the_whole() {
     assert_eq!(batch(&words, 0, Use::Validation, 0, 50)[7].tokens.len(), 13);
 }
 
-/// As SentencePiece: `▁` before the text and in place of every space.
+/// As `SentencePiece`: `▁` before the text and in place of every space.
 const SENTENCE_PIECES: &str = r#"{
     "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
     "pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true},

@@ -42,7 +42,7 @@ pub struct ChunkSizes {
 impl ChunkSizes {
     /// What texts are encoded with.
     pub const USUAL: Self = Self {
-        length: 256 << 10,
+        length: 192 << 10,
         overlap: 4 << 10,
         most: 4 << 20,
     };

@@ -309,7 +309,7 @@ fn byte_names() -> impl Iterator<Item = String> {
     (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>"))
 }
 
-/// As SentencePiece's unigram models: the likeliest of all ways to cut, and bytes for what is
+/// As `SentencePiece`'s unigram models: the likeliest of all ways to cut, and bytes for what is
 /// unknown.
 fn unigram(text: &str, prepend: &str, split: bool) -> String {
     let mut vocabulary = vec![json!(["<unk>", 0.0])];
@@ -397,7 +397,7 @@ fn broken_characters_leave_the_whole_ones_beside_them() {
     let trained = Vocabulary::Pieces(train_bpe(&["the lamp"], 256).unwrap());
     for vocabulary in [Vocabulary::Bytes, trained, pieces(&llama("lamp"))] {
         let mut tokens = vocabulary.encode("光る lamp").unwrap();
-        tokens.remove(usize::from(vocabulary.decode(&tokens[..1]) == ""));
+        tokens.remove(usize::from(vocabulary.decode(&tokens[..1]).is_empty()));
         assert_eq!(vocabulary.decode(&tokens), "\u{fffd}\u{fffd}る lamp");
     }
 }
@@ -499,7 +499,7 @@ fn a_tokenizer_without_joins_is_refused_above_a_size() {
         let mut tokens = Vec::new();
         let text = "a".repeat(length);
         let done = encode_in_chunks(&pieces, &text, sizes, &mut |some, _| {
-            tokens.extend_from_slice(some)
+            tokens.extend_from_slice(some);
         });
         done.map(|()| tokens)
     };
