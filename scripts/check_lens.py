@@ -45,11 +45,12 @@ ARCHITECTURES = {
 PROMPTS, SEEN, LARGEST = 16, 4, 1e-4
 
 
-def activations(programs, place, model, row):
+def activations(inspect, file, model, row, prompt):
     """Every site of ours, and what TransformerLens has there, for one prompt."""
-    file = place / "activations.safetensors"
-    run(programs / "examples/activations", place, file, "--tokens", ",".join(map(str, row)))
+    file.unlink(missing_ok=True)
+    inspect("activations", "--prompt", prompt, "--to", file)
     ours = load_file(file)
+    assert ours.pop("tokens").tolist() == [row]
     with torch.no_grad():
         _, cache = model.run_with_cache(torch.tensor([row]), prepend_bos=False)
     theirs = {name: site(model, cache, name) for name in ours}
@@ -193,11 +194,11 @@ def main():
                 complete.set_use_attn_result(True)
                 complete.set_use_split_qkv_input(True)
                 looked_at.append(complete)
-            programs = arguments.programs.resolve()
+            file = place / "activations.safetensors"
             worst = max(
-                largest_activation(*activations(programs, place, other, row))
+                largest_activation(*activations(inspect, file, other, row, prompt))
                 for other in looked_at
-                for row in tokens[:SEEN]
+                for row, prompt in list(zip(tokens, names))[:SEEN]
             )
             differences = [worst[0], largest(*detected(inspect, model, tokens, names))]
             # Values keep their biases: so do the heads' results here.

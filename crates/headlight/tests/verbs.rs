@@ -11,7 +11,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use burn::tensor::{Device, Tensor, TensorData, activation::log_softmax};
+use burn::tensor::{
+    Device, Tensor,
+    activation::{log_softmax, softmax},
+};
 use common::{Workshop, ask, assert_ok};
 use headlight_lens::{Ablation, swap_follow};
 use headlight_residual::{
@@ -162,17 +165,11 @@ impl Looked {
 
     /// The mean loss of the scored targets of the first `count` validation sequences.
     fn loss(&self, count: usize, edits: &Edits) -> f64 {
-        self.loss_with(count, |_| edits.clone())
-    }
-
-    /// [`loss`](Self::loss) with edits that depend on the inputs.
-    fn loss_with(&self, count: usize, edits: impl Fn(&[u32]) -> Edits) -> f64 {
         let sequences = self.validation();
         let (mut sum, mut scored) = (0.0, 0);
         for sequence in sequences.iter().take(count) {
             let length = sequence.scored.len();
-            let inputs = &sequence.tokens[..length];
-            let logs = self.log_probabilities(inputs, edits(inputs));
+            let logs = self.log_probabilities(&sequence.tokens[..length], edits.clone());
             for (position, log) in logs.iter().enumerate() {
                 if sequence.scored[position] {
                     sum -= log[sequence.tokens[position + 1] as usize];
@@ -384,84 +381,6 @@ fn check_ablate(run: &Looked) -> Verdict {
     None
 }
 
-fn check_positions(run: &Looked) -> Verdict {
-    let found = run.verb(&["positions", "--head", "L1H2"]);
-    let previous = list(&found["heads"][0]["scores"]["previous token"]);
-    assert!(
-        previous[0].is_null(),
-        "nothing stands before the first token"
-    );
-    let scores = previous[1..].iter().map(|score| number(&score["value"]));
-    let mean = scores.sum::<f64>() / (N_CTX - 1) as f64;
-    assert_near(
-        "previous token",
-        mean,
-        run.previous_token_scores()[HEADS + 2],
-    );
-    None
-}
-
-/// The edit of the patterns of layer 0 that takes away the key just before the query, and gives its
-/// weight to the others.
-fn without_previous(run: &Looked, tokens: &[u32]) -> Edits {
-    let site = Site::Attention(0, AttentionSite::Pattern);
-    let mut numbers = Vec::new();
-    for mut pattern in run.patterns(tokens).into_iter().take(HEADS) {
-        for (q, row) in pattern.iter_mut().enumerate().skip(1) {
-            let others: f64 = 1.0 - row[q - 1];
-            row[q - 1] = 0.0;
-            for weight in row.iter_mut() {
-                *weight /= others;
-            }
-        }
-        numbers.extend(pattern.into_iter().flatten().map(|weight| weight as f32));
-    }
-    let shape = [1, HEADS, tokens.len(), tokens.len()];
-    let pattern = Tensor::<4>::from_data(TensorData::new(numbers, shape), &device());
-    Edits::default().at(site, Edit::Replace(KeptTensor::from(pattern)))
-}
-
-fn check_shared(run: &Looked) -> Verdict {
-    let found = run.verb(&["shared"]);
-    let forbidden = list(&found["distances"])
-        .iter()
-        .find(|forbidden| forbidden["layer"] == 0 && forbidden["distance"] == 1);
-    let found = number(&forbidden.unwrap()["performance"]["loss"]);
-    let expected = run.loss_with(SEQUENCES, |tokens| without_previous(run, tokens));
-    assert_near("without distance 1", found, expected);
-    None
-}
-
-fn check_activations(run: &Looked) -> Verdict {
-    let sites = "blocks.*.attn.hook_pattern";
-    let arguments = [
-        "activations",
-        "--sites",
-        sites,
-        "--prompt",
-        PROMPT,
-        "--to",
-        "a.safetensors",
-    ];
-    run.verb(&arguments);
-    let bytes = fs::read(run.workshop.path("a.safetensors")).unwrap();
-    let file = SafeTensors::deserialize(&bytes).unwrap();
-    let expected = run.patterns(&run.tokens(PROMPT));
-    for layer in 0..LAYERS {
-        let name = format!("blocks.{layer}.attn.hook_pattern");
-        let numbers = file.tensor(&name).unwrap().data().as_chunks().0.iter();
-        let found = numbers.map(|&bytes| f64::from(f32::from_le_bytes(bytes)));
-        let expected = expected[layer * HEADS..][..HEADS]
-            .iter()
-            .flatten()
-            .flatten();
-        for (found, expected) in found.zip(expected) {
-            assert_near(&name, found, *expected);
-        }
-    }
-    None
-}
-
 /// The edit of the input of keys of layer 1 that hides L0H1: its mean stands in place of its result.
 fn hidden_from_keys(run: &Looked, tokens: &[Vec<u32>]) -> Edits {
     let result = Site::Attention(0, AttentionSite::Result);
@@ -492,6 +411,57 @@ fn check_paths(run: &Looked) -> Verdict {
     let inputs = token_tensor(&tokens, &device());
     let mut hidden = hidden_from_keys(run, &tokens);
     let logits = run.model.forward_probed(inputs, &mut hidden);
+    let loss = number(&path.unwrap()["performance"]["loss"]);
+    assert_near(
+        "L0H1 hidden from keys",
+        loss,
+        mean_loss(&logits, &sequences),
+    );
+    None
+}
+
+fn check_positions(run: &Looked) -> Verdict {
+    let found = run.verb(&["positions"]);
+    let site = Site::Attention(1, AttentionSite::Result);
+    let stream = Site::Block(1, BlockSite::ResidPre);
+    let inputs = token_tensor(&run.probe(), &device());
+    let seen = run.model.activations(inputs, &[site, stream]).unwrap();
+    let square = |x: Tensor<3>| f64::from(x.square().mean().into_scalar::<f32>());
+    let stream = square(seen.tensor(stream));
+    for head in 0..HEADS {
+        let result = seen
+            .tensor::<4>(site)
+            .narrow(2, head, 1)
+            .squeeze_dim::<3>(2);
+        let written = result.clone() - result.mean_dim(0).mean_dim(1);
+        let expected = (square(written) / stream).sqrt();
+        let found = &found["heads"][HEADS + head];
+        assert_eq!(found["head"], format!("L1H{head}"));
+        assert_near("writes", number(&found["writes"]), expected);
+    }
+    None
+}
+
+/// The loss on the first validation sequences if the pattern of layer 1 is the softmax of changed
+/// scores `[batch, head, query, key]`.
+fn loss_with_scores(run: &Looked, change: impl Fn(Tensor<4>) -> Tensor<4>) -> f64 {
+    let sequences: Vec<Sequence> = run.validation().into_iter().take(SEQUENCES).collect();
+    let tokens: Vec<Vec<u32>> = sequences
+        .iter()
+        .map(|sequence| sequence.tokens[..sequence.scored.len()].to_vec())
+        .collect();
+    let [scores, pattern] =
+        [AttentionSite::Scores, AttentionSite::Pattern].map(|site| Site::Attention(1, site));
+    let inputs = token_tensor(&tokens, &device());
+    let seen = run.model.activations(inputs.clone(), &[scores]).unwrap();
+    let changed = softmax(change(seen.tensor::<4>(scores)), 3);
+    let mut edits = Edits::default().at(pattern, Edit::Replace(KeptTensor::from(changed)));
+    let logits = run.model.forward_probed(inputs, &mut edits);
+    mean_loss(&logits, &sequences)
+}
+
+/// The mean loss of the scored targets.
+fn mean_loss(logits: &Tensor<3>, sequences: &[Sequence]) -> f64 {
     let mut losses = Vec::new();
     for (row, sequence) in sequences.iter().enumerate() {
         let logs = rows(log_softmax(logits.clone().narrow(0, row, 1), 2));
@@ -501,9 +471,66 @@ fn check_paths(run: &Looked) -> Verdict {
             }
         }
     }
-    let loss = number(&path.unwrap()["performance"]["loss"]);
-    assert_near("L0H1 hidden from keys", loss, mean(&losses));
+    mean(&losses)
+}
+
+/// The distances, and apart from them what is hidden from readers.
+fn check_shared(run: &Looked) -> [Verdict; 2] {
+    let found = run.verb(&["shared"]);
+    let distance = list(&found["distances"])
+        .iter()
+        .find(|row| row["layer"] == 1 && row["distance"] == 1);
+    // Every query sees itself, so no row is empty.
+    let without_one_back = |scores: Tensor<4>| {
+        let [_, _, queries, keys] = scores.dims();
+        let fill = (0..queries * keys).map(|at| {
+            let is_one_back = at % keys + 1 == at / keys;
+            if is_one_back { f32::NEG_INFINITY } else { 0.0 }
+        });
+        let fill = Tensor::<1>::from_floats(fill.collect::<Vec<f32>>().as_slice(), &device());
+        scores + fill.reshape([1, 1, queries, keys])
+    };
+    let expected = loss_with_scores(run, without_one_back);
+    let loss = number(&distance.unwrap()["performance"]["loss"]);
+    assert_near("without one back", loss, expected);
+    match found["no_readers"].as_str() {
+        Some(why) => {
+            assert!(list(&found["readers"]).is_empty());
+            [None, Some(why.to_owned())]
+        }
+        None => {
+            assert_eq!(list(&found["readers"]).len(), 1 + HEADS);
+            [None, None]
+        }
+    }
+}
+
+fn check_activations(run: &Looked) -> Verdict {
+    let to = ["--prompt", PROMPT, "--to", "activations.safetensors"];
+    let written = run.verb(&[&["activations"], &to[..]].concat());
+    let sites = run.model.sites();
+    assert_eq!(list(&written["activations"]).len(), sites.len());
+    let bytes = fs::read(run.workshop.path("activations.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let inputs = token_tensor(&[run.tokens(PROMPT)], &device());
+    let seen = run.model.activations(inputs, &sites).unwrap();
+    for site in sites {
+        let tensor = file.tensor(&site.to_string()).unwrap();
+        assert_eq!(tensor.shape(), seen.kept(site).dims(), "{site}");
+        let found: Vec<f32> = floats(tensor.data());
+        let kept = match site {
+            Site::Attention(..) => seen.tensor::<4>(site).into_data(),
+            _ => seen.tensor::<3>(site).into_data(),
+        };
+        let kept: Vec<f32> = kept.iter::<f32>().collect();
+        assert_eq!(found, kept, "{site}");
+    }
     None
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
+    bytes.chunks(4).map(number).collect()
 }
 
 fn check_patch(run: &Looked) -> Verdict {
@@ -576,7 +603,8 @@ fn check_predict(run: &Looked) -> Verdict {
     check(&[], run.probabilities(PROMPT, Edits::default()));
     let z = Site::Attention(0, AttentionSite::Z);
     let off = Edits::default().part(z, Part::heads(&[1, 3]), Edit::Zero);
-    check(&["--off", "L0H1,L0H3"], run.probabilities(PROMPT, off));
+    let arguments = ["--off", "L0H1,L0H3", "--by", "zero"];
+    check(&arguments, run.probabilities(PROMPT, off));
     let patch = ["--patch-from", OTHER, "--patch", "blocks.1.hook_resid_pre"];
     check(&patch, run.probabilities(OTHER, Edits::default()));
     None
@@ -780,7 +808,7 @@ fn check_serve(run: &Looked) -> Verdict {
     let mut output = BufReader::new(program.stdout.take().unwrap());
     output.read_line(&mut address).unwrap();
     let host = address.trim().strip_prefix("http://").unwrap();
-    let question = json!({ "prompt": PROMPT, "off": ["L0H1", "L0H3"] });
+    let question = json!({ "prompt": PROMPT, "off": ["L0H1", "L0H3"], "by": "zero" });
     let (status, answer) = ask(host, "/explore", &question);
     program.kill().unwrap();
     program.wait().unwrap();
@@ -803,11 +831,7 @@ fn check_export(run: &Looked) -> [Verdict; 2] {
     let folder = run.workshop.path("exported");
     let bytes = fs::read(folder.join("expected.safetensors")).unwrap();
     let expected = SafeTensors::deserialize(&bytes).unwrap();
-    let floats = |name: &str| -> Vec<f32> {
-        let data = expected.tensor(name).unwrap().data().to_vec();
-        let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
-        data.chunks(4).map(number).collect()
-    };
+    let floats = |name: &str| floats(expected.tensor(name).unwrap().data());
     let shape = expected.tensor("tokens").unwrap().shape().to_vec();
     let tokens: Vec<u32> = floats("tokens").iter().map(|&token| token as u32).collect();
     let tokens: Vec<&[u32]> = tokens.chunks(shape[1]).collect();
@@ -838,6 +862,7 @@ fn verdicts(keys: &str) -> BTreeMap<&'static str, Verdict> {
     let [circuits, positions] = check_circuits(&run);
     let [lens, attribution] = check_lens(&run);
     let [export, transformers] = check_export(&run);
+    let [shared, readers] = check_shared(&run);
     BTreeMap::from([
         ("`heads`", check_heads(&run)),
         ("`pattern`", check_pattern(&run)),
@@ -847,7 +872,8 @@ fn verdicts(keys: &str) -> BTreeMap<&'static str, Verdict> {
         ("`ablate`", check_ablate(&run)),
         ("`paths`", check_paths(&run)),
         ("`positions`", check_positions(&run)),
-        ("`shared`", check_shared(&run)),
+        ("`shared`: distances", shared),
+        ("`shared`: readers", readers),
         ("`patch`", check_patch(&run)),
         ("`swap`", check_swap(&run)),
         ("`predict`", check_predict(&run)),

@@ -37,6 +37,8 @@ pub struct SharedWork {
     /// What layers and heads wrote, hidden from keys and queries of later layers, alone and
     /// together.
     pub readers: Vec<JointReaders>,
+    /// Why there are no readers, if there are none.
+    pub no_readers: Option<&'static str>,
     /// Pairs of heads, the largest interaction first.
     pub pairs: Vec<Pair>,
     /// Which pairs are left out, if any.
@@ -92,6 +94,11 @@ impl Subject {
                 joint,
             }));
         }
+        let no_readers = match (readers.is_empty(), model.blocks.len()) {
+            (false, _) => None,
+            (true, 1) => Some("Nothing was hidden from readers: no layer comes later."),
+            (true, _) => Some("Nothing was hidden from readers: the norms replace the stream."),
+        };
         let (chosen, left_out) = chosen_pairs(&all_heads(&model));
         let mut pairs = pairs(&model, &behaviour, &chosen, by).map_err(no_room)?;
         let size = |pair: &Pair| pair.joint.interaction.mean;
@@ -102,6 +109,7 @@ impl Subject {
             untouched,
             distances,
             readers,
+            no_readers,
             pairs,
             left_out,
         })
@@ -161,6 +169,7 @@ impl SharedWork {
             .table(self.distance_table())
             .prose(joint)
             .table(self.readers_table())
+            .prose(self.no_readers.unwrap_or_default())
             .table(self.pairs_table())
             .prose(self.left_out.unwrap_or_default())
             .prose(
