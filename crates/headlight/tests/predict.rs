@@ -138,7 +138,7 @@ fn a_head_that_is_off_leaves_what_by_says() {
     let tokens: Vec<u32> = PROMPT.split(' ').map(id).collect();
     // What L1H0 blends on the sequences that `ablate` measures on.
     let task = headlight_tasks::build(&config.task, config.model.n_ctx, config.seed).unwrap();
-    let sequences = headlight_tasks::validation(&*task, config.seed);
+    let sequences = task.validation(config.seed).sequences;
     let reference = uses::behaviour(&sequences, uses::SEQUENCES, &device());
     let site = "blocks.1.attn.hook_z".parse().unwrap();
     let seen = model.activations(reference.inputs(), &[site]).unwrap();
