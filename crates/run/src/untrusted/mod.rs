@@ -102,6 +102,8 @@ pub const MOST_UNQUOTED_BYTES: usize = 256 << 10;
 pub const MOST_TOKENS: usize = 300_000;
 
 /// A `tokenizer.json`: that of 262,145 tokens with their merges has 33 MB.
+/// The exception to the promise: the tables of the library `tokenizers` take many times its bytes,
+/// so a large one takes more than four times.
 pub const MOST_TOKENIZER_BYTES: u64 = 48 << 20;
 
 /// Parameters of a model: far above any mini-transformer.
