@@ -50,6 +50,7 @@ def native_bridge(folder):
 
 def transformers_bridge(folder):
     """The folder for transformers through TransformerLens' bridge."""
+    import torch
     from transformer_lens.model_bridge import TransformerBridge
     from transformers import AutoModelForCausalLM
 
