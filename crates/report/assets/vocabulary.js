@@ -4,8 +4,8 @@
 /** What a head can look like; first the role that takes most to tell, last `mixed`, which is none. */
 export const ROLE = {
   induction: "induction",
-  duplicateToken: "duplicate token",
   previousToken: "previous token",
+  duplicateToken: "duplicate token",
   currentToken: "current token",
   firstToken: "first token",
   mixed: "mixed",
