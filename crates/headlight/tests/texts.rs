@@ -111,7 +111,7 @@ fn assert_works(what: &str, run: &RunDirectory, folder: &Path) {
     let subject = open();
     thread::spawn(move || {
         subject.serve(0, Ablation::Zero, move |address| {
-            sender.send(address).unwrap()
+            sender.send(address).unwrap();
         })
     });
     let host = receiver.recv().unwrap().to_string();

@@ -26,7 +26,7 @@ pub fn relations_table(
         RelationScore {
             score, rows: pairs, ..
         },
-    ) in first.iter()
+    ) in *first
     {
         let mut row = vec![name.clone(), pairs.to_string()];
         let mut distance = 0.0_f64;

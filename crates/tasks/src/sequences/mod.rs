@@ -44,7 +44,7 @@ impl Sequences {
         training.find_lines(&mut names)?;
         validation.find_lines(&mut names)?;
         names.finish();
-        let mut files = vec![training.file()?, validation.file()?];
+        let mut files = vec![training.file(), validation.file()];
         if let Some(path) = &config.vocabulary {
             files.push(DataFile::read(path)?);
         }

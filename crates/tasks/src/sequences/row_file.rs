@@ -80,15 +80,12 @@ impl RowFile {
     }
 
     /// What the file is, by its bytes.
-    ///
-    /// # Errors
-    /// If it is no longer there.
-    pub fn file(&self) -> Result<DataFile, Error> {
-        Ok(DataFile {
+    pub fn file(&self) -> DataFile {
+        DataFile {
             path: self.path.clone(),
             bytes: self.bytes.len() as u64,
             sha256: sha256(&self.bytes),
-        })
+        }
     }
 
     /// The sequence in one line, counted from 0.
