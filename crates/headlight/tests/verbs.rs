@@ -205,7 +205,7 @@ impl Looked {
 
     /// The previous-token score of each head on the probe: the mean of `A[q, q − 1]` over `q ≥ 1`.
     fn previous_token_scores(&self) -> Vec<f64> {
-        let mut sums = vec![0.0; LAYERS * HEADS];
+        let mut sums = [0.0; LAYERS * HEADS];
         let mut count = 0;
         for tokens in self.probe() {
             let patterns = self.patterns(&tokens);
@@ -493,16 +493,13 @@ fn check_shared(run: &Looked) -> [Verdict; 2] {
     let expected = loss_with_scores(run, without_one_back);
     let loss = number(&distance.unwrap()["performance"]["loss"]);
     assert_near("without one back", loss, expected);
-    match found["no_readers"].as_str() {
-        Some(why) => {
-            assert!(list(&found["readers"]).is_empty());
-            [None, Some(why.to_owned())]
-        }
-        None => {
-            assert_eq!(list(&found["readers"]).len(), 1 + HEADS);
-            [None, None]
-        }
+    let readers = list(&found["readers"]);
+    if let Some(why) = found["no_readers"].as_str() {
+        assert!(readers.is_empty());
+        return [None, Some(why.to_owned())];
     }
+    assert_eq!(readers.len(), 1 + HEADS);
+    [None, None]
 }
 
 fn check_activations(run: &Looked) -> Verdict {

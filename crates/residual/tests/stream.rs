@@ -155,9 +155,37 @@ fn the_stream_is_what_each_block_reads_and_leaves() {
     }
 }
 
-/// Each norm of the model: the place of its sites, its input and the norm.
-fn norms(model: &Decoder) -> Vec<(fn(usize, NormSite) -> Site, usize, Site, &Norm)> {
-    let mut norms: Vec<(fn(usize, NormSite) -> Site, usize, Site, &Norm)> = Vec::new();
+/// A norm of a model, and where its input and its three sites are.
+struct NormAt<'a> {
+    norm: &'a Norm,
+    input: Site,
+    scale: Site,
+    normalized: Site,
+    out: Site,
+}
+
+impl<'a> NormAt<'a> {
+    fn new(norm: &'a Norm, input: Site, site: impl Fn(NormSite) -> Site) -> Self {
+        Self {
+            norm,
+            input,
+            scale: site(NormSite::Scale),
+            normalized: site(NormSite::Normalized),
+            out: site(NormSite::Out),
+        }
+    }
+
+    /// Gain and bias; RMS norm has a bias of 0.
+    fn gain_and_bias(&self) -> (Tensor<1>, Tensor<1>) {
+        match self.norm {
+            Norm::Layer(norm) => (norm.gain.val(), norm.bias.val()),
+            Norm::Rms(norm) => (norm.gain.val(), norm.gain.val().zeros_like()),
+        }
+    }
+}
+
+fn norms(model: &Decoder) -> Vec<NormAt<'_>> {
+    let mut norms = Vec::new();
     for (layer, block) in model.blocks.iter().enumerate() {
         let at = |site| Site::Block(layer, site);
         let after_attention = if block.mlp.is_some() {
@@ -165,25 +193,22 @@ fn norms(model: &Decoder) -> Vec<(fn(usize, NormSite) -> Site, usize, Site, &Nor
         } else {
             at(BlockSite::ResidPost)
         };
-        let inputs = if is_post_norm(model) {
+        let [first, second] = if is_post_norm(model) {
             [after_attention, at(BlockSite::ResidPost)]
         } else {
             [at(BlockSite::ResidPre), at(BlockSite::ResidMid)]
         };
-        norms.extend(block.ln1.iter().map(|norm| {
-            let place: fn(usize, NormSite) -> Site = Site::Ln1;
-            (place, layer, inputs[0], norm)
-        }));
-        norms.extend(block.ln2.iter().map(|norm| {
-            let place: fn(usize, NormSite) -> Site = Site::Ln2;
-            (place, layer, inputs[1], norm)
-        }));
+        if let Some(norm) = &block.ln1 {
+            norms.push(NormAt::new(norm, first, |site| Site::Ln1(layer, site)));
+        }
+        if let Some(norm) = &block.ln2 {
+            norms.push(NormAt::new(norm, second, |site| Site::Ln2(layer, site)));
+        }
     }
-    norms.extend(model.ln_final.iter().map(|norm| {
-        let place: fn(usize, NormSite) -> Site = |_, site| Site::LnFinal(site);
+    if let Some(norm) = &model.ln_final {
         let last = Site::Block(LAYERS - 1, BlockSite::ResidPost);
-        (place, 0, last, norm)
-    }));
+        norms.push(NormAt::new(norm, last, Site::LnFinal));
+    }
     norms
 }
 
@@ -192,28 +217,22 @@ fn a_norm_divides_by_its_scale_and_then_applies_gain_and_bias() {
     for (name, model) in models() {
         let seen = all_activations(&model);
         let epsilon = model.config().norm_epsilon as f32;
-        for (place, layer, input, norm) in norms(&model) {
-            let at = |site| seen.tensor::<3>(place(layer, site));
-            let name = format!("{name}: {}", place(layer, NormSite::Out));
-            let x = seen.tensor::<3>(input);
-            let (x, gain, bias) = match norm {
-                Norm::Layer(norm) => (x.clone() - x.mean_dim(2), &norm.gain, Some(&norm.bias)),
-                Norm::Rms(norm) => (x, &norm.gain, None),
+        for at in norms(&model) {
+            let name = format!("{name}: {}", at.out);
+            let x = seen.tensor::<3>(at.input);
+            let x = match at.norm {
+                Norm::Layer(_) => x.clone() - x.mean_dim(2),
+                Norm::Rms(_) => x,
             };
             let scale = x.clone().square().mean_dim(2).add_scalar(epsilon).sqrt();
-            assert_close(&name, at(NormSite::Scale), scale.clone());
-            assert_close(&name, at(NormSite::Normalized), x / scale);
-            let mut out = at(NormSite::Normalized) * gain.val().unsqueeze();
-            if let Some(bias) = bias {
-                out = out + bias.val().unsqueeze();
-            }
-            assert_close(&name, at(NormSite::Out), out);
+            assert_close(&name, seen.tensor::<3>(at.scale), scale.clone());
+            let normalized = seen.tensor::<3>(at.normalized);
+            assert_close(&name, normalized.clone(), x / scale);
+            let (gain, bias) = at.gain_and_bias();
+            let out = normalized.clone() * gain.unsqueeze() + bias.unsqueeze();
+            assert_close(&name, seen.tensor::<3>(at.out), out.clone());
             // Gains and biases of these models are not 1 and 0, so the two sites differ.
-            assert_ne!(
-                values(at(NormSite::Out)),
-                values(at(NormSite::Normalized)),
-                "{name}"
-            );
+            assert_ne!(values(out), values(normalized), "{name}");
         }
     }
 }
@@ -221,26 +240,25 @@ fn a_norm_divides_by_its_scale_and_then_applies_gain_and_bias() {
 #[test]
 fn a_change_before_gain_and_bias_passes_through_both() {
     for (name, model) in models() {
-        for (place, layer, _, norm) in norms(&model) {
-            let [scale, normalized, out] = [NormSite::Scale, NormSite::Normalized, NormSite::Out]
-                .map(|site| place(layer, site));
-            let name = format!("{name}: {out}");
+        for at in norms(&model) {
+            let name = format!("{name}: {}", at.out);
             let after = |site, edit| {
                 let mut edits = Edits::default().at(site, edit);
-                let seen = model.activations_probed(tokens(), &[out], &mut edits);
-                seen.unwrap().tensor::<3>(out)
+                let seen = model.activations_probed(tokens(), &[at.out], &mut edits);
+                seen.unwrap().tensor::<3>(at.out)
             };
-            let untouched = all_activations(&model).tensor::<3>(normalized);
-            let (gain, bias) = match norm {
-                Norm::Layer(norm) => (norm.gain.val(), norm.bias.val()),
-                Norm::Rms(norm) => (norm.gain.val(), norm.gain.val().zeros_like()),
-            };
+            let untouched = all_activations(&model).tensor::<3>(at.normalized);
+            let (gain, bias) = at.gain_and_bias();
             let through = |x: Tensor<3>| x * gain.clone().unsqueeze() + bias.clone().unsqueeze();
             let doubled = through(untouched.clone().mul_scalar(2.0));
-            assert_close(&name, after(normalized, Edit::Scale(2.0)), doubled.clone());
-            assert_close(&name, after(scale, Edit::Scale(0.5)), doubled);
+            assert_close(
+                &name,
+                after(at.normalized, Edit::Scale(2.0)),
+                doubled.clone(),
+            );
+            assert_close(&name, after(at.scale, Edit::Scale(0.5)), doubled);
             let zeroed = through(untouched.zeros_like());
-            assert_close(&name, after(normalized, Edit::Zero), zeroed);
+            assert_close(&name, after(at.normalized, Edit::Zero), zeroed);
         }
     }
 }
