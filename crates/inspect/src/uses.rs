@@ -42,7 +42,7 @@ pub(super) fn uses_printout(row: &UsesRow) -> Printout {
         .prose(untouched)
         .table(table)
         .prose(
-            "\"Is used as\" names the readers through whom accuracy falls, by at least .02 and beyond both intervals, \
+            "\"Is used as\" names the readers through whom accuracy falls, by at least 0.02 and beyond both intervals, \
              and its fall for all of them. (set): nothing falls without the head alone, but without all heads that \
              look like it. all: it falls, but through no single reader. pattern only: nothing falls even where the other \
              heads that hold its role are off. backup: it falls only then.",

@@ -6,15 +6,15 @@ import { EVENT } from "./vocabulary.js";
 const VERB = {
   [EVENT.emerged]: "looks",
   [EVENT.lost]: "no longer looks",
-  [EVENT.rangeEmerged]: "at some positions looks",
-  [EVENT.rangeLost]: "at no positions any more looks",
+  [EVENT.rangeEmerged]: "looks",
+  [EVENT.rangeLost]: "no longer looks, at any range of positions,",
 };
 
 /** Every event, a row each. */
 export function emergence(events) {
   if (!events.length) return element("p", {}, "No head took on a role.");
   const row = ({ step, head, event, role, value, positions }) => {
-    const at = positions ? `, positions ${positions[0]}–${positions[1]}` : "";
+    const at = positions ? ` at positions ${positions[0]}–${positions[1]}` : "";
     const what = `${VERB[event]} like ${role}${at}`;
     return tableRow(`step ${step}`, [head, what, fixed(value, 3)]);
   };

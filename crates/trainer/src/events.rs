@@ -87,13 +87,12 @@ pub fn range_events(
 /// An event for a person.
 pub fn in_words(event: &EventRow) -> String {
     let what = match event.event {
-        RoleEvent::Emerged => "looks like",
+        RoleEvent::Emerged | RoleEvent::RangeEmerged => "looks like",
         RoleEvent::Lost => "no longer looks like",
-        RoleEvent::RangeEmerged => "at some positions looks like",
-        RoleEvent::RangeLost => "at no positions any more looks like",
+        RoleEvent::RangeLost => "no longer looks, at any range of positions, like",
     };
     let positions = match event.positions {
-        Some((first, last)) => format!(", positions {first}–{last}"),
+        Some((first, last)) => format!(" at positions {first}–{last}"),
         None => String::new(),
     };
     format!(

@@ -26,7 +26,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// How far accuracy falls from `untouched`; `None` if not by at least .02, or if the two
+    /// How far accuracy falls from `untouched`; `None` if not by at least 0.02, or if the two
     /// intervals meet.
     #[must_use]
     pub fn fall_from(&self, untouched: &Self) -> Option<f64> {
@@ -167,7 +167,7 @@ impl UsesRow {
             .is_some_and(Missed::is_pattern_only)
     }
 
-    /// How far accuracy falls from `untouched`; `None` if not by at least .02, or if the two
+    /// How far accuracy falls from `untouched`; `None` if not by at least 0.02, or if the two
     /// intervals meet.
     #[must_use]
     pub fn fall(&self, left: &Left) -> Option<f64> {

@@ -1,4 +1,4 @@
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{collections::BTreeSet, fmt::Write, fs, path::PathBuf};
 
 use headlight_heads::Relation;
 use tempfile::TempDir;
@@ -102,9 +102,10 @@ fn ids_masks_and_a_given_vocabulary_are_read() {
 
 #[test]
 fn every_line_comes_once_in_each_epoch_in_an_order_of_its_own() {
-    let lines: String = (0..10)
-        .map(|id| format!("{{\"tokens\":[{id},0]}}\n"))
-        .collect();
+    let mut lines = String::new();
+    for id in 0..10 {
+        writeln!(lines, "{{\"tokens\":[{id},0]}}").unwrap();
+    }
     let task = Files::new(&lines, "{\"tokens\":[0,0]}").open().unwrap();
     // Five steps of four rows are two epochs.
     let drawn: Vec<u32> = (1..=5)
