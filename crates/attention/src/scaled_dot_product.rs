@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Dropout, Mask,
-    poison::{finite, marks, of_keys, poison},
+    poison::{finite, nan_where, poisoned_rows, reached_rows},
     score_shape::ScoreShape,
 };
 
@@ -154,20 +154,13 @@ fn attend(
     }
     let dtype = value.dtype();
     let [query, key, value] = [query, key, value].map(at_least_f32);
-    let mut marks = marks(&query, &[&key, &value]);
-    if let Some(bias) = mask.bias_for(&score_shape(&query, &key)) {
-        // The bias of a marked pair gets its gradient.
-        marks = marks + in_dtype(bias, query.dtype()).mul_scalar(0.0);
-    }
-    let scores = masked_scores(unmasked_scores(query, key, mask, options), mask);
-    let masked = scores.clone().equal_scalar(f32::NEG_INFINITY);
+    let scores = scores_of(query, key, &[&value], mask, options);
     let mut weights = softmax(scores);
     if let Some(dropout) = dropout {
         let factors = dropout.factors(weights.dims(), &weights.device());
         weights = weights.clone() * in_dtype(factors, weights.dtype());
     }
-    let z = per_kv_head(weights, finite(value));
-    in_dtype(poison(z, marks, Some(masked)), dtype)
+    in_dtype(sum_of_values(weights, value), dtype)
 }
 
 /// The attention weights (the *pattern*): row `q` holds the weight of each key for query `q`.
@@ -212,7 +205,7 @@ pub fn attention_weights(
 }
 
 /// The scores before softmax, `Q·Kᵀ·scale` (softcapped, plus the bias): −∞ where the query may not
-/// attend, NaN where it may and the query or the key is not finite.
+/// attend. All other scores of a query are NaN if it, or a key that it may attend to, is not finite.
 ///
 /// # Shapes
 /// - query: `[batch, heads, queries, d_head]`
@@ -241,31 +234,37 @@ pub fn attention_scores(
     options: &AttentionOptions,
 ) -> Tensor<4> {
     let [query, key] = [query, key].map(at_least_f32);
-    let marks = marks(&query, &[&key]);
-    masked_scores(unmasked_scores(query, key, mask, options) + marks, mask)
+    scores_of(query, key, &[], mask, options)
 }
 
-/// The scores of all pairs, `Q·Kᵀ·scale`, softcapped, plus the bias; 0 stands in place of numbers in
-/// Q and K that are not finite.
-fn unmasked_scores(
+/// [`attention_scores`], and NaN also where the row of one of `values` is not finite.
+fn scores_of(
     query: Tensor<4>,
     key: Tensor<4>,
+    values: &[&Tensor<4>],
     mask: &Mask,
     options: &AttentionOptions,
 ) -> Tensor<4> {
     let shape = score_shape(&query, &key);
-    let [_, _, _, d_head] = query.dims();
+    let [_, heads, queries, d_head] = query.dims();
+    let masked = mask.masked_pairs(&shape, &query.device());
+    if query.dims().contains(&0) || key.dims().contains(&0) {
+        return per_kv_head(query, key.transpose());
+    }
+    let keys = [&[&key], values].concat();
+    let poisoned = poisoned_rows(&query) + reached_rows(&keys, [heads, queries], masked);
+
     let mut scores =
         per_kv_head(finite(query), finite(key).transpose()).mul_scalar(options.scale_for(d_head));
     if let Some(cap) = options.softcap {
         // Not div_scalar: its gradient in Burn 0.22.1 goes through an f32 reciprocal, also for f64.
         scores = scores.mul_scalar(1.0 / cap).tanh().mul_scalar(cap);
     }
+    let dtype = scores.dtype();
     if let Some(bias) = mask.bias_for(&shape) {
-        let dtype = scores.dtype();
         scores = scores + in_dtype(bias, dtype);
     }
-    scores
+    masked_scores(scores + in_dtype(nan_where(poisoned), dtype), mask)
 }
 
 /// The scores where the query may attend to the key, and −∞ where it may not: whatever was there,
@@ -311,7 +310,7 @@ fn masked_pairs(scores: &Tensor<4>, mask: &Mask) -> Option<Tensor<4, Bool>> {
 }
 
 /// Softmax over the keys, `exp(s − max) / Σ exp(s − max)`, and 0 for a row of −∞ alone. A weight is
-/// exactly 0 where the score is −∞, also in a row that holds NaN.
+/// exactly 0 where the score is −∞. All other weights of a row with NaN are NaN.
 ///
 /// # Shapes
 /// - scores, weights: `[batch, heads, queries, keys]`
@@ -327,25 +326,32 @@ fn masked_pairs(scores: &Tensor<4>, mask: &Mask) -> Option<Tensor<4, Bool>> {
 /// ```
 #[must_use]
 pub fn softmax_of_scores(scores: Tensor<4>) -> Tensor<4> {
+    if scores.dims().contains(&0) {
+        return scores;
+    }
     let masked = scores.clone().equal_scalar(f32::NEG_INFINITY);
-    softmax(scores).mask_fill(masked, 0.0)
+    let row_is_nan = scores.clone().is_nan().any_dim(3);
+    let nan = nan_where(row_is_nan.float());
+    let scores = scores.clone() + in_dtype(nan, scores.dtype());
+    softmax(scores.mask_fill(masked, f32::NEG_INFINITY))
 }
 
-/// [`softmax_of_scores`] of scores without NaN.
+/// [`softmax_of_scores`] of rows without NaN, or with NaN wherever they are not −∞.
 fn softmax(scores: Tensor<4>) -> Tensor<4> {
     if scores.dims().contains(&0) {
         return scores;
     }
     let max = scores.clone().detach().max_dim(3);
-    let nothing_allowed = max.clone().equal_scalar(f32::NEG_INFINITY);
-    // −∞ − (−∞) would be NaN; 0 as the maximum makes every exponential of such a row 0.
-    let max = max.mask_fill(nothing_allowed.clone(), 0.0);
-    let exponentials = (scores - max).exp();
-    let sum = exponentials
+    // −∞ − (−∞) would be NaN; 0 as the maximum makes every exponential of such a row 0. The same
+    // where the maximum is NaN: the exponentials of masked scores are 0.
+    let no_max = max.clone().is_finite().bool_not();
+    let exponentials = (scores - max.mask_fill(no_max, 0.0)).exp();
+    let sum = exponentials.clone().sum_dim(3);
+    let no_sum = sum
         .clone()
-        .sum_dim(3)
-        .mask_fill(nothing_allowed, 1.0);
-    exponentials / sum
+        .lower_equal_scalar(0.0)
+        .bool_or(sum.clone().is_nan());
+    exponentials / sum.mask_fill(no_sum, 1.0)
 }
 
 /// `weights·V`, the last step of [`attention`], for weights that a caller computed or changed.
@@ -371,7 +377,7 @@ fn softmax(scores: Tensor<4>) -> Tensor<4> {
 /// ```
 #[must_use]
 pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor<4> {
-    let [batch, heads, _, keys] = weights.dims();
+    let [batch, heads, queries, keys] = weights.dims();
     assert!(
         value.dims()[0] == batch
             && value.dims()[2] == keys
@@ -382,10 +388,31 @@ pub fn weighted_sum(weights: Tensor<4>, value: Tensor<4>, mask: &Mask) -> Tensor
     );
     let dtype = value.dtype();
     let value = at_least_f32(value);
-    let marks = weights.clone().mul_scalar(0.0) + of_keys(&value, heads);
+    let dims = weights.dims();
     let masked = masked_pairs(&weights, mask);
+    if dims.contains(&0) || value.dims().contains(&0) {
+        return in_dtype(per_kv_head(weights, value), dtype);
+    }
+    let reached = reached_rows(&[&value], [heads, queries], masked.clone());
+    // 1, or NaN where the query may attend to the key and its row is reached.
+    let mut factors = nan_where(reached).add_scalar(1.0).expand(dims);
+    if let Some(masked) = masked {
+        factors = factors.mask_fill(masked, 1.0);
+    }
+    let weights = weights.clone() * in_dtype(factors, weights.dtype());
+    in_dtype(sum_of_values(weights, value), dtype)
+}
+
+/// `weights·V`; 0 stands in place of values that are not finite.
+fn sum_of_values(weights: Tensor<4>, value: Tensor<4>) -> Tensor<4> {
+    if weights.dims().contains(&0) || value.dims().contains(&0) {
+        return per_kv_head(weights, value);
+    }
     let z = per_kv_head(weights, finite(value));
-    in_dtype(poison(z, marks, masked), dtype)
+    // A row that is NaN takes no gradient back: 0·NaN would carry it to masked keys. Its weights
+    // are NaN, and so are the gradients of its pairs.
+    let is_nan = z.clone().is_nan();
+    z.mask_fill(is_nan, f32::NAN)
 }
 
 /// Multiplies `left·right` for each query head and the key/value head that it reads.
