@@ -4,7 +4,7 @@
 use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
 use headlight_lens::ShuffledContext;
 use headlight_report::{HeadLine, Printout, heads_table, or_dash, relations_table};
-use headlight_run::{Error, HeadRow, HeadSummary};
+use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
@@ -64,27 +64,15 @@ impl Subject {
         let rows = self.head_rows_here()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
         let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
-        let lines = |step, kind| {
-            let of = |row: &&HeadRow| row.step == step && row.on == kind;
-            let line = |row: &HeadRow| HeadLine {
-                head: row.head,
-                role: row.role,
-                used_as: uses
-                    .as_ref()
-                    .filter(|uses| row.role.is_some() && uses.step == step)
-                    .map(|uses| or_dash(uses.used_as(row.head))),
-                scores: row.scores.clone(),
-                ranges: row.ranges.clone(),
-                check: row.check,
-                writes: row.writes,
-            };
-            rows.iter().filter(of).map(line).collect::<Vec<_>>()
-        };
         let shuffled = self.shuffled_heads();
         let table = |kind| {
-            let before = if last > 0 { lines(0, kind) } else { Vec::new() };
+            let mut before = Vec::new();
+            if last > 0 {
+                before = lines(&rows, 0, kind, None);
+            }
             let references = [("shuffled", shuffled.lines(kind)), ("step 0", before)];
-            heads_table(&score_names(), &lines(last, kind), &references)
+            let heads = lines(&rows, last, kind, uses.as_ref());
+            heads_table(&score_names(), &heads, &references)
         };
         let probe = format!(
             "Heads after {last} steps, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random tokens, \
@@ -96,8 +84,8 @@ impl Subject {
         );
         let distances = format!(
             "Mean attention distance by layer in tokens, on the probe {}, on the task {}.",
-            distances_text(&lines(last, SequenceKind::Probe)),
-            distances_text(&lines(last, SequenceKind::Task)),
+            distances_text(&lines(&rows, last, SequenceKind::Probe, None)),
+            distances_text(&lines(&rows, last, SequenceKind::Task, None)),
         );
         let printout = Printout::new()
             .prose(probe)
@@ -219,6 +207,35 @@ fn heads_and_measures_text(rows: &[HeadRow], last: usize) -> String {
     let on_probe = |row: &&HeadRow| row.step == last && row.on == SequenceKind::Probe;
     let heads = rows.iter().filter(on_probe).count();
     format!("{heads} heads and {} measures", Measure::ALL.len())
+}
+
+/// The heads at one step on one kind of sequences; what they are used as where `uses` has it.
+fn lines(
+    rows: &[HeadRow],
+    step: usize,
+    kind: SequenceKind,
+    uses: Option<&UsesRow>,
+) -> Vec<HeadLine> {
+    let mut lines = Vec::new();
+    for row in rows {
+        if row.step != step || row.on != kind {
+            continue;
+        }
+        let mut used_as = None;
+        if let (Some(uses), Some(_)) = (uses, row.role) {
+            used_as = Some(or_dash(uses.used_as(row.head)));
+        }
+        lines.push(HeadLine {
+            head: row.head,
+            role: row.role,
+            used_as,
+            scores: row.scores.clone(),
+            ranges: row.ranges.clone(),
+            check: row.check,
+            writes: row.writes,
+        });
+    }
+    lines
 }
 
 /// `11.2 8.6 12.9 (uniform 15.8)`

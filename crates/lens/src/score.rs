@@ -236,61 +236,41 @@ pub(crate) fn score_targets<I: IntoIterator<Item = usize>>(
     pattern: &LayerPattern,
     targets: impl Fn(usize, usize) -> Option<I>,
 ) -> Option<Vec<Score>> {
-    let counted = |sequence| {
-        let mut counted = Counted::default();
-        for (q, targets) in (0..pattern.length).filter_map(|q| Some((q, targets(sequence, q)?))) {
-            let (seen, before) = (pattern.seen(q), counted.places.len());
-            counted.places.extend(
-                targets
-                    .into_iter()
-                    .filter(|key| seen.contains(key))
-                    .map(|key| q * pattern.length + key),
-            );
-            let visible = counted.places.len() - before;
-            counted.queries += 1;
-            counted.uniform += visible as f64 / seen.len() as f64;
-            counted.reachable += usize::from(visible > 0);
-        }
-        counted
-    };
-    let counted: Vec<Counted> = (0..pattern.sequences()).map(counted).collect();
-    let mean_of = |sum: &dyn Fn(&Counted) -> f64| {
-        mean(
-            &counted
-                .iter()
-                .map(|counted| Share {
-                    sum: sum(counted),
-                    rows: counted.queries,
-                })
-                .collect::<Vec<_>>(),
-        )
-    };
-    let (null, ceiling) = (
-        mean_of(&|counted| counted.uniform)?,
-        mean_of(&|counted| counted.reachable as f64)?,
-    );
-    let of_head = |head| {
-        let of_sequence = |(sequence, counted): (usize, &Counted)| {
-            let weights = pattern.of_head(sequence, head);
-            let sum = counted
-                .places
-                .iter()
-                .map(|&place| f64::from(weights[place]))
-                .sum();
-            Share {
-                sum,
+    let mut counted = Vec::new();
+    for sequence in 0..pattern.sequences() {
+        counted.push(Counted::of(pattern, |q| targets(sequence, q)));
+    }
+    let null = mean_over(&counted, |counted| counted.uniform)?;
+    let ceiling = mean_over(&counted, |counted| counted.reachable as f64)?;
+    let mut scores = Vec::new();
+    for head in 0..pattern.n_heads {
+        let mut shares = Vec::new();
+        for (sequence, counted) in counted.iter().enumerate() {
+            shares.push(Share {
+                sum: counted.weight(pattern.of_head(sequence, head)),
                 rows: counted.queries,
-            }
-        };
-        let shares: Vec<Share> = counted.iter().enumerate().map(of_sequence).collect();
-        Score {
+            });
+        }
+        scores.push(Score {
             value: mean(&shares).unwrap_or(f64::NAN),
             null,
             ceiling,
             interval: interval_of_ratio(&shares),
-        }
-    };
-    Some((0..pattern.n_heads).map(of_head).collect())
+        });
+    }
+    Some(scores)
+}
+
+/// The mean of a number over the queries that count in all sequences.
+fn mean_over(counted: &[Counted], number: fn(&Counted) -> f64) -> Option<f64> {
+    let mut shares = Vec::new();
+    for sequence in counted {
+        shares.push(Share {
+            sum: number(sequence),
+            rows: sequence.queries,
+        });
+    }
+    mean(&shares)
 }
 
 /// What counts in one sequence.
@@ -303,4 +283,37 @@ struct Counted {
     reachable: usize,
     /// The target keys that are seen, each at `query · length + key`.
     places: Vec<usize>,
+}
+
+impl Counted {
+    /// The queries of one sequence for which `targets` gives any.
+    fn of<I: IntoIterator<Item = usize>>(
+        pattern: &LayerPattern,
+        targets: impl Fn(usize) -> Option<I>,
+    ) -> Self {
+        let mut counted = Self::default();
+        for q in 0..pattern.length {
+            let Some(targets) = targets(q) else {
+                continue;
+            };
+            let seen = pattern.seen(q);
+            let mut visible = 0;
+            for key in targets {
+                if seen.contains(&key) {
+                    counted.places.push(q * pattern.length + key);
+                    visible += 1;
+                }
+            }
+            counted.queries += 1;
+            counted.uniform += f64::from(visible) / seen.len() as f64;
+            counted.reachable += usize::from(visible > 0);
+        }
+        counted
+    }
+
+    /// What a head gives the target keys, summed.
+    fn weight(&self, weights: &[f32]) -> f64 {
+        let weight = |&place: &usize| f64::from(weights[place]);
+        self.places.iter().map(weight).sum()
+    }
 }

@@ -55,27 +55,26 @@ fn subject(data: &ReportData) -> Option<(Measure, Vec<HeadName>)> {
 
 /// When the heads took on the role they have at the end.
 fn formed(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<String> {
-    let since = |head: &HeadName| {
+    let mut since = Vec::new();
+    for head in heads {
         let emerged = |event: &&EventRow| {
             event.event == RoleEvent::Emerged
                 && event.head == *head
                 && event.role == Role::Of(measure)
         };
-        let event = data.events.iter().rfind(emerged)?;
-        Some((event.step, *head))
-    };
-    let mut since: Vec<(usize, HeadName)> = heads.iter().filter_map(since).collect();
+        if let Some(event) = data.events.iter().rfind(emerged) {
+            since.push((event.step, *head));
+        }
+    }
     since.sort_unstable();
     let &(first, _) = since.first()?;
-    let before = data
-        .metrics
-        .iter()
-        .map(|row| row.step)
-        .filter(|&step| step < first)
-        .max()
-        .unwrap_or(0);
+    let mut before = 0;
+    for row in &data.metrics {
+        if row.step < first {
+            before = before.max(row.step);
+        }
+    }
     let (early, late): (Vec<_>, Vec<_>) = since.into_iter().partition(|(step, _)| *step == first);
-    let names = |heads: &[(usize, HeadName)]| list(heads.iter().map(|(_, head)| head.to_string()));
     let heads = if early.len() == 1 { "head" } else { "heads" };
     let mut sentence = format!(
         "Between steps {before} and {first} the {measure} {heads} {} formed",
@@ -84,13 +83,9 @@ fn formed(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<Str
     if let Some(&(last, _)) = late.last() {
         let _ = write!(sentence, "; by step {last} {} did too", names(&late));
     }
-    let accuracy = |step| {
-        data.metrics
-            .iter()
-            .find(|row| row.step == step)
-            .map(|row| row.accuracy)
-    };
-    if let (Some(then), Some(end)) = (accuracy(before), accuracy(data.run.steps)) {
+    let then = accuracy_at(data, before);
+    let end = accuracy_at(data, data.run.steps);
+    if let (Some(then), Some(end)) = (then, end) {
         let _ = write!(
             sentence,
             ". Accuracy was {then:.3} at step {before} and is {end:.3} at the end, step {} (guessing: {:.3})",
@@ -98,6 +93,15 @@ fn formed(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<Str
         );
     }
     Some(sentence + ".")
+}
+
+fn names(heads: &[(usize, HeadName)]) -> String {
+    list(heads.iter().map(|(_, head)| head.to_string()))
+}
+
+fn accuracy_at(data: &ReportData, step: usize) -> Option<f64> {
+    let row = data.metrics.iter().find(|row| row.step == step)?;
+    Some(row.accuracy)
 }
 
 /// The best head's score against its ceiling and its nulls.

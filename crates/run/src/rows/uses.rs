@@ -180,32 +180,37 @@ impl UsesRow {
     /// with it are off; none where nothing is seen.
     #[must_use]
     pub fn used_as(&self, head: HeadName) -> Option<String> {
-        let with_head = |uses: &&HeadsUse| uses.heads.contains(&head) && uses.ablated.is_some();
-        let (alone, sets): (Vec<&HeadsUse>, Vec<&HeadsUse>) = self
-            .uses
-            .iter()
-            .filter(with_head)
-            .partition(|uses| uses.heads.len() == 1);
-        let alone = alone.iter().find_map(|uses| self.readers(uses));
-        let set = || {
-            sets.iter()
-                .find_map(|uses| self.readers(uses))
-                .map(|readers| format!("{readers} (set)"))
-        };
-        let pattern = || {
-            self.is_pattern_only(head)
-                .then(|| "pattern only".to_owned())
-        };
-        let backup = || {
-            let of_head = |missed: &&Missed| missed.head == head && missed.is_backup();
-            let missed = self.missed.iter().find(of_head)?;
-            Some(format!("backup −{:.2}", missed.cost))
-        };
-        alone.or_else(pattern).or_else(set).or_else(backup)
+        let mut alone = None;
+        let mut in_set = None;
+        for uses in &self.uses {
+            if !uses.heads.contains(&head) || uses.ablated.is_none() {
+                continue;
+            }
+            let first = if uses.heads.len() == 1 {
+                &mut alone
+            } else {
+                &mut in_set
+            };
+            if first.is_none() {
+                *first = self.readers(uses);
+            }
+        }
+        if alone.is_some() {
+            return alone;
+        }
+        if self.is_pattern_only(head) {
+            return Some("pattern only".to_owned());
+        }
+        if let Some(readers) = in_set {
+            return Some(format!("{readers} (set)"));
+        }
+        let is_backup = |missed: &&Missed| missed.head == head && missed.is_backup();
+        let missed = self.missed.iter().find(is_backup)?;
+        Some(format!("backup −{:.2}", missed.cost))
     }
 
-    /// `keys, queries −.80`: through which single readers accuracy falls, the most first, and by
-    /// how much it falls when all are kept from what the heads write; `all −.30` where it falls
+    /// `keys, queries −0.80`: through which single readers accuracy falls, the most first, and by
+    /// how much it falls when all are kept from what the heads write; `all −0.30` where it falls
     /// through no single one.
     fn readers(&self, uses: &HeadsUse) -> Option<String> {
         let whole = self.fall(uses.ablated.as_ref()?)?;
