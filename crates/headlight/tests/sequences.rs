@@ -96,3 +96,20 @@ fn a_changed_file_is_refused_on_resume_and_a_wrong_line_before_training() {
     assert_one_line(&refused, 2, &["train.jsonl:9", "task.path", "x y"]);
     assert!(!workshop.path("other").exists());
 }
+
+#[test]
+fn the_sequences_that_a_run_keeps_are_a_task_with_the_same_numbers() {
+    let workshop = Workshop::trained("run");
+    let config = r#"
+        task = { name = "sequences", path = "run/validation.jsonl", validation = "run/validation.jsonl", vocabulary = "run/vocabulary.json" }
+        model = { n_layers = 2, n_heads = 2, d_model = 16, n_ctx = 16 }
+        train = { steps = 1, batch_size = 8, learning_rate = 1e-3 }
+    "#;
+    workshop.write("kept.toml", config);
+    let own = json(&workshop.inspect("run", &["evaluate", "--json"]));
+    let kept = json(&workshop.inspect("run", &["evaluate", "--on", "kept.toml", "--json"]));
+    for number in ["loss", "accuracy", "exact", "floor"] {
+        assert!(own[number].is_number(), "{number}");
+        assert_eq!(kept[number], own[number], "{number}");
+    }
+}
