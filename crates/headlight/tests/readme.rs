@@ -11,10 +11,11 @@ use tempfile::TempDir;
 
 /// Pages whose commands run one after the other in one folder, so that a page may use the run that
 /// a page before it has made.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "README.md",
     "docs/training.md",
     "docs/inspecting.md",
+    "docs/notebooks.md",
     "crates/trainer/README.md",
     "crates/inspect/README.md",
     "crates/headlight/README.md",
@@ -249,6 +250,7 @@ fn every_link_to_a_file_leads_somewhere() {
         "configs/README.md",
         "docs/training.md",
         "docs/inspecting.md",
+        "docs/notebooks.md",
         "docs/results/README.md",
         "docs/results/experiments.md",
         "docs/results/shared_work.md",
