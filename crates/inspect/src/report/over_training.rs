@@ -149,6 +149,39 @@ fn thinned(steps: &[usize], count: usize) -> Vec<usize> {
         .collect()
 }
 
+/// How much of the patterns a page keeps.
+struct Kept {
+    /// Of each kind.
+    sequences: usize,
+    steps: usize,
+    tokens: usize,
+}
+
+impl Kept {
+    /// As much as fits: fewer sequences, then fewer steps, then fewer tokens; `None` if not even a
+    /// few tokens of one sequence at one step fit.
+    fn most(heads: usize, sequences: usize, steps: usize, length: usize) -> Option<Self> {
+        let mut tokens = length;
+        loop {
+            for (sequences, steps) in [(sequences, steps), (1, steps), (1, 6), (1, 2), (1, 1)] {
+                // Of both kinds, a byte for each key that a query sees.
+                let bytes = 2 * sequences * steps * heads * tokens * (tokens + 1) / 2;
+                if bytes <= MOST_PATTERN_BYTES {
+                    return Some(Self {
+                        sequences,
+                        steps,
+                        tokens,
+                    });
+                }
+            }
+            if tokens <= FEWEST_TOKENS {
+                return None;
+            }
+            tokens = tokens.div_ceil(2);
+        }
+    }
+}
+
 impl Subject {
     /// The patterns over training: fewer sequences, then fewer steps, then fewer tokens where there
     /// are too many.
@@ -165,26 +198,12 @@ impl Subject {
         let heads = model.blocks.len() * model.n_heads();
         let newest = self.checked_patterns(last, SequenceKind::Probe, model, vocabulary)?;
         let [_, sequences, _, length] = newest.sizes();
-        let size = |sequences: usize, steps: usize, tokens: usize| {
-            2 * sequences * steps * heads * tokens * (tokens + 1) / 2
-        };
-        let tokens = std::iter::successors(Some(length), |tokens| {
-            (*tokens > FEWEST_TOKENS).then_some(tokens.div_ceil(2))
-        });
-        let ways = tokens.flat_map(|tokens| {
-            [
-                (sequences, all.len()),
-                (1, all.len()),
-                (1, 6),
-                (1, 2),
-                (1, 1),
-            ]
-            .map(|(sequences, steps)| (sequences, steps, tokens))
-        });
-        let fits = |&(sequences, steps, tokens): &(usize, usize, usize)| {
-            size(sequences, steps, tokens) <= MOST_PATTERN_BYTES
-        };
-        let Some((kept, steps, tokens)) = ways.into_iter().find(fits) else {
+        let Some(Kept {
+            sequences: kept,
+            steps,
+            tokens,
+        }) = Kept::most(heads, sequences, all.len(), length)
+        else {
             left_out.push(format!("the patterns of {heads} heads: too many"));
             return Ok(Vec::new());
         };
@@ -213,10 +232,10 @@ impl Subject {
         }
         let mut sets = Vec::new();
         for kind in SequenceKind::ALL {
-            let files = steps
-                .iter()
-                .map(|&step| self.checked_patterns(step, kind, model, vocabulary));
-            let files = files.collect::<Result<Vec<_>, _>>()?;
+            let mut files = Vec::new();
+            for &step in &steps {
+                files.push(self.checked_patterns(step, kind, model, vocabulary)?);
+            }
             let Some(newest) = files.last() else { continue };
             for sequence in 0..kept.min(newest.tokens().len()) {
                 let row = &newest.tokens()[sequence];
@@ -229,22 +248,24 @@ impl Subject {
                 }
                 // Keys beyond the cut are seen by no query before it.
                 let row = &row[..tokens.min(row.len())];
+                let mut names = Vec::new();
+                for &token in row {
+                    names.push(vocabulary[token as usize].clone());
+                }
+                let mut weights = Vec::new();
+                for file in &files {
+                    weights.push(lower_triangles(file, sequence, row.len()));
+                }
+                let mut value_norms = None;
+                if last == self.config.train.steps {
+                    value_norms = Some(Floats(self.value_norms_at(model, row)?));
+                }
                 sets.push(PatternSet {
                     on: kind,
-                    tokens: row
-                        .iter()
-                        .map(|&token| vocabulary[token as usize].clone())
-                        .collect(),
+                    tokens: names,
                     steps: steps.clone(),
-                    weights: files
-                        .iter()
-                        .map(|file| lower_triangles(file, sequence, row.len()))
-                        .collect(),
-                    value_norms: if last == self.config.train.steps {
-                        Some(Floats(self.value_norms_at(model, row)?))
-                    } else {
-                        None
-                    },
+                    weights,
+                    value_norms,
                 });
             }
         }
