@@ -81,11 +81,7 @@ impl Subject {
             }
         };
         let gathered = gather(&model, &tokens, &sites, &self.device)?;
-        let metadata = [
-            ("subject", self.run.path().display().to_string()),
-            ("step", self.step()?.to_string()),
-        ];
-        let file = file_of(&tokens, &gathered, metadata)
+        let file = file_of(&tokens, &gathered, self.step()?)
             .map_err(|error| Error::because(ErrorKind::Internal, to.display(), error))?;
         write_atomically(to, &file)?;
         let mut activations = Vec::new();
@@ -209,11 +205,11 @@ fn bar(sequences: usize) -> ProgressBar {
     ProgressBar::new(sequences as u64).with_style(style)
 }
 
-/// The safetensors file of all activations and their tokens.
+/// The safetensors file of all activations and their tokens; its metadata have the step.
 fn file_of(
     tokens: &[Vec<u32>],
     gathered: &[Gathered],
-    metadata: [(&str, String); 2],
+    step: usize,
 ) -> Result<Vec<u8>, safetensors::SafeTensorError> {
     let mut ids = Vec::new();
     for &token in tokens.iter().flatten() {
@@ -228,6 +224,6 @@ fn file_of(
         let view = TensorView::new(Dtype::F32, shape.clone(), bytes)?;
         views.push((site.to_string(), view));
     }
-    let metadata = metadata.map(|(name, value)| (name.to_owned(), value));
+    let metadata = [("step".to_owned(), step.to_string())];
     safetensors::serialize(views, Some(metadata.into()))
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use burn::tensor::TensorData;
+use safetensors::tensor::TensorView;
 use serde_json::{Map, Value};
 
 use super::ExchangeError;
@@ -103,7 +104,10 @@ fn read_file(
 ) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
     let bytes = read(file, MOST_TENSOR_BYTES)?;
     let mut tensors = BTreeMap::new();
-    for (name, view) in open(&bytes).map_err(|reason| wrong(file, reason))?.iter() {
+    let opened = open(&bytes).map_err(|reason| wrong(file, reason))?;
+    // By name, so that of several faults the same one is told each time.
+    let views: BTreeMap<&str, TensorView> = opened.iter().collect();
+    for (name, view) in views {
         match buffer(name) {
             Some(shape) if shape == view.shape() => {}
             Some(expected) => {
