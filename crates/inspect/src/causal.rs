@@ -3,13 +3,13 @@
 use headlight_heads::{Ablation, HeadName, Role, heads_by_role};
 use headlight_lens::{
     Behaviour, Estimate, Input, MinimalSet, Performance, Taken, ablate, ablate_frozen, all_heads,
-    control_sets, heads_after, minimal_set, path_tests,
+    control_sets, heads_after, minimal_set, path_tests, score_layer,
 };
 use headlight_report::{Printout, Table, number_or_dash, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::Error;
 use headlight_watch::{
-    no_room,
+    Patterns, no_room,
     uses::{self, SEQUENCES},
 };
 use serde::Serialize;
@@ -201,14 +201,23 @@ impl Subject {
     /// The run's model and what its task scores.
     pub(super) fn behaviour(&self) -> Result<(Decoder, Behaviour), Error> {
         let ModelParts { model, .. } = self.model()?;
+        Ok((model, self.task_behaviour()?))
+    }
+
+    /// What the run's task scores in its validation sequences.
+    pub(super) fn task_behaviour(&self) -> Result<Behaviour, Error> {
         let sequences = &self.validation()?.sequences;
-        let behaviour = uses::behaviour(sequences, SEQUENCES, &self.device);
-        Ok((model, behaviour))
+        Ok(uses::behaviour(sequences, SEQUENCES, &self.device))
     }
 
     /// What each head looks like on the probe.
     pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, Error> {
-        Ok(self.probe()?.observe(model, &self.device)?.roles())
+        let tokens = self.probe()?.tokens;
+        let mut roles = Vec::new();
+        for layer in Patterns::of(model, &tokens, &self.device)?.layers() {
+            roles.extend(score_layer(layer, &tokens).iter().map(Role::of));
+        }
+        Ok(roles)
     }
 }
 

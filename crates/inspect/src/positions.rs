@@ -2,13 +2,12 @@
 
 use headlight_heads::{Ablation, HeadName, Measure, Role, RoleCheck, RoleRange, Score};
 use headlight_lens::{
-    InductionProfile, RoleTargets, ScoresByPosition, TargetWeights, all_heads, induction_profile,
-    role_checks, scores_by_position, without,
+    InductionProfile, ScoresByPosition, all_heads, induction_profile, scores_by_position, without,
 };
 use headlight_report::{Printout, Table, number_or_dash, or_dash, with_interval};
 use headlight_residual::NoProbe;
 use headlight_run::Error;
-use headlight_watch::{Patterns, no_room, ranges_with_writes};
+use headlight_watch::{Patterns, no_room};
 use serde::Serialize;
 
 use super::{ModelParts, Subject};
@@ -70,12 +69,8 @@ impl Subject {
         let probe = self.probe()?;
         let (patterns, writes) = Patterns::with_writes(&model, &probe.tokens, &self.device)?;
         let layers: Vec<_> = patterns.layers().collect();
-        let targets = RoleTargets::of(&layers[0], &probe.tokens);
-        let weights = TargetWeights::of(&layers, &targets);
-        let ranges = ranges_with_writes(&weights, &writes);
-        let checks = role_checks(&weights);
-        let roles = self.roles(&model)?;
-        let (_, behaviour) = self.behaviour()?;
+        let summaries = probe.observe(&model, &self.device)?.summaries();
+        let behaviour = self.task_behaviour()?;
         let mut heads = Vec::new();
         for (layer, pattern) in layers.into_iter().enumerate() {
             let scores = scores_by_position(pattern, &probe.tokens);
@@ -86,15 +81,13 @@ impl Subject {
                     continue;
                 }
                 let index = layer * model.n_heads() + head;
+                let summary = &summaries[index];
                 let mut off = without(&model, behaviour.inputs(), &[name], by).map_err(no_room)?;
                 heads.push(HeadAtPositions {
                     head: name,
-                    role: roles[index],
-                    check: match roles[index] {
-                        Role::Of(measure) => checks[index].get(&measure).copied(),
-                        Role::Mixed => None,
-                    },
-                    ranges: ranges[index].clone(),
+                    role: summary.role,
+                    check: summary.check,
+                    ranges: summary.ranges.clone(),
                     writes: writes[index].everywhere(),
                     writes_by_position: writes[index].by_position(),
                     scores,

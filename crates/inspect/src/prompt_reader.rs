@@ -42,7 +42,7 @@ struct Reference {
 
 impl Reference {
     fn of(subject: &Subject, model: &Decoder) -> Result<Self, Error> {
-        let (_, behaviour) = subject.behaviour()?;
+        let behaviour = subject.task_behaviour()?;
         let (mut means, mut first) = (Vec::new(), Vec::new());
         // One layer at a time, so that the blends of one layer are held at once.
         for layer in 0..model.blocks.len() {

@@ -74,9 +74,6 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
     (0..pattern.n_heads()).map(score).collect()
 }
 
-/// The head that follows a relation best: the largest score above both of its nulls, and the first
-/// of equals. A claim about
-/// the best of many heads is to be read on other sequences than those it was chosen on.
 /// The head that follows a relation best: the largest score above both of its nulls, and of equal
 /// ones the first. A claim about the best of many heads is to be read on other sequences than those
 /// it was chosen on.

@@ -142,7 +142,7 @@ pub fn score_layer_on(pattern: LayerPattern, targets: &RoleTargets) -> Vec<Score
         .map(|head| entropy(&pattern, head, pattern.sequences()))
         .collect();
     for (measure, targets) in &targets.measures {
-        let Some(measured) = score_measure(&pattern, targets) else {
+        let Some(measured) = score_on(&pattern, targets) else {
             continue;
         };
         for (scores, score) in scores.iter_mut().zip(measured) {
@@ -152,28 +152,34 @@ pub fn score_layer_on(pattern: LayerPattern, targets: &RoleTargets) -> Vec<Score
     scores
 }
 
-/// Every head's mean weight on the targets of a measure, over the queries that have one. `None` if
-/// no query has.
-fn score_measure(pattern: &LayerPattern, targets: &Targets) -> Option<Vec<Score>> {
-    let shares = |sum: &dyn Fn(usize, &OfSequence) -> f64| -> Vec<Share> {
-        let share = |(index, sequence)| Share {
-            sum: sum(index, sequence),
-            rows: sequence.counted,
-        };
-        targets.sequences().iter().enumerate().map(share).collect()
-    };
-    let null = mean(&shares(&|_, sequence| sequence.uniform))?;
-    let ceiling = mean(&shares(&|_, sequence| sequence.reachable as f64))?;
-    let of_head = |head| {
-        let shares = shares(&|sequence, _| targets.weight_in(pattern, head, sequence));
-        Score {
+/// Every head's mean weight on the targets, over the queries that count. `None` if none counts. The
+/// ceiling is the share of these queries that see a target.
+fn score_on(pattern: &LayerPattern, targets: &Targets) -> Option<Vec<Score>> {
+    let null = mean(&shares(targets, |_, sequence| sequence.uniform))?;
+    let ceiling = mean(&shares(targets, |_, sequence| sequence.reachable as f64))?;
+    let mut scores = Vec::new();
+    for head in 0..pattern.n_heads {
+        let shares = shares(targets, |index, _| targets.weight_in(pattern, head, index));
+        scores.push(Score {
             value: mean(&shares).unwrap_or(f64::NAN),
             null,
             ceiling,
             interval: interval_of_ratio(&shares),
-        }
-    };
-    Some((0..pattern.n_heads).map(of_head).collect())
+        });
+    }
+    Some(scores)
+}
+
+/// A sum over each sequence, with the queries of it that count.
+fn shares(targets: &Targets, sum: impl Fn(usize, &OfSequence) -> f64) -> Vec<Share> {
+    let mut shares = Vec::new();
+    for (index, sequence) in targets.sequences().iter().enumerate() {
+        shares.push(Share {
+            sum: sum(index, sequence),
+            rows: sequence.counted,
+        });
+    }
+    shares
 }
 
 /// The entropy of a head's rows, each divided by that of uniform attention; a row of a single key
@@ -236,84 +242,5 @@ pub(crate) fn score_targets<I: IntoIterator<Item = usize>>(
     pattern: &LayerPattern,
     targets: impl Fn(usize, usize) -> Option<I>,
 ) -> Option<Vec<Score>> {
-    let mut counted = Vec::new();
-    for sequence in 0..pattern.sequences() {
-        counted.push(Counted::of(pattern, |q| targets(sequence, q)));
-    }
-    let null = mean_over(&counted, |counted| counted.uniform)?;
-    let ceiling = mean_over(&counted, |counted| counted.reachable as f64)?;
-    let mut scores = Vec::new();
-    for head in 0..pattern.n_heads {
-        let mut shares = Vec::new();
-        for (sequence, counted) in counted.iter().enumerate() {
-            shares.push(Share {
-                sum: counted.weight(pattern.of_head(sequence, head)),
-                rows: counted.queries,
-            });
-        }
-        scores.push(Score {
-            value: mean(&shares).unwrap_or(f64::NAN),
-            null,
-            ceiling,
-            interval: interval_of_ratio(&shares),
-        });
-    }
-    Some(scores)
-}
-
-/// The mean of a number over the queries that count in all sequences.
-fn mean_over(counted: &[Counted], number: fn(&Counted) -> f64) -> Option<f64> {
-    let mut shares = Vec::new();
-    for sequence in counted {
-        shares.push(Share {
-            sum: number(sequence),
-            rows: sequence.queries,
-        });
-    }
-    mean(&shares)
-}
-
-/// What counts in one sequence.
-#[derive(Default)]
-struct Counted {
-    queries: usize,
-    /// What uniform attention gives the target keys, summed over these.
-    uniform: f64,
-    /// Those of them that see a target.
-    reachable: usize,
-    /// The target keys that are seen, each at `query · length + key`.
-    places: Vec<usize>,
-}
-
-impl Counted {
-    /// The queries of one sequence for which `targets` gives any.
-    fn of<I: IntoIterator<Item = usize>>(
-        pattern: &LayerPattern,
-        targets: impl Fn(usize) -> Option<I>,
-    ) -> Self {
-        let mut counted = Self::default();
-        for q in 0..pattern.length {
-            let Some(targets) = targets(q) else {
-                continue;
-            };
-            let seen = pattern.seen(q);
-            let mut visible = 0;
-            for key in targets {
-                if seen.contains(&key) {
-                    counted.places.push(q * pattern.length + key);
-                    visible += 1;
-                }
-            }
-            counted.queries += 1;
-            counted.uniform += f64::from(visible) / seen.len() as f64;
-            counted.reachable += usize::from(visible > 0);
-        }
-        counted
-    }
-
-    /// What a head gives the target keys, summed.
-    fn weight(&self, weights: &[f32]) -> f64 {
-        let weight = |&place: &usize| f64::from(weights[place]);
-        self.places.iter().map(weight).sum()
-    }
+    score_on(pattern, &Targets::new(pattern, targets))
 }

@@ -6,7 +6,7 @@ use headlight_heads::Measure;
 
 use crate::LayerPattern;
 
-/// The target keys of one measure at each query of some sequences.
+/// The target keys of one score at each query of some sequences.
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
     length: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Row {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OfSequence {
     places: Range<usize>,
-    /// The queries that have a target, seen or not.
+    /// The queries that count, whether or not they see a target.
     pub counted: usize,
     /// Those of them that see one.
     pub reachable: usize,
@@ -39,39 +39,52 @@ pub(crate) struct OfSequence {
 }
 
 impl Targets {
-    /// The targets that the queries of `pattern` see; `tokens` are those of the pattern.
+    /// The targets of a measure; `tokens` are those of the pattern.
     pub fn of(measure: Measure, pattern: &LayerPattern, tokens: &[Vec<u32>]) -> Self {
+        Self::new(pattern, |sequence, query| {
+            let mut targets = measure.each_target(&tokens[sequence], query).peekable();
+            // A query without a target does not count.
+            targets.peek().is_some().then_some(targets)
+        })
+    }
+
+    /// The targets that the queries of `pattern` see. A query counts if `targets`, given sequence
+    /// and query, gives any list, be it an empty one.
+    pub fn new<I: IntoIterator<Item = usize>>(
+        pattern: &LayerPattern,
+        targets: impl Fn(usize, usize) -> Option<I>,
+    ) -> Self {
         let length = pattern.length();
-        let mut targets = Self {
+        let mut all = Self {
             length,
-            rows: Vec::with_capacity(tokens.len() * length),
+            rows: Vec::with_capacity(pattern.sequences() * length),
             places: Vec::new(),
-            sequences: Vec::with_capacity(tokens.len()),
+            sequences: Vec::with_capacity(pattern.sequences()),
         };
-        for tokens in tokens {
+        for index in 0..pattern.sequences() {
             let mut sequence = OfSequence::default();
-            sequence.places.start = targets.places.len();
+            sequence.places.start = all.places.len();
             for query in 0..length {
-                let (seen, first) = (pattern.seen(query), targets.places.len());
-                let mut has_target = false;
-                for key in measure.each_target(tokens, query) {
-                    has_target = true;
-                    if seen.contains(&key) {
-                        targets.places.push(query * length + key);
+                let (seen, first) = (pattern.seen(query), all.places.len());
+                if let Some(keys) = targets(index, query) {
+                    sequence.counted += 1;
+                    for key in keys {
+                        if seen.contains(&key) {
+                            all.places.push(query * length + key);
+                        }
                     }
                 }
-                let count = targets.places.len() - first;
+                let count = all.places.len() - first;
                 let null = count as f64 / seen.len() as f64;
-                sequence.counted += usize::from(has_target);
                 sequence.reachable += usize::from(count > 0);
                 sequence.uniform += null;
                 let row = (count > 0).then_some(Row { first, count, null });
-                targets.rows.push(row);
+                all.rows.push(row);
             }
-            sequence.places.end = targets.places.len();
-            targets.sequences.push(sequence);
+            sequence.places.end = all.places.len();
+            all.sequences.push(sequence);
         }
-        targets
+        all
     }
 
     /// What counts in each sequence.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{HeadName, Measure, Role, RoleEvent};
+use headlight_heads::{HeadName, Measure, Role, RoleEvent, Scores};
 use headlight_run::EventRow;
 use headlight_watch::Observation;
 
@@ -30,13 +30,12 @@ pub fn role_events(
                 (RoleEvent::Emerged, now)
             }
         };
-        let score = role.score().and_then(|name| scores.get(&name));
         events.push(EventRow {
             step,
             event,
             head: *head,
             role,
-            value: score.map_or(f64::NAN, |score| score.value),
+            value: score_of(role, scores),
             positions: None,
         });
     }
@@ -67,13 +66,12 @@ pub fn range_events(
                 (true, None) => RoleEvent::RangeLost,
                 _ => continue,
             };
-            let score = scores.get(&measure.into());
             events.push(EventRow {
                 step,
                 event,
                 head: *head,
                 role,
-                value: score.map_or(f64::NAN, |score| score.value),
+                value: score_of(role, scores),
                 positions: range.map(|range| (range.first, range.last)),
             });
         }
@@ -82,6 +80,12 @@ pub fn range_events(
         }
     }
     events
+}
+
+/// The score that makes the role.
+fn score_of(role: Role, scores: &Scores) -> f64 {
+    let score = role.score().and_then(|name| scores.get(&name));
+    score.map_or(f64::NAN, |score| score.value)
 }
 
 /// An event for a person.

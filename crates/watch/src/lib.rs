@@ -14,7 +14,7 @@ pub mod uses;
 pub use batch::{Batch, Right, count_right, count_scored, summed_loss};
 pub use cores::{Cores, cores_of_machine};
 pub use evaluate::{Evaluation, evaluate, evaluate_without};
-pub use observation::{Observation, WATCHED_SEQUENCES, Watched, probe, ranges_with_writes};
+pub use observation::{Observation, WATCHED_SEQUENCES, Watched, probe};
 pub use patterns::{CarriedPatterns, Patterns, value_norms};
 
 use headlight_residual::ActivationsError;

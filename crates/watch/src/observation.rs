@@ -160,8 +160,7 @@ impl Watched {
 }
 
 /// The ranges of every head, each with what the head writes there.
-#[must_use]
-pub fn ranges_with_writes(weights: &TargetWeights, writes: &[HeadWrites]) -> Vec<Vec<RoleRange>> {
+fn ranges_with_writes(weights: &TargetWeights, writes: &[HeadWrites]) -> Vec<Vec<RoleRange>> {
     let mut ranges = role_ranges(weights);
     for (ranges, writes) in ranges.iter_mut().zip(writes) {
         for range in ranges {

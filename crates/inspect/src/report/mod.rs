@@ -76,7 +76,7 @@ impl Subject {
                 .into_iter()
                 .map(|(_, scores)| scores)
                 .collect(),
-            positions: self.head_positions(&model)?,
+            positions: self.head_positions(&model, &summary.heads)?,
             controls: match used_as.last() {
                 Some(row) => self.controls(&model, &behaviour, row)?,
                 None => Vec::new(),

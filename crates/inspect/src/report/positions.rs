@@ -10,22 +10,28 @@ use headlight_watch::Patterns;
 use super::Subject;
 
 impl Subject {
-    /// Of every head, first layer first: ranges, how sure its role is, what it writes, and the
-    /// scores of the roles that it holds at each position.
-    pub(super) fn head_positions(&self, model: &Decoder) -> Result<Vec<HeadPositions>, Error> {
-        let probe = self.probe()?;
-        let heads = probe.observe(model, &self.device)?.summaries();
-        let patterns = Patterns::of(model, &probe.tokens, &self.device)?;
+    /// Of `heads`, all of them, first layer first: ranges, how sure its role is, what it writes, and
+    /// the scores of the roles that it holds at each position.
+    pub(super) fn head_positions(
+        &self,
+        model: &Decoder,
+        heads: &[HeadSummary],
+    ) -> Result<Vec<HeadPositions>, Error> {
+        let tokens = self.probe()?.tokens;
+        let patterns = Patterns::of(model, &tokens, &self.device)?;
         let scores = patterns
             .layers()
-            .flat_map(|layer| scores_by_position(layer, &probe.tokens));
-        let of_head = |(head, scores): (HeadSummary, ScoresByPosition)| HeadPositions {
-            scores: held_scores(&head, &scores),
-            ranges: head.ranges,
-            check: head.check,
-            writes: head.writes,
-        };
-        Ok(heads.into_iter().zip(scores).map(of_head).collect())
+            .flat_map(|layer| scores_by_position(layer, &tokens));
+        let mut positions = Vec::new();
+        for (head, scores) in heads.iter().zip(scores) {
+            positions.push(HeadPositions {
+                scores: held_scores(head, &scores),
+                ranges: head.ranges.clone(),
+                check: head.check,
+                writes: head.writes,
+            });
+        }
+        Ok(positions)
     }
 }
 
