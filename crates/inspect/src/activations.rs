@@ -71,7 +71,7 @@ impl Subject {
         let sites = selected(&model, sites)?;
         let tokens = match of {
             ActivationsOf::Prompt(prompt) => {
-                let n_ctx = self.config.model.n_ctx;
+                let n_ctx = self.n_ctx();
                 vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?]
             }
             ActivationsOf::Sequences(SequenceKind::Probe) => self.probe()?.tokens,
@@ -205,11 +205,12 @@ fn bar(sequences: usize) -> ProgressBar {
     ProgressBar::new(sequences as u64).with_style(style)
 }
 
-/// The safetensors file of all activations and their tokens; its metadata have the step.
+/// The safetensors file of all activations and their tokens; its metadata have the step, if it is
+/// known.
 fn file_of(
     tokens: &[Vec<u32>],
     gathered: &[Gathered],
-    step: usize,
+    step: Option<usize>,
 ) -> Result<Vec<u8>, safetensors::SafeTensorError> {
     let mut ids = Vec::new();
     for &token in tokens.iter().flatten() {
@@ -224,6 +225,6 @@ fn file_of(
         let view = TensorView::new(Dtype::F32, shape.clone(), bytes)?;
         views.push((site.to_string(), view));
     }
-    let metadata = [("step".to_owned(), step.to_string())];
-    safetensors::serialize(views, Some(metadata.into()))
+    let metadata = step.map(|step| [("step".to_owned(), step.to_string())].into());
+    safetensors::serialize(views, metadata)
 }

@@ -121,7 +121,7 @@ impl Subject {
         let untouched = left(&[])?;
         let needed = needed(&untouched, alone.iter().chain(&sets));
         for set in &mut sets {
-            for heads in control_sets(&model, &set.heads, &needed, CONTROLS, self.config.seed) {
+            for heads in control_sets(&model, &set.heads, &needed, CONTROLS, self.seed()) {
                 let performance = left(&heads)?;
                 set.controls.push((heads, performance));
             }
@@ -182,7 +182,7 @@ impl Subject {
         }
         if paths.is_empty() {
             let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
-            return Err(Error::new(self.run.path().display(), message));
+            return Err(Error::new(self.path().display(), message));
         }
         let untouched = ablate(&model, &behaviour, &[], Ablation::default());
         Ok(Paths {
@@ -194,7 +194,7 @@ impl Subject {
     /// The heads that the tests at the end of training mark as needed; none where the run has not
     /// come so far.
     pub(super) fn needed_heads(&self) -> Result<Vec<HeadName>, Error> {
-        let last = self.run.uses()?.pop();
+        let last = self.logged_uses()?.pop();
         Ok(last.map(|row| row.needed()).unwrap_or_default())
     }
 

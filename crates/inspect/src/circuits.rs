@@ -103,9 +103,8 @@ impl Subject {
     /// If the run has no weights, its model no circuits, or there is no such head.
     pub fn circuits(&self, chosen: Option<HeadName>) -> Result<CircuitTables, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let circuits = Circuits::of(&model).map_err(|error| {
-            Error::because(ErrorKind::Argument, self.run.path().display(), error)
-        })?;
+        let circuits = Circuits::of(&model)
+            .map_err(|error| Error::because(ErrorKind::Argument, self.path().display(), error))?;
         let heads = circuits.heads();
         if let Some(head) = chosen.filter(|head| !heads.contains(head)) {
             return Err(Error::new(
@@ -113,9 +112,9 @@ impl Subject {
                 "there is no such head",
             ));
         }
-        let random = random_copying(&circuits, DRAWS, self.config.seed);
+        let random = random_copying(&circuits, DRAWS, self.seed());
         let mut composed = Vec::new();
-        for pair in compositions(&circuits, DRAWS, self.config.seed) {
+        for pair in compositions(&circuits, DRAWS, self.seed()) {
             if chosen.is_none_or(|head| pair.writer == head || pair.reader == head) {
                 composed.push(ComposedHeads::of(pair, &circuits));
             }

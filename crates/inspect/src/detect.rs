@@ -37,7 +37,7 @@ impl Subject {
     /// If the run has no weights, a token does not exist, or the prompt is too long.
     pub fn detect(&self, prompt: Option<&str>) -> Result<Vec<DetectedHead>, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let n_ctx = self.config.model.n_ctx;
+        let n_ctx = self.n_ctx();
         let tokens = match prompt {
             Some(prompt) => vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?],
             None => self.probe()?.tokens,

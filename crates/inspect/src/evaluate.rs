@@ -48,7 +48,7 @@ impl Subject {
         }
         let measured = (self.validation()?, self.chance()?);
         let ModelParts { model, .. } = self.model()?;
-        self.measured_on(&model, self.run.path(), self.config.task.name(), measured)
+        self.measured_on(&model, self.path(), self.task_name(), measured)
     }
 
     fn evaluate_on(&self, on: &Path) -> Result<Elsewhere, Error> {
@@ -65,8 +65,8 @@ impl Subject {
                 .key("task")
                 .value(other.task.name()));
         }
-        if other.model.n_ctx > self.config.model.n_ctx {
-            let message = format!("is longer than the model's {}", self.config.model.n_ctx);
+        if other.model.n_ctx > self.n_ctx() {
+            let message = format!("is longer than the model's {}", self.n_ctx());
             return Err(Error::of(ErrorKind::Config, on.display(), message)
                 .key("model.n_ctx")
                 .value(other.model.n_ctx));

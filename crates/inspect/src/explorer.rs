@@ -43,7 +43,7 @@ impl Subject {
         by: Ablation,
         ready: impl FnOnce(SocketAddr),
     ) -> Result<(), Error> {
-        let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_PROMPT_TOKENS))?;
+        let reader = PromptReader::open(&self, self.n_ctx().min(MOST_PROMPT_TOKENS))?;
         let sequences = self.validation()?.sequences.clone();
         let roles = self.roles(&reader.model)?;
         serve(
@@ -62,7 +62,8 @@ impl Subject {
 
 impl Explorer for RunExplorer {
     fn facts(&self) -> ExplorerFacts {
-        let Subject { run, config, .. } = &self.inspection;
+        let subject = &self.inspection;
+        let path = subject.path();
         let PromptReader {
             model,
             vocabulary,
@@ -70,13 +71,12 @@ impl Explorer for RunExplorer {
             ..
         } = &self.reader;
         ExplorerFacts {
-            name: run
-                .path()
+            name: path
                 .file_name()
-                .unwrap_or(run.path().as_os_str())
+                .unwrap_or(path.as_os_str())
                 .display()
                 .to_string(),
-            task: config.task.name().to_owned(),
+            task: subject.task_name().to_owned(),
             heads: all_heads(model)
                 .into_iter()
                 .zip(self.roles.iter().copied())
@@ -84,7 +84,7 @@ impl Explorer for RunExplorer {
             most_tokens: *most_tokens,
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),
             sites: model.sites().iter().map(ToString::to_string).collect(),
-            window: config.model.window,
+            window: subject.window(),
             prompt: self.sample(0),
             ablations: Ablation::ALL.map(|by| (by, by.in_words())).into(),
             by: self.by,

@@ -52,7 +52,7 @@ impl Subject {
             .map_err(|error| Error::because(ErrorKind::Internal, "export", error))?;
         files.push(("vocabulary.json", names));
         let tokenizer = tasks::tokenizer_json(&self.vocabulary()?);
-        let config = tokenizer_config(self.config.model.n_ctx);
+        let config = tokenizer_config(self.n_ctx());
         files.push(("tokenizer.json", tokenizer.into_bytes()));
         files.push(("tokenizer_config.json", config.into_bytes()));
         let sequences = &self.validation()?.sequences;

@@ -61,9 +61,15 @@ impl Subject {
     /// # Errors
     /// If the run has no head scores.
     pub fn heads_printout(&self) -> Result<Printout, Error> {
+        if self.trained().is_err() {
+            return self.heads_of_model_printout();
+        }
         let rows = self.head_rows_here()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
-        let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
+        let uses = self
+            .logged_uses()?
+            .into_iter()
+            .rfind(|uses| uses.step == last);
         let shuffled = self.shuffled_heads();
         let table = |kind| {
             let mut before = Vec::new();
@@ -80,7 +86,7 @@ impl Subject {
         );
         let task = format!(
             "The same heads on the run's own task, {}. A task can make a head look like what it is not.",
-            self.config.task.name()
+            self.task_name()
         );
         let distances = format!(
             "Mean attention distance by layer in tokens, on the probe {}, on the task {}.",
@@ -92,23 +98,45 @@ impl Subject {
             .table(table(SequenceKind::Probe))
             .prose(task)
             .table(table(SequenceKind::Task))
-            .prose(
-                "value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: \
-                 the highest of all heads at the same places when the tokens are shuffled, so that no match is there \
-                 (with few tokens some stay; those are left out); step 0: the highest of all heads before training. A \
-                 role is the score furthest on the way from uniform to ceiling, if past half.",
-            )
             .prose(format!(
-                "Positions behind a role: queries, counted from 0, at which the score is surely past half of the way, \
-                 eight or more in a row; found on half of the sequences and confirmed on the rest. {} ?: the role is \
-                 not sure, with {} looked at (false discovery rate 0.05). writes: root mean square of what a head \
-                 writes, its mean taken off, over that of the stream.",
-                false_ranges_text(&rows, last),
-                heads_and_measures_text(&rows, last),
+                "{TABLE} step 0: the highest of all heads before training."
             ))
+            .prose(ranges_text(&false_ranges_text(&rows, last), &rows, last))
             .printout(uses.as_ref().map(uses_printout).unwrap_or_default())
             .prose(distances);
         Ok(printout.printout(relations_printout(&rows, last, &shuffled.relations)))
+    }
+
+    /// The heads of a model that was not trained here: on the probe alone.
+    fn heads_of_model_printout(&self) -> Result<Printout, Error> {
+        let ModelParts { model, .. } = self.model()?;
+        let rows = self.probe()?.observe(&model, &self.device)?.rows(0);
+        let all = lines(&rows, 0, SequenceKind::Probe, None);
+        let shown = telling(&all);
+        let shuffled = [("shuffled", self.shuffled_heads().lines(SequenceKind::Probe))];
+        let which = if shown.len() < all.len() {
+            format!(
+                "{} of {} heads have a role that is sure or holds at some positions; --json has all.",
+                shown.len(),
+                all.len()
+            )
+        } else {
+            String::new()
+        };
+        Ok(Printout::new()
+            .prose(format!(
+                "Heads of {}, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random ordinary tokens, of \
+                 random length and start, comes back. {which}",
+                self.path().display()
+            ))
+            .table(heads_table(&score_names(), &shown, &shuffled))
+            .prose(TABLE)
+            .prose(ranges_text("", &rows, 0))
+            .prose(format!(
+                "Mean attention distance by layer in tokens: {}.",
+                distances_text(&all)
+            ))
+            .prose("What a head is used as is told by `ablate`, `paths` and `swap`."))
     }
 
     /// The heads of the summary, with what they score on shuffled tokens.
@@ -138,7 +166,7 @@ impl Subject {
     /// The rows of `heads.jsonl`; where the weights are not those of the end, the rows of step 0
     /// and those of this point, measured anew.
     fn head_rows_here(&self) -> Result<Vec<HeadRow>, Error> {
-        let mut rows = self.run.heads()?;
+        let mut rows = self.head_rows()?;
         if !self.is_at_the_end() {
             rows.retain(|row| row.step == 0);
             rows.extend(self.measured_rows()?);
@@ -148,7 +176,7 @@ impl Subject {
 
     fn measured_rows(&self) -> Result<Vec<HeadRow>, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let step = self.step()?;
+        let step = self.step()?.unwrap_or(0);
         let mut rows = Vec::new();
         for watched in [self.probe()?, Watched::task(self.validation()?)] {
             rows.extend(watched.observe(&model, &self.device)?.rows(step));
@@ -169,8 +197,7 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let (probe, task) = (self.probe()?, Watched::task(self.validation()?));
         let observe = |watched: &Watched| -> Result<_, Error> {
-            let shuffled =
-                ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
+            let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
             let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?;
             let (mut heads, mut relations) = (Vec::new(), Vec::new());
             for (layer, pattern) in patterns.layers().enumerate() {
@@ -188,6 +215,36 @@ impl Subject {
             relations,
         })
     }
+}
+
+/// What the numbers of a table of heads are.
+const TABLE: &str = "value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: \
+     the highest of all heads at the same places when the tokens are shuffled, so that no match is there (with few tokens \
+     some stay; those are left out). A role is the score furthest on the way from uniform to ceiling, if past half.";
+
+/// So many heads are all shown.
+const MOST_SHOWN: usize = 32;
+
+/// Of many heads those whose role is sure or holds at some positions; of few all.
+fn telling(heads: &[HeadLine]) -> Vec<HeadLine> {
+    if heads.len() <= MOST_SHOWN {
+        return heads.to_vec();
+    }
+    let tells =
+        |line: &&HeadLine| line.check.is_some_and(|check| check.is_sure) || !line.ranges.is_empty();
+    heads.iter().filter(tells).cloned().collect()
+}
+
+/// What the column of roles says beside the role; `false_ranges` is a sentence on ranges that cannot
+/// be true.
+fn ranges_text(false_ranges: &str, rows: &[HeadRow], step: usize) -> String {
+    format!(
+        "Positions behind a role: queries, counted from 0, at which the score is surely past half of the way, eight or \
+         more in a row; found on half of the sequences and confirmed on the rest. {false_ranges} ?: the role is not \
+         sure, with {} looked at (false discovery rate 0.05). writes: root mean square of what a head writes, its mean \
+         taken off, over that of the stream.",
+        heads_and_measures_text(rows, step),
+    )
 }
 
 /// How many ranges were found before training, when none can be true.

@@ -41,7 +41,7 @@ impl Subject {
     /// The run's model, and to say of each token of `prompt` what comes next.
     fn continuing(&self, prompt: &str) -> Result<(Decoder, Behaviour), Error> {
         let ModelParts { model, .. } = self.model()?;
-        let tokens = tasks::encode_prompt(&self.vocabulary()?, prompt, self.config.model.n_ctx)?;
+        let tokens = tasks::encode_prompt(&self.vocabulary()?, prompt, self.n_ctx())?;
         let inputs = &tokens[..tokens.len() - 1];
         if inputs.is_empty() {
             return Err(

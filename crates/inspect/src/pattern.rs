@@ -37,7 +37,7 @@ impl Subject {
         prompt: Option<&str>,
     ) -> Result<Vec<HeadPattern>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let (n_layers, n_heads) = (self.config.model.n_layers, self.config.model.n_heads);
+        let (n_layers, n_heads) = (model.config().n_layers, model.config().n_heads);
         if let Some(head) = head.filter(|head| head.layer >= n_layers || head.head >= n_heads) {
             let message = format!(
                 "there is no such head, the last is L{}H{}",
@@ -47,9 +47,7 @@ impl Subject {
             return Err(Error::new(format_args!("--head {head}"), message));
         }
         let tokens = match prompt {
-            Some(prompt) => {
-                tasks::encode_prompt(&self.vocabulary()?, prompt, self.config.model.n_ctx)?
-            }
+            Some(prompt) => tasks::encode_prompt(&self.vocabulary()?, prompt, self.n_ctx())?,
             None => self.probe()?.tokens.swap_remove(0),
         };
         let patterns = Patterns::of(&model, std::slice::from_ref(&tokens), &self.device)?;
@@ -68,7 +66,7 @@ impl Subject {
                 .chunks(length)
                 .map(<[f32]>::to_vec)
                 .collect(),
-            may_attend: MayAttend::causal(self.config.model.window),
+            may_attend: MayAttend::causal(self.window()),
         };
         Ok(shown.map(pattern).collect())
     }

@@ -86,7 +86,7 @@ impl Subject {
         let validation = self.validation()?;
         let metrics = self.finite_metrics()?;
         let on_task = |row: &HeadRow| row.on == SequenceKind::Task;
-        let heads = self.run.heads()?.into_iter();
+        let heads = self.head_rows()?.into_iter();
         let heads: Vec<HeadRow> = heads.filter(on_task).collect();
         let (model, behaviour) = self.behaviour()?;
         // Of the very sequences that the loss is measured on.

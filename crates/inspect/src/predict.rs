@@ -90,7 +90,7 @@ impl Subject {
             return Err(Error::new("--top", "must be at least 1").value(top));
         }
         let question = arguments.question()?;
-        let reader = PromptReader::open(self, self.config.model.n_ctx)?;
+        let reader = PromptReader::open(self, self.n_ctx())?;
         let (reading, _) = reader.read(self, &question, &[]).map_err(of_argument)?;
         let Reading {
             tokens,

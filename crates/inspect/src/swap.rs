@@ -38,7 +38,7 @@ impl Subject {
         let needed = self.needed_heads()?;
         let mut sets = vec![("untouched".to_owned(), Vec::new())];
         for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)?) {
-            let others = control_sets(&model, &heads, &needed, 1, self.config.seed);
+            let others = control_sets(&model, &heads, &needed, 1, self.seed());
             sets.push((format!("all {role}"), heads));
             sets.extend(
                 others
@@ -54,7 +54,7 @@ impl Subject {
                     &watched.tokens,
                     heads,
                     Ablation::default(),
-                    self.config.seed,
+                    self.seed(),
                 )
                 .map_err(no_room)?;
                 let (name, heads, on) = (name.clone(), heads.clone(), watched.kind);
@@ -68,7 +68,7 @@ impl Subject {
         }
         if swaps.is_empty() {
             let message = "has no sequences in which a token comes back after another one";
-            return Err(Error::new(self.run.path().display(), message));
+            return Err(Error::new(self.path().display(), message));
         }
         Ok(swaps)
     }

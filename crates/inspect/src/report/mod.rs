@@ -33,6 +33,7 @@ impl Subject {
     /// # Errors
     /// If a file of the run is damaged.
     pub fn report(&self, by: Ablation) -> Result<ReportData, Error> {
+        let run = self.trained()?;
         let summary = self.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
         if !summary
@@ -41,17 +42,14 @@ impl Subject {
             .map(|head| head.head)
             .eq(all_heads(&model))
         {
-            let place = format!("{}/summary.json", self.run.path().display());
+            let place = format!("{}/summary.json", self.path().display());
             return Err(Error::damaged(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
         let mut used_as = self.uses_by(&model, &behaviour, by)?;
         // Rows after the point that is looked at speak of another model.
         used_as.retain(|row| row.step <= summary.steps);
-        let is_one_of_several = self
-            .run
-            .path()
-            .ends_with(format!("seed-{}", self.config.seed));
+        let is_one_of_several = self.path().ends_with(format!("seed-{}", self.seed()));
         let mut left_out = Vec::new();
         if let Some(step) = self.diverged()? {
             left_out.push(format!("step {step}, at which the loss is no number"));
@@ -68,7 +66,7 @@ impl Subject {
             run: self.facts(&summary, &model)?,
             metrics: self.finite_metrics()?,
             measures: over.measures,
-            events: self.run.events()?,
+            events: run.directory.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
             shuffled: self
                 .shuffled_heads()
@@ -83,7 +81,7 @@ impl Subject {
             },
             uses: used_as,
             seeds: if is_one_of_several {
-                self.run.seeds()?
+                run.directory.seeds()?
             } else {
                 None
             },
@@ -104,13 +102,13 @@ impl Subject {
     /// As [`report`](Self::report), or if the file cannot be written.
     pub fn write_report(&self, by: Ablation) -> Result<PathBuf, Error> {
         let html = report_page(self.report(by)?)?;
-        let name = match self.chosen() {
+        let name = match self.trained()?.chosen() {
             Some(point) => format!("report-{point}.html"),
             None => "report.html".to_owned(),
         };
-        let path = self.run.path().join(name);
+        let path = self.path().join(name);
         write_atomically(&path, html.as_bytes())?;
-        write_lesson(&self.run.path().join("learn.html"), &self.device)?;
+        write_lesson(&self.path().join("learn.html"), &self.device)?;
         Ok(path)
     }
 
@@ -122,7 +120,7 @@ impl Subject {
         behaviour: &Behaviour,
         by: Ablation,
     ) -> Result<Vec<UsesRow>, Error> {
-        let measured = self.run.uses()?;
+        let measured = self.logged_uses()?;
         let Some(last) = measured.last() else {
             return Ok(measured);
         };
@@ -130,7 +128,8 @@ impl Subject {
             return Ok(measured);
         }
         let probe = self.probe()?.observe(model, &self.device)?;
-        let row = uses::all_uses(model, behaviour, &probe, self.step()?, by, Cores::all())?;
+        let step = self.trained()?.step()?;
+        let row = uses::all_uses(model, behaviour, &probe, step, by, Cores::all())?;
         Ok(vec![row])
     }
 
@@ -166,7 +165,7 @@ impl Subject {
             if row.uses.iter().any(holds_more) {
                 continue;
             }
-            for heads in control_sets(model, &uses.heads, &needed, CONTROLS, self.config.seed) {
+            for heads in control_sets(model, &uses.heads, &needed, CONTROLS, self.seed()) {
                 let performance = ablate(model, behaviour, &heads, row.by);
                 controls.push(Control {
                     role,
@@ -179,7 +178,7 @@ impl Subject {
     }
 
     fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, Error> {
-        let path = self.run.path();
+        let path = self.path();
         let name = path
             .canonicalize()
             .ok()
@@ -193,8 +192,8 @@ impl Subject {
                 .unwrap_or(&line)
                 .trim()
                 .to_owned(),
-            config: self.config.to_toml()?,
-            seed: self.config.seed,
+            config: self.trained()?.config.to_toml()?,
+            seed: self.seed(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             device: summary.device.clone(),
             steps: summary.steps,
@@ -205,7 +204,7 @@ impl Subject {
             floor: summary.floor,
             chance: summary.chance,
             breakdown: summary.breakdown.clone(),
-            window: self.config.model.window,
+            window: self.window(),
         })
     }
 }
