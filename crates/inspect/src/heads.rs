@@ -1,9 +1,11 @@
 //! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and
 //! what they are used as.
 
-use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
+use headlight_heads::{HeadName, Measure, RelationScores, Role, ScoreName, Scores, SequenceKind};
 use headlight_lens::ShuffledContext;
-use headlight_report::{HeadLine, Printout, heads_table, or_dash, relations_table};
+use headlight_report::{
+    HeadLine, Printout, heads_table, measures_as_told, or_dash, relations_table,
+};
 use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
@@ -112,24 +114,16 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let rows = self.probe()?.observe(&model, &self.device)?.rows(0);
         let all = lines(&rows, 0, SequenceKind::Probe, None);
-        let shown = telling(&all);
+        let (shown, left_out) = telling(&all);
         let shuffled = [("shuffled", self.shuffled_heads().lines(SequenceKind::Probe))];
-        let which = if shown.len() < all.len() {
-            format!(
-                "{} of {} heads have a role that is sure or holds at some positions; --json has all.",
-                shown.len(),
-                all.len()
-            )
-        } else {
-            String::new()
-        };
         Ok(Printout::new()
             .prose(format!(
                 "Heads of {}, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random ordinary tokens, of \
-                 random length and start, comes back. {which}",
+                 random length and start, comes back.",
                 self.path().display()
             ))
             .table(heads_table(&score_names(), &shown, &shuffled))
+            .prose(left_out)
             .prose(TABLE)
             .prose(ranges_text("", &rows, 0))
             .prose(format!(
@@ -224,15 +218,42 @@ const TABLE: &str = "value±half of the 95 % interval; uniform: what even attent
 
 /// So many heads are all shown.
 const MOST_SHOWN: usize = 32;
+/// Of more, so many of each role.
+const MOST_OF_A_ROLE: usize = 8;
 
-/// Of many heads those whose role is sure or holds at some positions; of few all.
-fn telling(heads: &[HeadLine]) -> Vec<HeadLine> {
+/// Of many heads those that tell most first: of each role the heads that are furthest on the way to
+/// its ceiling, if that is sure. With a sentence on the heads that are left out.
+fn telling(heads: &[HeadLine]) -> (Vec<HeadLine>, String) {
     if heads.len() <= MOST_SHOWN {
-        return heads.to_vec();
+        return (heads.to_vec(), String::new());
     }
-    let tells =
-        |line: &&HeadLine| line.check.is_some_and(|check| check.is_sure) || !line.ranges.is_empty();
-    heads.iter().filter(tells).cloned().collect()
+    let mut shown = Vec::new();
+    let mut more = Vec::new();
+    let mut with_a_role = 0;
+    for measure in measures_as_told() {
+        let mut of_role: Vec<&HeadLine> = Vec::new();
+        for line in heads {
+            let is_sure = line.check.is_some_and(|check| check.is_sure);
+            if line.role == Some(Role::Of(measure)) && is_sure {
+                of_role.push(line);
+            }
+        }
+        let value = |line: &HeadLine| line.scores[&ScoreName::from(measure)].value;
+        of_role.sort_by(|a, b| value(b).total_cmp(&value(a)));
+        with_a_role += of_role.len();
+        let left = of_role.len().saturating_sub(MOST_OF_A_ROLE);
+        if left > 0 {
+            more.push(format!("{left} more of {}", measure.name()));
+        }
+        shown.extend(of_role.into_iter().take(MOST_OF_A_ROLE).cloned());
+    }
+    more.push(format!("{} without a sure role", heads.len() - with_a_role));
+    let left_out = format!(
+        "Left out: {}; --json has all {} heads.",
+        more.join(", "),
+        heads.len()
+    );
+    (shown, left_out)
 }
 
 /// What the column of roles says beside the role; `false_ranges` is a sentence on ranges that cannot
