@@ -17,7 +17,7 @@ impl Exported {
         let text = "
             seed = 0
             task = { name = 'repeat', vocabulary = 12, prefix = [0, 2], block = [3, 5] }
-            model = { preset = 'llama', n_layers = 2, n_heads = 4, n_kv_heads = 2, d_model = 16, n_ctx = 16 }
+            model = { preset = 'llama', n_layers = 2, n_heads = 4, n_kv_heads = 2, d_model = 16, n_ctx = 16, init_std = 0.5, initialization = 'normal' }
             train = { steps = 4, batch_size = 4, learning_rate = 1e-3, shards = 1 }
             log = { every = 2, patterns_every = 4 }
         ";
