@@ -33,6 +33,7 @@ mod detect_head;
 mod distance;
 mod forbidden_distance;
 mod frozen;
+mod given;
 mod in_context;
 mod induction_profile;
 mod logit_lens;
