@@ -81,7 +81,7 @@ pub use path::{Input, path_test, path_tests};
 pub use range::role_ranges;
 pub use reader::{keys_and_queries, readers};
 pub use relation::{best_head, score_relations};
-pub use score::{LayerPattern, score_layer, score_layer_on};
+pub use score::{LayerPattern, score_layer, score_layer_on, score_targets};
 pub use shared_work::{MinimalSet, Pair, Taken, minimal_set, pairs};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;

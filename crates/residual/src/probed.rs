@@ -62,7 +62,7 @@ use crate::{
 ///
 /// let device = Device::flex();
 /// let matrix = |rows: usize, columns: usize, value: f32| Param::from_tensor(Tensor::full([rows, columns], value, &device));
-/// let mut attention = MultiHeadAttentionConfig::new(1, 2).with_d_head(Some(1)).init(&device);
+/// let mut attention = MultiHeadAttentionConfig::new(1, 2).with_d_head(1).init(&device);
 /// attention.w_q.weight = matrix(1, 2, 0.0); // every key matches equally
 /// attention.w_v.weight = matrix(1, 2, 1.0);
 /// attention.w_o.weight = matrix(2, 1, 1.0);
