@@ -52,7 +52,11 @@ impl Decoder {
     /// # Panics
     /// As [`forward`](Self::forward).
     #[must_use]
-    pub fn forward_probed<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
+    pub fn forward_probed<P: Probe + ?Sized>(
+        &self,
+        tokens: Tensor<2, Int>,
+        probe: &mut P,
+    ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
         let mask = self.mask();
@@ -68,7 +72,7 @@ impl Decoder {
     /// # Panics
     /// As [`forward`](Self::forward), and if the probe wants to change scores or a pattern.
     #[must_use]
-    pub fn forward_with_dropout<P: Probe>(
+    pub fn forward_with_dropout<P: Probe + ?Sized>(
         &self,
         tokens: Tensor<2, Int>,
         dropout: &Dropout,
@@ -164,7 +168,7 @@ impl Decoder {
 
     /// The stream before the first block. The tokens of row `b` stand at positions `starts[b] ..`;
     /// a single start holds for all rows.
-    fn embed<P: Probe>(
+    fn embed<P: Probe + ?Sized>(
         &self,
         tokens: Tensor<2, Int>,
         starts: &[usize],
@@ -222,7 +226,7 @@ impl Decoder {
     /// - x: `[batch, pos, d_model]`
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
-    pub fn unembed<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
+    pub fn unembed<P: Probe + ?Sized>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
         let normalized = normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe);
         linear(
             normalized,
