@@ -445,7 +445,7 @@ fn pictures_are_files_with_their_numbers_beside_them() {
     // Steps 0, 10, 20 and 25: accuracy, and the score of every measure of four heads.
     assert_eq!(
         [&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1),
-        [4, 4 * Measure::ALL.len() * 4]
+        [4, 4 * Measure::BUILT_IN.len() * 4]
     );
     assert_one_line(
         &workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]),

@@ -78,9 +78,10 @@ fn curves_of_head(head: HeadName, rows: &[HeadRow]) -> HeadCurves {
     HeadCurves {
         head,
         role: rows.last().and_then(|row| row.role),
-        curves: Measure::ALL
+        curves: Measure::all()
+            .into_iter()
             .map(|measure| curve_of_score(measure, &rows))
-            .into(),
+            .collect(),
     }
 }
 

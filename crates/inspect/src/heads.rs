@@ -206,7 +206,7 @@ fn false_ranges_text(rows: &[HeadRow], last: usize) -> String {
 fn heads_and_measures_text(rows: &[HeadRow], last: usize) -> String {
     let on_probe = |row: &&HeadRow| row.step == last && row.on == SequenceKind::Probe;
     let heads = rows.iter().filter(on_probe).count();
-    format!("{heads} heads and {} measures", Measure::ALL.len())
+    format!("{heads} heads and {} measures", Measure::all().len())
 }
 
 /// The heads at one step on one kind of sequences; what they are used as where `uses` has it.
@@ -286,6 +286,6 @@ fn relations_printout(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]
 }
 
 /// The scores of tables, in their order.
-pub(super) fn score_names() -> [ScoreName; Measure::ALL.len()] {
-    Measure::ALL.map(ScoreName::from)
+pub(super) fn score_names() -> Vec<ScoreName> {
+    Measure::all().into_iter().map(ScoreName::from).collect()
 }

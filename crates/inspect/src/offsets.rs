@@ -125,14 +125,14 @@ fn profile_table(heads: &[HeadOffsets]) -> Table {
 /// pattern scaled by values.
 fn weighted_table(heads: &[HeadOffsets]) -> Table {
     let mut header = vec!["head".to_owned()];
-    for measure in Measure::ALL {
+    for measure in Measure::all() {
         header.push(measure.name().replace(" token", ""));
     }
     header.push("elsewhere".to_owned());
     let mut rows = Vec::new();
     for head in heads {
         let mut row = vec![head.head.to_string()];
-        for measure in Measure::ALL {
+        for measure in Measure::all() {
             let name = ScoreName::from(measure);
             let plain = head.scores.get(&name).map(|score| score.value);
             let weighted = head.value_weighted.get(&name).map(|score| score.value);

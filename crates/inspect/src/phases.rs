@@ -158,7 +158,7 @@ fn movements(heads: &[HeadRow], from: usize, to: usize) -> Vec<Movement> {
                 to,
             })
         };
-        Measure::ALL.into_iter().filter_map(score).collect()
+        Measure::all().into_iter().filter_map(score).collect()
     };
     let mut moved: Vec<Movement> = at(from).zip(at(to)).flat_map(of_head).collect();
     moved.sort_by(|a, b| (b.to - b.from).abs().total_cmp(&(a.to - a.from).abs()));

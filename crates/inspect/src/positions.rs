@@ -201,7 +201,7 @@ impl Positions {
         let mut rows = Vec::new();
         for (position, writes) in head.writes_by_position.iter().enumerate() {
             let mut row = vec![position.to_string()];
-            for measure in Measure::ALL {
+            for measure in Measure::all() {
                 let score = head
                     .scores
                     .get(&measure)
@@ -215,7 +215,11 @@ impl Positions {
             rows.push(row);
         }
         let mut header = vec!["position".to_owned()];
-        header.extend(Measure::ALL.map(|measure| measure.name().replace(" token", "")));
+        header.extend(
+            Measure::all()
+                .iter()
+                .map(|measure| measure.name().replace(" token", "")),
+        );
         header.extend(["writes", "accuracy", "without it"].map(str::to_owned));
         Table::new(&header, rows).first_to_go(&["current", "first", "duplicate"])
     }
