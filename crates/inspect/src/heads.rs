@@ -8,7 +8,23 @@ use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
-use super::{ModelParts, Subject, uses::uses_printout};
+use super::{ModelParts, Need, Output, Subject, Verb, print, uses::uses_printout};
+
+/// Every head: its role, its scores, and what they are measured against
+#[derive(Debug, clap::Args)]
+pub struct HeadsVerb;
+
+impl Verb for HeadsVerb {
+    const NAME: &'static str = "heads";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        if out.is_text() {
+            return print(&subject.heads_printout()?.draw(&out.terminal));
+        }
+        out.show(&subject.heads()?, |_| Printout::new())
+    }
+}
 
 /// A head as `inspect heads --json` prints it: as in `summary.json`, with one more null.
 #[derive(Debug, Clone, PartialEq, Serialize)]

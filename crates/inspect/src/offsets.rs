@@ -8,7 +8,19 @@ use headlight_run::Error;
 use headlight_watch::CarriedPatterns;
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Output, Subject, Verb};
+
+/// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
+#[derive(Debug, clap::Args)]
+pub struct OffsetsVerb;
+
+impl Verb for OffsetsVerb {
+    const NAME: &'static str = "offsets";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.offsets()?[..], offsets_printout)
+    }
+}
 
 /// What `inspect RUN offsets` shows of a head, all on the probe.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -3,12 +3,13 @@
 use std::{path::Path, sync::OnceLock};
 
 use burn::tensor::Device;
+use headlight_heads::{Measure, ScoreName};
 use headlight_residual::Decoder;
 use headlight_run::{
     CheckpointState, Config, Error, ErrorKind, FORMAT, HeadRow, MetricsRow, RunDirectory, Summary,
-    Weights,
+    TaskConfig, Weights,
 };
-use headlight_tasks::{Sequence, Validation, Vocabulary};
+use headlight_tasks::{Sequence, Tasks, Validation, Vocabulary};
 use headlight_watch::{Cores, Watched, evaluate, model};
 
 /// A trained model at one point of its training, with its vocabulary, its sequences and its logs.
@@ -21,6 +22,8 @@ pub struct Subject {
     at: Option<Weights>,
     /// Whether somebody named it.
     chosen: bool,
+    /// The tasks of the program.
+    pub(crate) tasks: Tasks,
     /// Read when a verb first asks.
     validation: OnceLock<Validation>,
 }
@@ -38,6 +41,7 @@ impl Subject {
             device: headlight_watch::device::open(device)?,
             at: run.newest_weights(),
             chosen: false,
+            tasks: Tasks::built_in(""),
             validation: OnceLock::new(),
             run,
         };
@@ -64,6 +68,28 @@ impl Subject {
         })
     }
 
+    /// The same for a program that has these tasks.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Tasks) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// A sentence for a person, where the program does not have the task of the run.
+    #[must_use]
+    pub fn task_note(&self) -> Option<String> {
+        let TaskConfig::Own(task) = &self.config.task else {
+            return None;
+        };
+        if self.tasks.has(&self.config.task) {
+            return None;
+        }
+        Some(format!(
+            "{}: {}",
+            self.run.path().display(),
+            task.not_built_in()
+        ))
+    }
+
     /// A sentence for a person, where the weights are not those of the end of training.
     #[must_use]
     pub fn note(&self) -> Option<String> {
@@ -87,9 +113,29 @@ impl Subject {
     }
 
     /// Whether the weights are those of a run that has ended, and its summary and its last rows
-    /// speak of them. Otherwise the model is measured anew.
+    /// speak of them and of every measure. Otherwise the model is measured anew.
     pub(crate) fn is_at_the_end(&self) -> bool {
-        !self.chosen && self.run.is_finished()
+        !self.chosen && self.run.is_finished() && self.has_measured_all()
+    }
+
+    /// Whether the run was measured with every measure that the program has added.
+    fn has_measured_all(&self) -> bool {
+        let measures = Measure::all();
+        let own = &measures[Measure::BUILT_IN.len()..];
+        if own.is_empty() {
+            return true;
+        }
+        let Ok(summary) = self.run.summary() else {
+            return true;
+        };
+        let known = |measure: &Measure| {
+            let name = ScoreName::from(*measure);
+            summary
+                .heads
+                .iter()
+                .any(|head| head.scores.contains_key(&name))
+        };
+        own.iter().all(known)
     }
 
     /// The name of a point that somebody chose, as in `--at`.
@@ -200,8 +246,23 @@ impl Subject {
         self.run.heads()
     }
 
+    /// Where the model is.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The run's configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
     /// The tokens, and how text is cut into them.
-    pub(crate) fn vocabulary(&self) -> Result<Vocabulary, Error> {
+    ///
+    /// # Errors
+    /// If a file of the run cannot be read.
+    pub fn vocabulary(&self) -> Result<Vocabulary, Error> {
         let tokenizer = self.run.tokenizer()?;
         Vocabulary::of_run(
             &self.config.task,
@@ -211,7 +272,10 @@ impl Subject {
     }
 
     /// The model at this point, and the names of its tokens.
-    pub(crate) fn model(&self) -> Result<ModelParts, Error> {
+    ///
+    /// # Errors
+    /// If the run has no weights, or they cannot be read.
+    pub fn model(&self) -> Result<ModelParts, Error> {
         let model = model::load(&self.run, &self.config, self.at()?, &self.device)?;
         Ok(ModelParts {
             model,
@@ -220,7 +284,10 @@ impl Subject {
     }
 
     /// The sequences that the run is measured on, and what its task knows about them.
-    pub(crate) fn validation(&self) -> Result<&Validation, Error> {
+    ///
+    /// # Errors
+    /// If the file of the run cannot be read.
+    pub fn validation(&self) -> Result<&Validation, Error> {
         if let Some(validation) = self.validation.get() {
             return Ok(validation);
         }
@@ -229,7 +296,10 @@ impl Subject {
     }
 
     /// The sequences on which roles are read.
-    pub(crate) fn probe(&self) -> Result<Watched, Error> {
+    ///
+    /// # Errors
+    /// If the file of the run cannot be read.
+    pub fn probe(&self) -> Result<Watched, Error> {
         let rows = self.run.probe()?.into_iter();
         let sequences: Vec<Sequence> = rows.map(Sequence::from).collect();
         Ok(Watched::probe(&sequences))
@@ -242,7 +312,9 @@ impl Subject {
 }
 
 /// A model and the names of its tokens.
-pub(crate) struct ModelParts {
+pub struct ModelParts {
+    /// The model.
     pub model: Decoder,
+    /// The names of its tokens, by id.
     pub vocabulary: Vec<String>,
 }
