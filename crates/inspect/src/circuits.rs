@@ -10,7 +10,44 @@ use headlight_residual::Positions;
 use headlight_run::{Error, ErrorKind};
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{Limit, ModelParts, Output, Part, Subject, Verb, verb::POST_NORM};
+
+/// What the heads' weights do by themselves: copying, positions, who fits whom
+#[derive(Debug, clap::Args)]
+pub struct CircuitsVerb {
+    /// This head token by token too, written L1H0
+    #[arg(long)]
+    head: Option<HeadName>,
+}
+
+impl Verb for CircuitsVerb {
+    const NAME: &'static str = "circuits";
+    const PARTS: &'static [Part] = &[
+        Part {
+            name: "tokens",
+            limits: &[NOT_FOLDED],
+        },
+        Part {
+            name: "positions",
+            limits: &[
+                NOT_FOLDED,
+                Limit {
+                    on: &["llama", "rotary", "ALiBi", "no positions"],
+                    says: "positions are not added to the stream",
+                },
+            ],
+        },
+    ];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.circuits(self.head)?, CircuitTables::printout)
+    }
+}
+
+const NOT_FOLDED: Limit = Limit {
+    on: POST_NORM,
+    says: "the norms of a post-norm model replace the stream and cannot be folded into what reads it",
+};
 
 /// Random matrices behind each null.
 const DRAWS: usize = 200;

@@ -10,7 +10,26 @@ use headlight_tasks as tasks;
 use headlight_watch::Patterns;
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Output, Subject, Verb};
+
+/// The scores that TransformerLens gives the heads, for comparison with that tool
+#[derive(Debug, clap::Args)]
+pub struct DetectVerb {
+    /// Token names with spaces between them, for a text some text [default: the probe]
+    #[arg(long)]
+    prompt: Option<String>,
+}
+
+impl Verb for DetectVerb {
+    const NAME: &'static str = "detect";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(
+            &subject.detect(self.prompt.as_deref())?[..],
+            detect_printout,
+        )
+    }
+}
 
 /// The kinds of heads that `TransformerLens` has a name for.
 const MEASURES: [Measure; 3] = [

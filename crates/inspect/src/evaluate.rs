@@ -1,16 +1,31 @@
 //! `inspect RUN evaluate`: a trained model on its own task or on another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use headlight_report::{HeadLine, Printout, Table, heads_table};
 use headlight_residual::Decoder;
-use headlight_run::{Answers, Breakdown, Config, Error, ErrorKind, HeadSummary};
-use headlight_tasks as tasks;
+use headlight_run::{Answers, Breakdown, Error, ErrorKind, HeadSummary};
 use headlight_tasks::Validation;
 use headlight_watch::{Cores, Watched, evaluate};
 use serde::Serialize;
 
-use super::{ModelParts, Subject, heads::score_names};
+use super::{ModelParts, Output, Subject, Verb, heads::score_names};
+
+/// The trained model on its own task, or on the task of another configuration
+#[derive(Debug, clap::Args)]
+pub struct EvaluateVerb {
+    /// The configuration that names the other task
+    #[arg(long)]
+    on: Option<PathBuf>,
+}
+
+impl Verb for EvaluateVerb {
+    const NAME: &'static str = "evaluate";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.evaluate(self.on.as_deref())?, Elsewhere::printout)
+    }
+}
 
 /// A trained model on another task, as `inspect evaluate --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -52,9 +67,11 @@ impl Subject {
     }
 
     fn evaluate_on(&self, on: &Path) -> Result<Elsewhere, Error> {
-        let other = Config::load(on, &[])?;
+        let other = self.tasks.load(on, &[])?;
         let ModelParts { model, vocabulary } = self.model()?;
-        let task = tasks::build(&other.task, other.model.n_ctx, other.seed)?;
+        let task = self
+            .tasks
+            .build(&other.task, other.model.n_ctx, other.seed)?;
         if task.vocabulary().names() != vocabulary {
             let message = format!(
                 "has {} tokens, the model was trained on {} others",

@@ -10,10 +10,36 @@ use headlight_run::Error;
 use headlight_tasks::Sequence;
 
 use super::{
-    Subject,
+    Output, Subject, Verb, print,
     prompt_reader::{PromptReader, SHOWN_TOKENS, likeliest},
     report::walk::walk_of,
 };
+
+/// A page on 127.0.0.1 to play with: prompts, heads switched off, activations patched
+#[derive(Debug, clap::Args)]
+pub struct ServeVerb {
+    /// Where to listen; 0 takes a free port
+    #[arg(long, default_value_t = 8350)]
+    port: u16,
+    /// What stands in place of heads that are off, until it is chosen on the page: zero, mean or
+    /// resample
+    #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+    by: Ablation,
+}
+
+impl Verb for ServeVerb {
+    const NAME: &'static str = "serve";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.check_no_tables(Self::NAME)?;
+        subject.serve(self.port, self.by, announce)
+    }
+}
+
+fn announce(address: SocketAddr) {
+    // Whoever waits for the address reads it here; that nobody does is no failure.
+    let _ = print(&format!("http://{address}"));
+}
 
 /// Longer prompts would not be answered at once, nor read.
 const MOST_PROMPT_TOKENS: usize = 512;

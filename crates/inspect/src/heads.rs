@@ -10,7 +10,23 @@ use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
-use super::{ModelParts, Subject, uses::uses_printout};
+use super::{ModelParts, Need, Output, Subject, Verb, print, uses::uses_printout};
+
+/// Every head: its role, its scores, and what they are measured against
+#[derive(Debug, clap::Args)]
+pub struct HeadsVerb;
+
+impl Verb for HeadsVerb {
+    const NAME: &'static str = "heads";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        if out.is_text() {
+            return print(&subject.heads_printout()?.draw(&out.terminal));
+        }
+        out.show(&subject.heads()?, |_| Printout::new())
+    }
+}
 
 /// A head as `inspect heads --json` prints it: as in `summary.json`, with one more null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -284,7 +300,7 @@ fn false_ranges_text(rows: &[HeadRow], last: usize) -> String {
 fn heads_and_measures_text(rows: &[HeadRow], last: usize) -> String {
     let on_probe = |row: &&HeadRow| row.step == last && row.on == SequenceKind::Probe;
     let heads = rows.iter().filter(on_probe).count();
-    format!("{heads} heads and {} measures", Measure::ALL.len())
+    format!("{heads} heads and {} measures", Measure::all().len())
 }
 
 /// The heads at one step on one kind of sequences; what they are used as where `uses` has it.
@@ -364,6 +380,6 @@ fn relations_printout(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]
 }
 
 /// The scores of tables, in their order.
-pub(super) fn score_names() -> [ScoreName; Measure::ALL.len()] {
-    Measure::ALL.map(ScoreName::from)
+pub(super) fn score_names() -> Vec<ScoreName> {
+    Measure::all().into_iter().map(ScoreName::from).collect()
 }

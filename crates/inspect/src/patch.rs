@@ -11,7 +11,33 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::{ModelParts, Subject, causal::share, prompt_reader::check_position};
+use super::{ModelParts, Output, Subject, Verb, causal::share, prompt_reader::check_position};
+
+/// Where in the model the difference between two prompts lives: activations of one put into the
+/// other
+#[derive(Debug, clap::Args)]
+pub struct PatchVerb {
+    /// Token names with spaces between them, for a text some text [default: made from the probe]
+    #[arg(long)]
+    prompt: Option<String>,
+    /// As many tokens with another answer [default: what followed the last token before is
+    /// replaced]
+    #[arg(long, requires = "prompt")]
+    corrupted: Option<String>,
+    /// The position whose next token is the answer, counted from 0 [default: the last]
+    #[arg(long, requires = "prompt")]
+    position: Option<usize>,
+}
+
+impl Verb for PatchVerb {
+    const NAME: &'static str = "patch";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let (prompt, corrupted) = (self.prompt.as_deref(), self.corrupted.as_deref());
+        let patch = subject.patch(prompt, corrupted, self.position)?;
+        out.show(&patch, Patch::printout)
+    }
+}
 
 /// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
 const FEWEST_PAIRS: usize = 10;

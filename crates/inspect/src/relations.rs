@@ -11,7 +11,20 @@ use headlight_tasks::Sequence;
 use headlight_watch::{CarriedPatterns, Cores, Patterns, Watched, evaluate_without};
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Need, Output, Subject, Verb};
+
+/// Which head follows each gold relation of the task, and what the model answers without it
+#[derive(Debug, clap::Args)]
+pub struct RelationsVerb;
+
+impl Verb for RelationsVerb {
+    const NAME: &'static str = "relations";
+    const NEEDS: &'static [Need] = &[Need::Relations];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.relations()?, RelationHeads::printout)
+    }
+}
 
 /// The best head of a relation, chosen on one half of the validation sequences, measured on the
 /// other.

@@ -8,9 +8,21 @@ use headlight_watch::{Watched, no_room};
 use serde::Serialize;
 
 use super::{
-    ModelParts, Subject,
+    ModelParts, Output, Subject, Verb,
     causal::{names, share},
 };
+
+/// Whether predictions follow when the context says that another token came next
+#[derive(Debug, clap::Args)]
+pub struct SwapVerb;
+
+impl Verb for SwapVerb {
+    const NAME: &'static str = "swap";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.swaps()?[..], swaps_printout)
+    }
+}
 
 /// Swap-follow with some heads ablated.
 #[derive(Debug, Clone, PartialEq, Serialize)]

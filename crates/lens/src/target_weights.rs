@@ -170,7 +170,7 @@ impl RoleTargets {
         );
         let of_measure = |measure| (measure, Targets::of(measure, pattern, tokens));
         Self {
-            measures: Measure::ALL.map(of_measure).into(),
+            measures: Measure::all().into_iter().map(of_measure).collect(),
             sequences: tokens.len(),
         }
     }

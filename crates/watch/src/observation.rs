@@ -184,7 +184,7 @@ impl Observation {
     #[must_use]
     pub fn holders(&self) -> Vec<(Measure, Vec<HeadName>)> {
         let mut holders = Vec::new();
-        for measure in Measure::ALL {
+        for measure in Measure::all() {
             let mut heads = Vec::new();
             for ((head, scores), ranges) in self.heads.iter().zip(&self.ranges) {
                 let in_range = ranges.iter().any(|range| range.role == measure);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use headlight_heads::{Ablation, HeadName, HeadSet, Role};
 use headlight_lens::{Behaviour, ablate, all_heads, control_sets};
-use headlight_report::{Control, ReportData, RunFacts, report_page};
+use headlight_report::{Control, Printout, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadsUse, Summary, UsesRow, write_atomically};
 use headlight_watch::{
@@ -20,7 +20,29 @@ use headlight_watch::{
     uses::{self, left},
 };
 
-use super::{ModelParts, Subject, learn::write_lesson};
+use super::{ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print};
+
+/// The whole run as one page, written to report.html in the run
+#[derive(Debug, clap::Args)]
+pub struct ReportVerb {
+    /// What stands in place of heads that are off: zero, mean or resample. Training measures with
+    /// mean; the others are measured anew
+    #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+    by: Ablation,
+}
+
+impl Verb for ReportVerb {
+    const NAME: &'static str = "report";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        if out.is_text() {
+            let path = subject.write_report(self.by)?;
+            return print(&format!("Written to {}.", path.display()));
+        }
+        out.show(&subject.report(self.by)?, |_| Printout::new())
+    }
+}
 
 /// Random sets beside the heads of each role.
 const CONTROLS: usize = 3;

@@ -8,9 +8,10 @@ use std::{path::Path, sync::OnceLock};
 use burn::tensor::Device;
 use headlight_residual::Decoder;
 use headlight_run::{
-    CheckpointState, Error, ErrorKind, FORMAT, HeadRow, MetricsRow, Summary, UsesRow, Weights,
+    CheckpointState, Config, Error, ErrorKind, FORMAT, HeadRow, MetricsRow, Summary, TaskConfig,
+    UsesRow, Weights,
 };
-use headlight_tasks::{Sequence, Validation, Vocabulary};
+use headlight_tasks::{Sequence, Tasks, Validation, Vocabulary};
 use headlight_watch::{Cores, Watched, evaluate, model};
 
 use self::opened_model::{OpenedModel, SEED};
@@ -21,6 +22,8 @@ pub(crate) use self::trained_run::TrainedRun;
 pub struct Subject {
     source: Source,
     pub(crate) device: Device,
+    /// The tasks of the program.
+    pub(crate) tasks: Tasks,
     /// Read when a verb first asks.
     validation: OnceLock<Validation>,
 }
@@ -67,8 +70,32 @@ impl Subject {
         Self {
             source,
             device,
+            tasks: Tasks::built_in(""),
             validation: OnceLock::new(),
         }
+    }
+
+    /// The same for a program that has these tasks.
+    #[must_use]
+    pub fn with_tasks(self, tasks: Tasks) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// A sentence for a person, where the program does not have the task of the run.
+    #[must_use]
+    pub fn task_note(&self) -> Option<String> {
+        let run = self.trained().ok()?;
+        let TaskConfig::Own(task) = &run.config.task else {
+            return None;
+        };
+        if self.tasks.has(&run.config.task) {
+            return None;
+        }
+        Some(format!(
+            "{}: {}",
+            self.path().display(),
+            task.not_built_in()
+        ))
     }
 
     /// The run, for what only a run has: its configuration and its logs.
@@ -129,7 +156,7 @@ impl Subject {
     }
 
     /// Whether the weights are those of a run that has ended, and its summary and its last rows
-    /// speak of them. Otherwise the model is measured anew.
+    /// speak of them and of every measure. Otherwise the model is measured anew.
     pub(crate) fn is_at_the_end(&self) -> bool {
         self.trained().is_ok_and(TrainedRun::is_at_the_end)
     }
@@ -231,8 +258,25 @@ impl Subject {
         self.trained()?.directory.heads()
     }
 
+    /// Where the model is.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The run's configuration.
+    ///
+    /// # Errors
+    /// If the subject is no run.
+    pub fn config(&self) -> Result<&Config, Error> {
+        Ok(&self.trained()?.config)
+    }
+
     /// The tokens, and how text is cut into them.
-    pub(crate) fn vocabulary(&self) -> Result<Vocabulary, Error> {
+    ///
+    /// # Errors
+    /// If a file of the run cannot be read.
+    pub fn vocabulary(&self) -> Result<Vocabulary, Error> {
         let run = match &self.source {
             Source::Run(run) => run,
             Source::Model(model) => return Ok(model.vocabulary.clone()),
@@ -243,7 +287,10 @@ impl Subject {
     }
 
     /// The model at this point, and the names of its tokens.
-    pub(crate) fn model(&self) -> Result<ModelParts, Error> {
+    ///
+    /// # Errors
+    /// If the run has no weights, or they cannot be read.
+    pub fn model(&self) -> Result<ModelParts, Error> {
         match &self.source {
             Source::Run(run) => Ok(ModelParts {
                 model: model::load(&run.directory, &run.config, run.at()?, &self.device)?,
@@ -257,7 +304,10 @@ impl Subject {
     }
 
     /// The sequences that the model is measured on, and what their task knows about them.
-    pub(crate) fn validation(&self) -> Result<&Validation, Error> {
+    ///
+    /// # Errors
+    /// If the file of the run cannot be read.
+    pub fn validation(&self) -> Result<&Validation, Error> {
         if let Some(validation) = self.validation.get() {
             return Ok(validation);
         }
@@ -269,7 +319,10 @@ impl Subject {
     }
 
     /// The sequences on which roles are read.
-    pub(crate) fn probe(&self) -> Result<Watched, Error> {
+    ///
+    /// # Errors
+    /// If the file of the run cannot be read.
+    pub fn probe(&self) -> Result<Watched, Error> {
         let sequences: Vec<Sequence> = match &self.source {
             Source::Run(run) => run
                 .directory
@@ -292,7 +345,9 @@ impl Subject {
 }
 
 /// A model and the names of its tokens.
-pub(crate) struct ModelParts {
+pub struct ModelParts {
+    /// The model.
     pub model: Decoder,
+    /// The names of its tokens, by id.
     pub vocabulary: Vec<String>,
 }

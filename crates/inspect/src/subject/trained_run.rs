@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use headlight_heads::{Measure, ScoreName};
 use headlight_run::{Config, Error, ErrorKind, MetricsRow, RunDirectory, Weights};
 
 /// A run, and the point of its training that is looked at.
@@ -67,9 +68,29 @@ impl TrainedRun {
     }
 
     /// Whether the weights are those of a run that has ended, and its summary and its last rows
-    /// speak of them. Otherwise the model is measured anew.
+    /// speak of them and of every measure. Otherwise the model is measured anew.
     pub fn is_at_the_end(&self) -> bool {
-        !self.is_chosen && self.directory.is_finished()
+        !self.is_chosen && self.directory.is_finished() && self.has_measured_all()
+    }
+
+    /// Whether the run was measured with every measure that the program has added.
+    fn has_measured_all(&self) -> bool {
+        let measures = Measure::all();
+        let own = &measures[Measure::BUILT_IN.len()..];
+        if own.is_empty() {
+            return true;
+        }
+        let Ok(summary) = self.directory.summary() else {
+            return true;
+        };
+        let known = |measure: &Measure| {
+            let name = ScoreName::from(*measure);
+            summary
+                .heads
+                .iter()
+                .any(|head| head.scores.contains_key(&name))
+        };
+        own.iter().all(known)
     }
 
     /// The name of a point that somebody chose, as in `--at`.
