@@ -6,7 +6,7 @@ use headlight_heads::HeadName;
 
 use crate::{Array, Truth};
 
-/// A norm-free decoder that computes what a program computes. It has learned positions, ReLU
+/// A norm-free decoder that computes what a program computes. It has learned positions, `ReLU`
 /// feed-forwards and the score scale 1.
 ///
 /// At position 0 stands the token `<s>`, and the input follows.

@@ -54,6 +54,50 @@ impl Program {
     /// # Ok::<(), headlight_compile::Error>(())
     /// ```
     pub fn run<T: AsRef<str>>(&self, input: &[T]) -> Result<Trace<'_>, Error> {
+        self.run_with(input, |_, _| None)
+    }
+
+    /// Runs the program with some variables as they were on another input: what patching and
+    /// resampling do to the heads that compute them (interchange intervention, Geiger et al. 2021).
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    /// If the other input has another length, or is of another program.
+    ///
+    /// ```
+    /// use headlight_compile::programs;
+    ///
+    /// let program = programs::induction(4)?;
+    /// let other = program.run(&["b", "a", "a", "b"])?; // previous: - b a a
+    /// let input = ["a", "b", "c", "a"]; // previous: - a b c
+    /// assert_eq!(program.run(&input)?.answers()[3], "b");
+    /// // The latest position whose previous token was a is now the last one.
+    /// assert_eq!(program.interchanged(&input, &other, &["previous"])?.answers()[3], "a");
+    /// # Ok::<(), headlight_compile::Error>(())
+    /// ```
+    pub fn interchanged<T: AsRef<str>>(
+        &self,
+        input: &[T],
+        other: &Trace,
+        variables: &[&str],
+    ) -> Result<Trace<'_>, Error> {
+        assert!(
+            other.program == self && other.values[0].len() == input.len(),
+            "the other input is not of this program and length"
+        );
+        self.run_with(input, |id, name| {
+            variables.contains(&name).then(|| other.values[id].clone())
+        })
+    }
+
+    /// Runs the program with the values of some variables given.
+    fn run_with<T: AsRef<str>>(
+        &self,
+        input: &[T],
+        given: impl Fn(Id, &str) -> Option<Vec<Seen>>,
+    ) -> Result<Trace<'_>, Error> {
         let most = self.layout.positions();
         if !(1..=most).contains(&input.len()) {
             return Err(Error::Input {
@@ -76,10 +120,13 @@ impl Program {
             program: self,
             values: Vec::new(),
         };
-        for variable in &self.variables {
-            let values = (0..tokens.len())
-                .map(|at| trace.value(&variable.operation, &tokens, at))
-                .collect();
+        for (id, variable) in self.variables.iter().enumerate() {
+            let values = given(id, &variable.name).unwrap_or_else(|| {
+                let positions = 0..tokens.len();
+                positions
+                    .map(|at| trace.value(&variable.operation, &tokens, at))
+                    .collect()
+            });
             trace.values.push(values);
         }
         Ok(trace)

@@ -490,11 +490,9 @@ fn names<A: Value>(values: &[A]) -> Vec<String> {
 
 /// The number of `value` among `values`; a new one is added.
 fn class<A: Value>(values: &mut Vec<A>, value: A) -> usize {
-    match values.iter().position(|known| *known == value) {
-        Some(class) => class,
-        None => {
-            values.push(value);
-            values.len() - 1
-        }
-    }
+    let found = values.iter().position(|known| *known == value);
+    found.unwrap_or_else(|| {
+        values.push(value);
+        values.len() - 1
+    })
 }

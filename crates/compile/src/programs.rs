@@ -3,7 +3,7 @@
 //! `length` is the number of tokens of the longest input. "So far" means: at this position and
 //! before.
 
-use crate::{Category, Draft, Error, Layout, Number, Program, SEPARATOR, select};
+use crate::{Category, Draft, Error, Layout, Number, Program, SEPARATOR, random_program, select};
 
 /// The value where nothing was found.
 const NONE: &str = "-";
@@ -29,25 +29,25 @@ pub const ALL: &[Entry] = &[
     entry(
         "previous_token",
         "the token before this one",
-        8,
+        16,
         previous_token,
     ),
     entry(
         "induction",
         "the token after the latest earlier token equal to this one",
-        8,
+        16,
         induction,
     ),
     entry(
         "histogram",
         "how many tokens so far equal this one",
-        8,
+        16,
         histogram,
     ),
     entry(
         "double_histogram",
         "how many positions so far have the same histogram",
-        8,
+        16,
         double_histogram,
     ),
     entry("reverse", "the input, last token first", 6, reverse),
@@ -55,31 +55,31 @@ pub const ALL: &[Entry] = &[
     entry(
         "fraction",
         "the share of a among the tokens so far, rounded down to quarters",
-        8,
+        16,
         fraction,
     ),
     entry(
         "most_frequent",
         "the token that occurs most so far; of several the one that was first there",
-        8,
+        16,
         most_frequent,
     ),
     entry(
         "shuffle_dyck_1",
         "whether the brackets so far are closed, open or wrong",
-        8,
+        16,
         shuffle_dyck_1,
     ),
     entry(
         "shuffle_dyck_2",
         "the same of two kinds of brackets that may cross",
-        8,
+        16,
         shuffle_dyck_2,
     ),
     entry(
         "palindrome",
         "whether the tokens so far read the same backwards",
-        6,
+        8,
         palindrome,
     ),
 ];
@@ -98,6 +98,24 @@ const fn entry(
     }
 }
 
+/// What the names of random programs begin with: `random_7` follows from the seed 7.
+const RANDOM: &str = "random_";
+/// The lines of a random program.
+const RANDOM_LINES: usize = 6;
+/// The length of its inputs, unless another is asked for.
+const RANDOM_LENGTH: usize = 12;
+
+/// The usual length of the inputs of a program.
+///
+/// # Errors
+/// If there is no such program.
+pub fn usual_length(name: &str) -> Result<usize, Error> {
+    if seed_of(name).is_some() {
+        return Ok(RANDOM_LENGTH);
+    }
+    find(name).map(|entry| entry.length)
+}
+
 /// The program of this name, for inputs up to `length` or up to its usual length.
 ///
 /// # Errors
@@ -112,17 +130,27 @@ const fn entry(
 /// # Ok::<(), headlight_compile::Error>(())
 /// ```
 pub fn named(name: &str, length: Option<usize>) -> Result<Program, Error> {
-    match ALL.iter().find(|entry| entry.name == name) {
-        Some(entry) => (entry.write)(length.unwrap_or(entry.length)),
-        None => Err(Error::Unknown {
-            name: name.to_owned(),
-            known: ALL
-                .iter()
-                .map(|entry| entry.name)
-                .collect::<Vec<_>>()
-                .join(", "),
-        }),
+    let length = length.map_or_else(|| usual_length(name), Ok)?;
+    match seed_of(name) {
+        Some(seed) => random_program(seed, RANDOM_LINES, length),
+        None => (find(name)?.write)(length),
     }
+}
+
+fn seed_of(name: &str) -> Option<u64> {
+    name.strip_prefix(RANDOM)?.parse().ok()
+}
+
+fn find(name: &str) -> Result<&'static Entry, Error> {
+    let found = ALL.iter().find(|entry| entry.name == name);
+    found.ok_or_else(|| {
+        let mut known: Vec<&str> = ALL.iter().map(|entry| entry.name).collect();
+        known.push("random_SEED");
+        Error::Unknown {
+            name: name.to_owned(),
+            known: known.join(", "),
+        }
+    })
 }
 
 /// The token. No head does anything.

@@ -1,4 +1,4 @@
-//! Classes of a number, as sums of ReLU units.
+//! Classes of a number, as sums of `ReLU` units.
 
 use crate::Error;
 

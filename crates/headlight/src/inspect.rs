@@ -21,7 +21,10 @@ use headlight_residual::{Generation, Sampling};
 use headlight_run::{Error, ErrorKind, Weights};
 use serde::Serialize;
 
-use crate::command_line::{self, print};
+use crate::{
+    command_line::{self, Failure, print},
+    compile::CompiledRun,
+};
 
 /// The verb that needs no run.
 const LEARN: &str = "learn";
@@ -32,7 +35,7 @@ const LEARN: &str = "learn";
 #[derive(Parser)]
 #[command(version, subcommand_negates_reqs = true)]
 pub struct Arguments {
-    /// The run, for example runs/induction
+    /// The run, for example runs/induction; or a compiled program, for example compiled:induction
     #[arg(required = true)]
     run: Option<PathBuf>,
     /// What to show [default: heads]
@@ -278,11 +281,11 @@ pub(crate) fn run_behind_verb(error: &clap::Error, program: &str) -> Option<Stri
 ///
 /// # Errors
 /// If the input is wrong, or the program fails while it runs.
-pub fn run(arguments: &Arguments) -> Result<(), Error> {
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let what = arguments.what.as_ref().unwrap_or(&What::Heads);
     if let What::Learn { out } = what {
         write_learn_page(out, &arguments.device)?;
-        return print(&format!("Written to {}.", out.display()));
+        return Ok(print(&format!("Written to {}.", out.display()))?);
     }
     let no_run = || {
         Error::new(
@@ -290,7 +293,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
             "no run is named; for example: inspect runs/induction heads",
         )
     };
-    let run = arguments.run.as_ref().ok_or_else(no_run)?;
+    let named = arguments.run.as_ref().ok_or_else(no_run)?;
+    let compiled = CompiledRun::of(named, &arguments.device)?;
+    if let (Some(_), What::Report { .. }) = (&compiled, what) {
+        let message = "report writes into a run; first write one: headlight compile NAME --to DIR";
+        return Err(Error::new(named.display(), message).into());
+    }
+    let run = &compiled
+        .as_ref()
+        .map_or_else(|| named.clone(), CompiledRun::path);
     let subject = match arguments.at {
         Some(at) => Subject::open_at(run, &arguments.device, at)?,
         None => Subject::open(run, &arguments.device)?,
@@ -299,10 +310,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Error> {
         say(&note);
     }
     if let What::Serve { port, by } = what {
-        return subject.serve(*port, *by, announce);
+        return Ok(subject.serve(*port, *by, announce)?);
     }
     let text = show(&subject, what, arguments.json);
-    print(&text?)
+    Ok(print(&text?)?)
 }
 
 /// How the result of a verb is printed.

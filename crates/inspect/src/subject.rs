@@ -232,7 +232,12 @@ impl Subject {
     pub(crate) fn probe(&self) -> Result<Watched, Error> {
         let rows = self.run.probe()?.into_iter();
         let sequences: Vec<Sequence> = rows.map(Sequence::from).collect();
-        Ok(Watched::probe(&sequences))
+        Ok(Watched::probe(&sequences).with_start(self.has_start()?))
+    }
+
+    /// Whether every sequence begins with a token that stands nowhere else.
+    pub(crate) fn has_start(&self) -> Result<bool, Error> {
+        Ok(self.run.data()?.start.is_some())
     }
 
     /// The accuracy of guessing on the run's task.

@@ -11,6 +11,7 @@ mod losses;
 mod markov;
 mod marks;
 mod modular_addition;
+mod program;
 mod prompt;
 mod rearrange;
 mod recall;
@@ -33,6 +34,7 @@ pub use lagged_markov::LaggedMarkov;
 pub use losses::mean_scored;
 pub use marks::Marks;
 pub use modular_addition::ModularAddition;
+pub use program::{Program, code as program_code};
 pub use prompt::{encode_prompt, parse_stop};
 pub use rearrange::{Rearrange, Rearrangement};
 pub use recall::Recall;
@@ -62,6 +64,7 @@ pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Result<Box<dyn Tas
         TaskConfig::Reverse(config) => Box::new(Rearrange::new(config, Rearrangement::Reverse)),
         TaskConfig::Dyck(config) => Box::new(Dyck::new(config, n_ctx)),
         TaskConfig::Grammar(_) => Box::new(Grammar::new(Lexicon::english(), n_ctx)),
+        TaskConfig::Program(config) => Box::new(Program::new(config, n_ctx)?),
         TaskConfig::Sequences(config) => Box::new(Sequences::open(config, n_ctx)?),
         TaskConfig::Text(config) => Box::new(Text::open(config, n_ctx)?),
     })

@@ -98,7 +98,7 @@ fn times(x: &[f32], matrix: &Array) -> Vec<f32> {
 }
 
 /// Every input of `length` tokens of the alphabet.
-pub fn inputs<'a>(alphabet: &'a [String], length: usize) -> impl Iterator<Item = Vec<&'a str>> {
+pub fn inputs(alphabet: &[String], length: usize) -> impl Iterator<Item = Vec<&str>> {
     let count = alphabet.len().pow(length as u32);
     (0..count).map(move |number| {
         let mut rest = number;

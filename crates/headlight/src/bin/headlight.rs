@@ -1,10 +1,12 @@
-//! Both programs under one name, for people's PATH: `headlight train`, `headlight inspect`.
+//! The programs under one name, for people's PATH: `headlight train`, `headlight inspect`;
+//! and `headlight compile`.
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use headlight::{
     command_line::{self, Failure},
+    compile,
     inspect::{self, with_usage},
     train,
 };
@@ -24,6 +26,7 @@ struct Arguments {
 enum Program {
     Train(Box<train::Arguments>),
     Inspect(Box<inspect::Arguments>),
+    Compile(compile::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +43,7 @@ fn arguments() -> Arguments {
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.program {
         Program::Train(arguments) => train::run(arguments),
-        Program::Inspect(arguments) => Ok(inspect::run(arguments)?),
+        Program::Inspect(arguments) => inspect::run(arguments),
+        Program::Compile(arguments) => compile::run(arguments),
     }
 }

@@ -5,6 +5,7 @@ mod grammar;
 mod icl_markov;
 mod lagged_markov;
 mod modular_addition;
+mod program;
 mod rearrange;
 mod recall;
 mod repeat;
@@ -20,6 +21,7 @@ pub use grammar::GrammarConfig;
 pub use icl_markov::IclMarkovConfig;
 pub use lagged_markov::LaggedMarkovConfig;
 pub use modular_addition::ModularAdditionConfig;
+pub use program::ProgramConfig;
 pub use rearrange::RearrangeConfig;
 pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
@@ -91,6 +93,8 @@ tasks! {
     "dyck": Dyck(DyckConfig),
     /// A small English with gold relations.
     "grammar": Grammar(GrammarConfig),
+    /// What a program answers; its circuit is known.
+    "program": Program(ProgramConfig),
     /// Sequences from files of one's own.
     "sequences": Sequences(SequencesConfig),
     /// Any UTF-8 text.
