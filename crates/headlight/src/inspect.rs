@@ -11,8 +11,12 @@ use headlight_report::{Terminal, say};
 use headlight_run::{Error, Weights};
 use headlight_tasks::Tasks;
 
+use crate::{command_line::Failure, compile::CompiledRun};
+
 /// The verb that needs no run.
 const LEARN: &str = "learn";
+/// The verb that writes into its run.
+const REPORT: &str = "report";
 
 /// Look at the attention heads of a run.
 ///
@@ -20,7 +24,7 @@ const LEARN: &str = "learn";
 #[derive(Parser)]
 #[command(version, subcommand_negates_reqs = true)]
 pub struct Arguments {
-    /// The run, for example runs/induction
+    /// The run, for example runs/induction; or a compiled program, for example compiled:induction
     #[arg(required = true)]
     run: Option<PathBuf>,
     /// Print JSON
@@ -90,7 +94,7 @@ pub(crate) fn run_behind_verb(
 ///
 /// # Errors
 /// If the input is wrong, or the program fails while it runs.
-pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(), Error> {
+pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(), Failure> {
     let arguments = Arguments::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
     let out = Output {
         json: arguments.json,
@@ -101,7 +105,7 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         out.check_no_tables(LEARN)?;
         let learn = LearnArguments::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
         write_learn_page(&learn.out, &arguments.device)?;
-        return print(&format!("Written to {}.", learn.out.display()));
+        return Ok(print(&format!("Written to {}.", learn.out.display()))?);
     }
     let no_run = || {
         Error::new(
@@ -109,7 +113,11 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
             "no run is named; for example: inspect runs/induction heads",
         )
     };
-    let run = arguments.run.ok_or_else(no_run)?;
+    let named = arguments.run.ok_or_else(no_run)?;
+    let compiled = CompiledRun::of(&named, &arguments.device)?;
+    let run = compiled
+        .as_ref()
+        .map_or_else(|| named.clone(), CompiledRun::path);
     let subject = match arguments.at {
         Some(at) => Subject::open_at(&run, &arguments.device, at)?,
         None => Subject::open(&run, &arguments.device)?,
@@ -124,5 +132,9 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         None => (verbs.first(), &no_options),
     };
     let verb = verb.ok_or_else(|| Error::new("inspect", "there are no verbs"))?;
-    verb.show(options, subject, &out)
+    if compiled.is_some() && verb.name() == REPORT {
+        let message = "report writes into a run; first write one: headlight compile NAME --to DIR";
+        return Err(Error::new(named.display(), message).into());
+    }
+    Ok(verb.show(options, subject, &out)?)
 }

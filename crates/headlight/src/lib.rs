@@ -1,9 +1,10 @@
-//! The programs: `train` and `inspect`, and `headlight`, which is both under one name.
+//! The programs: `train` and `inspect`, and `headlight`, which has both and `compile` under one name.
 //!
-//! [`Program`] is a program of one's own that is both, with tasks, measures and verbs added; [`own`]
-//! has the traits that these implement.
+//! [`Program`] is a program of one's own that has them too, with tasks, measures and verbs added;
+//! [`own`] has the traits that these implement.
 
 pub mod command_line;
+pub mod compile;
 pub mod inspect;
 mod program;
 pub mod seeds;

@@ -10,7 +10,7 @@ use headlight_tasks::{FromKeys, Tasks};
 
 use crate::{
     command_line::{self, Failure},
-    inspect, train,
+    compile, inspect, train,
 };
 
 /// `train` and `inspect` under one name, with tasks, measures and verbs of one's own:
@@ -92,7 +92,7 @@ impl Program {
         self
     }
 
-    /// Runs `train …` or `inspect …`, whichever the first argument says.
+    /// Runs `train …`, `inspect …` or `compile …`, whichever the first argument says.
     #[must_use]
     pub fn run(self) -> ExitCode {
         let inspect = format!("{} inspect", name_of_program());
@@ -105,11 +105,13 @@ impl Program {
                     .arg_required_else_help(true)
                     .subcommand(train::Arguments::command().name("train"))
                     .subcommand(inspect::command(verbs, &inspect).name("inspect"))
+                    .subcommand(compile::Arguments::command().name("compile"))
             },
             &inspect,
             |matches, verbs, tasks| match matches.subcommand() {
                 Some(("train", matches)) => train::run(matches, tasks),
-                Some((_, matches)) => Ok(inspect::run(matches, verbs, tasks)?),
+                Some(("compile", matches)) => compile::run(matches),
+                Some((_, matches)) => inspect::run(matches, verbs, tasks),
                 None => unreachable!("a command is required"),
             },
         )
@@ -131,7 +133,7 @@ impl Program {
         self.run_as(
             |verbs| inspect::command(verbs, "inspect"),
             "inspect",
-            |matches, verbs, tasks| Ok(inspect::run(matches, verbs, tasks)?),
+            |matches, verbs, tasks| inspect::run(matches, verbs, tasks),
         )
     }
 

@@ -6,8 +6,8 @@ use headlight_run::{Config, Error, OwnTask, OwnTaskKeys, OwnTasks, TaskConfig};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Dyck, Grammar, IclMarkov, LaggedMarkov, Lexicon, ModularAddition, Rearrange, Rearrangement,
-    Recall, Repeat, RowKey, Sequence, Sequences, Task, Text, Use,
+    Dyck, Grammar, IclMarkov, LaggedMarkov, Lexicon, ModularAddition, Program, Rearrange,
+    Rearrangement, Recall, Repeat, RowKey, Sequence, Sequences, Task, Text, Use,
 };
 
 /// A task that is made from the keys of its table `[task]`: what a program adds to the built-in
@@ -159,6 +159,7 @@ impl Tasks {
             TaskConfig::Reverse(config) => Box::new(Rearrange::new(config, Rearrangement::Reverse)),
             TaskConfig::Dyck(config) => Box::new(Dyck::new(config, n_ctx)),
             TaskConfig::Grammar(_) => Box::new(Grammar::new(Lexicon::english(), n_ctx)),
+            TaskConfig::Program(config) => Box::new(Program::new(config, n_ctx)?),
             TaskConfig::Sequences(config) => Box::new(Sequences::open(config, n_ctx)?),
             TaskConfig::Text(config) => Box::new(Text::open(config, n_ctx)?),
             TaskConfig::Own(task) => return self.build_own(task, n_ctx, seed),

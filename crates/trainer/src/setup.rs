@@ -82,7 +82,9 @@ impl Setup {
             )),
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
-        let watched = [Watched::probe(&probe), Watched::task(&validation)];
+        let has_start = task.start().is_some();
+        let watched = [Watched::probe(&probe), Watched::task(&validation)]
+            .map(|watched| watched.with_start(has_start));
         Ok(Self {
             device_name: device_name.to_owned(),
             floor: validation.floor(),
@@ -132,6 +134,7 @@ impl Setup {
             files,
             training_share: self.task.training_share(),
             chance: self.task.chance(),
+            start: self.task.start(),
         }
     }
 

@@ -332,7 +332,15 @@ impl Subject {
                 .collect(),
             Source::Model(model) => model.probe(),
         };
-        Ok(Watched::probe(&sequences))
+        Ok(Watched::probe(&sequences).with_start(self.has_start()?))
+    }
+
+    /// Whether every sequence begins with a token that stands nowhere else.
+    pub(crate) fn has_start(&self) -> Result<bool, Error> {
+        match &self.source {
+            Source::Run(run) => Ok(run.directory.data()?.start.is_some()),
+            Source::Model(_) => Ok(false),
+        }
     }
 
     /// The accuracy of guessing on the task.

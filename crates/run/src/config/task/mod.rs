@@ -6,6 +6,7 @@ mod icl_markov;
 mod lagged_markov;
 mod modular_addition;
 mod own;
+mod program;
 mod rearrange;
 mod recall;
 mod repeat;
@@ -22,6 +23,7 @@ pub use icl_markov::IclMarkovConfig;
 pub use lagged_markov::LaggedMarkovConfig;
 pub use modular_addition::ModularAdditionConfig;
 pub use own::{OwnTask, OwnTaskKeys, OwnTasks};
+pub use program::ProgramConfig;
 pub use rearrange::RearrangeConfig;
 pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
@@ -136,6 +138,8 @@ tasks! {
     "dyck": Dyck(DyckConfig),
     /// A small English with gold relations.
     "grammar": Grammar(GrammarConfig),
+    /// What a program answers; its circuit is known.
+    "program": Program(ProgramConfig),
     /// Sequences from files of one's own.
     "sequences": Sequences(SequencesConfig),
     /// Any UTF-8 text.
