@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use headlight_heads::{MayAttend, Score, ScoreName, Scores};
-use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
+use headlight_vector::{Kernel, LANES, Simd, entropy as entropy_of, vectorised};
 
 use crate::{
     RoleTargets,
@@ -298,7 +298,7 @@ impl Kernel for Entropies<'_> {
     type Output = f64;
 
     #[inline(always)]
-    fn run(self) -> f64 {
+    fn run<S: Simd>(self, _: S) -> f64 {
         let mut sum = 0.0;
         for (q, most) in self.most.iter().enumerate() {
             if *most > 0.0 {
