@@ -24,7 +24,8 @@ const REPORT: &str = "report";
 #[derive(Parser)]
 #[command(version, subcommand_negates_reqs = true)]
 pub struct Arguments {
-    /// The run, for example runs/induction; or a compiled program, for example compiled:induction
+    /// The run, for example runs/induction; or a model: a folder of transformers or a GGUF file; or a
+    /// compiled program, for example compiled:induction
     #[arg(required = true)]
     run: Option<PathBuf>,
     /// Print JSON
@@ -38,6 +39,9 @@ pub struct Arguments {
     /// run that was stopped]
     #[arg(long, global = true, value_name = "POINT")]
     at: Option<Weights>,
+    /// Measure on sequences of this text in place of the run's own
+    #[arg(long, global = true, value_name = "FILE")]
+    text: Option<PathBuf>,
     /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
     #[arg(long, global = true, default_value = "flex")]
     device: String,
@@ -122,7 +126,10 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         Some(at) => Subject::open_at(&run, &arguments.device, at)?,
         None => Subject::open(&run, &arguments.device)?,
     };
-    let subject = subject.with_tasks(tasks.clone());
+    let mut subject = subject.with_tasks(tasks.clone());
+    if let Some(text) = &arguments.text {
+        subject = subject.on_text(text)?;
+    }
     for note in [subject.task_note(), subject.note()].into_iter().flatten() {
         say(&note);
     }

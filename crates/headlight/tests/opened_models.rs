@@ -198,3 +198,43 @@ fn what_is_no_model_is_one_line() {
         "{error}"
     );
 }
+
+#[test]
+fn a_text_stands_in_place_of_the_own_sequences() {
+    let exported = Exported::new();
+    // Ten sequences of 16 inputs, in which a is followed by b, c or d in turn.
+    exported
+        .workshop
+        .write("text.txt", &"a b a c a d e f ".repeat(21));
+    for subject in ["run", "folder"] {
+        let own = exported.json(subject, &["evaluate"]);
+        let text = exported.json(subject, &["evaluate", "--text", "text.txt"]);
+        assert_eq!(text["task"], "the text text.txt", "{subject}");
+        assert_ne!(text["loss"], own["loss"], "{subject}");
+        assert_ok(
+            &exported
+                .workshop
+                .inspect(subject, &["heads", "--text", "text.txt"]),
+        );
+        assert_ok(
+            &exported
+                .workshop
+                .inspect(subject, &["ablate", "--text", "text.txt"]),
+        );
+    }
+    let loss =
+        |subject| exported.json(subject, &["evaluate", "--text", "text.txt"])["loss"].clone();
+    assert_eq!(loss("run"), loss("folder"));
+    exported.workshop.write("short.txt", "a b c");
+    let error = exported.refused("run", &["ablate", "--text", "short.txt"]);
+    assert!(
+        error.contains("--text short.txt: has 3 tokens; a sequence takes 17"),
+        "{error}"
+    );
+    exported.workshop.write("other.txt", "a b lamp");
+    let error = exported.refused("folder", &["ablate", "--text", "other.txt"]);
+    assert!(
+        error.contains("--text other.txt: has lamp, which is no token of the model"),
+        "{error}"
+    );
+}

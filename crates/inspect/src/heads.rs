@@ -103,8 +103,8 @@ impl Subject {
              of random length and start, comes back."
         );
         let task = format!(
-            "The same heads on the run's own task, {}. A task can make a head look like what it is not.",
-            self.task_name()
+            "The same heads on {}. A task can make a head look like what it is not.",
+            self.own_sequences()
         );
         let distances = format!(
             "Mean attention distance by layer in tokens, on the probe {}, on the task {}.",
@@ -128,7 +128,11 @@ impl Subject {
     /// The heads of a model that was not trained here: on the probe alone.
     fn heads_of_model_printout(&self) -> Result<Printout, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let rows = self.probe()?.observe(&model, &self.device)?.rows(0);
+        let mut rows = self.probe()?.observe(&model, &self.device)?.rows(0);
+        if self.is_on_text() {
+            let watched = Watched::task(self.validation()?);
+            rows.extend(watched.observe(&model, &self.device)?.rows(0));
+        }
         let all = lines(&rows, 0, SequenceKind::Probe, None);
         let (shown, left_out) = telling(&all);
         let shuffled = [("shuffled", self.shuffled_heads().lines(SequenceKind::Probe))];
@@ -140,6 +144,7 @@ impl Subject {
             ))
             .table(heads_table(&score_names(), &shown, &shuffled))
             .prose(left_out)
+            .printout(self.same_heads_printout(&shown, &rows))
             .prose(TABLE)
             .prose(ranges_text("", &rows, 0))
             .prose(format!(
@@ -147,6 +152,19 @@ impl Subject {
                 distances_text(&all)
             ))
             .prose("What a head is used as is told by `ablate`, `paths` and `swap`."))
+    }
+
+    /// The heads that are shown, on a text; nothing without one.
+    fn same_heads_printout(&self, shown: &[HeadLine], rows: &[HeadRow]) -> Printout {
+        if !self.is_on_text() {
+            return Printout::new();
+        }
+        let mut here = lines(rows, 0, SequenceKind::Task, None);
+        here.retain(|line| shown.iter().any(|shown| shown.head == line.head));
+        here.sort_by_key(|line| shown.iter().position(|shown| shown.head == line.head));
+        Printout::new()
+            .prose(format!("The same heads on {}.", self.task_name()))
+            .table(heads_table(&score_names(), &here, &[]))
     }
 
     /// The heads of the summary, with what they score on shuffled tokens.
@@ -178,7 +196,10 @@ impl Subject {
     fn head_rows_here(&self) -> Result<Vec<HeadRow>, Error> {
         let mut rows = self.head_rows()?;
         if !self.is_at_the_end() {
-            rows.retain(|row| row.step == 0);
+            let is_before = |row: &HeadRow| row.step == 0;
+            // What was measured before training on the task says nothing of a text.
+            let is_of_here = |row: &HeadRow| row.on == SequenceKind::Probe || !self.is_on_text();
+            rows.retain(|row| is_before(row) && is_of_here(row));
             rows.extend(self.measured_rows()?);
         }
         Ok(rows)

@@ -142,7 +142,7 @@ impl Positions {
             )
             .table(self.ranges_table());
         let without = format!(
-            "Accuracy on the run's own task by position, and what it is with one head off; in its place stands {} (--by \
+            "Accuracy by position on what the model is measured on, and what it is with one head off; in its place stands {} (--by \
              {}). –: fewer than {FEWEST_TARGETS} scored targets at each position.",
             self.by.in_words(),
             self.by

@@ -131,7 +131,7 @@ pub fn swaps_printout(swaps: &[Swapped]) -> Printout {
             "Every token that followed an earlier token equal to the current one is replaced by one other token.",
         )
         .printout(of(SequenceKind::Probe, "the probe"))
-        .printout(of(SequenceKind::Task, "the run's own task"))
+        .printout(of(SequenceKind::Task, "what the model is measured on"))
         .prose(
             "copies: before, the likeliest next token is one that followed. follows: afterwards it is the token in \
              their place. control: as many context tokens, none of them such a successor, are replaced by the same \

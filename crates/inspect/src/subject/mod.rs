@@ -1,6 +1,7 @@
 //! What `inspect` looks at.
 
 mod opened_model;
+mod text_sequences;
 mod trained_run;
 
 use std::{path::Path, sync::OnceLock};
@@ -14,8 +15,11 @@ use headlight_run::{
 use headlight_tasks::{Sequence, Tasks, Validation, Vocabulary};
 use headlight_watch::{Cores, Watched, evaluate, model};
 
-use self::opened_model::{OpenedModel, SEED};
 pub(crate) use self::trained_run::TrainedRun;
+use self::{
+    opened_model::{MOST_INPUTS, OpenedModel, SEED},
+    text_sequences::sequences_of,
+};
 
 /// A trained model with its vocabulary, the sequences that it is measured on and, if it was trained
 /// here, its logs.
@@ -24,6 +28,8 @@ pub struct Subject {
     pub(crate) device: Device,
     /// The tasks of the program.
     pub(crate) tasks: Tasks,
+    /// The text that stands in place of the subject's own sequences, as it is called.
+    text: Option<String>,
     /// Read when a verb first asks.
     validation: OnceLock<Validation>,
 }
@@ -71,6 +77,7 @@ impl Subject {
             source,
             device,
             tasks: Tasks::built_in(""),
+            text: None,
             validation: OnceLock::new(),
         }
     }
@@ -79,6 +86,20 @@ impl Subject {
     #[must_use]
     pub fn with_tasks(self, tasks: Tasks) -> Self {
         Self { tasks, ..self }
+    }
+
+    /// The same, measured on sequences of a text in place of its own.
+    ///
+    /// # Errors
+    /// If the text cannot be read, has other tokens than the model, or is too short.
+    pub fn on_text(self, path: &Path) -> Result<Self, Error> {
+        let inputs = self.n_ctx().min(MOST_INPUTS);
+        let validation = sequences_of(path, &self.vocabulary()?, inputs)?;
+        Ok(Self {
+            text: Some(format!("the text {}", path.display())),
+            validation: validation.into(),
+            ..self
+        })
     }
 
     /// A sentence for a person, where the program does not have the task of the run.
@@ -119,9 +140,18 @@ impl Subject {
 
     /// The name of what the model is measured on.
     pub(crate) fn task_name(&self) -> &str {
-        match &self.source {
-            Source::Run(run) => run.config.task.name(),
-            Source::Model(_) => "random tokens that come back",
+        match (&self.text, &self.source) {
+            (Some(text), _) => text,
+            (None, Source::Run(run)) => run.config.task.name(),
+            (None, Source::Model(_)) => "random tokens that come back",
+        }
+    }
+
+    /// In a sentence, what the model is measured on.
+    pub(crate) fn own_sequences(&self) -> String {
+        match (&self.text, &self.source) {
+            (None, Source::Run(_)) => format!("the run's own task, {}", self.task_name()),
+            _ => self.task_name().to_owned(),
         }
     }
 
@@ -155,10 +185,15 @@ impl Subject {
         self.trained().ok()?.note()
     }
 
+    /// Whether sequences of a text stand in place of the subject's own.
+    pub(crate) fn is_on_text(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// Whether the weights are those of a run that has ended, and its summary and its last rows
     /// speak of them and of every measure. Otherwise the model is measured anew.
     pub(crate) fn is_at_the_end(&self) -> bool {
-        self.trained().is_ok_and(TrainedRun::is_at_the_end)
+        self.text.is_none() && self.trained().is_ok_and(TrainedRun::is_at_the_end)
     }
 
     /// The updates that the weights had; `None` where nobody knows.
@@ -169,11 +204,12 @@ impl Subject {
         }
     }
 
-    /// What training found heads to be used as; nothing where nothing was trained here.
+    /// What training found heads to be used as on the subject's own sequences; nothing where nothing
+    /// was trained here.
     pub(crate) fn logged_uses(&self) -> Result<Vec<UsesRow>, Error> {
         match &self.source {
-            Source::Run(run) => run.directory.uses(),
-            Source::Model(_) => Ok(Vec::new()),
+            Source::Run(run) if self.text.is_none() => run.directory.uses(),
+            _ => Ok(Vec::new()),
         }
     }
 
@@ -346,7 +382,8 @@ impl Subject {
     /// The accuracy of guessing on the task.
     pub(crate) fn chance(&self) -> Result<f64, Error> {
         match &self.source {
-            Source::Run(run) => Ok(run.directory.data()?.chance),
+            Source::Run(run) if self.text.is_none() => Ok(run.directory.data()?.chance),
+            Source::Run(run) => Ok(1.0 / run.directory.vocabulary()?.len() as f64),
             Source::Model(model) => Ok(model.chance()),
         }
     }

@@ -13,11 +13,11 @@ const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
 /// Inputs of a sequence that the model is measured on: enough for a block to come back, and few
 /// enough that patterns of hundreds of heads stay small.
-const LENGTH: usize = 64;
+pub(super) const MOST_INPUTS: usize = 64;
 /// Sequences that causal tests are measured on.
 const SEQUENCES: usize = 32;
 /// What draws follow from.
-pub(crate) const SEED: u64 = 0;
+pub(super) const SEED: u64 = 0;
 /// The largest tokenizer that is read.
 const MOST_TOKENIZER_BYTES: u64 = 64 << 20;
 
@@ -74,7 +74,7 @@ impl OpenedModel {
         let mut names = vocabulary.names();
         // Some embeddings are padded to a round number of rows.
         names.extend((names.len()..size).map(|token| format!("unused {token}")));
-        let task = Repeat::probe(vocabulary.ordinary(), LENGTH.min(model.config().n_ctx));
+        let task = Repeat::probe(vocabulary.ordinary(), MOST_INPUTS.min(model.config().n_ctx));
         Ok(Self {
             path: path.to_owned(),
             model,
