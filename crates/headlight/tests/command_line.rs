@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{fs, path::Path, process::Stdio};
+use std::{collections::BTreeMap, fs, path::Path, process::Stdio};
 
 use assert_cmd::Command;
 use common::{SMALL, Workshop, assert_ok, assert_one_line, json};
