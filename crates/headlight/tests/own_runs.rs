@@ -1,10 +1,11 @@
-//! The stock programs on a run whose task is not built in.
+//! The stock programs on runs that lack something: a task that is built in, logs.
 
 mod common;
 
 use std::fs;
 
 use common::{SMALL, Workshop, assert_ok, assert_one_line, json};
+use headlight_inspect::Need;
 
 /// A run as another program would have made it.
 fn foreign() -> Workshop {
@@ -20,6 +21,17 @@ fn foreign() -> Workshop {
     workshop
 }
 
+/// The arguments of a verb that can be left with its defaults but for what it demands.
+fn options(verb: &str) -> Vec<&str> {
+    let demanded: &[&str] = match verb {
+        "predict" => &["--prompt", "a b"],
+        "export" => &["--to", "exported"],
+        "activations" => &["--to", "activations.safetensors"],
+        _ => &[],
+    };
+    [&[verb], demanded].concat()
+}
+
 const SAID: &str =
     "task.name = \"my_task\": is not built in; it is a task of the program my_program";
 
@@ -27,14 +39,11 @@ const SAID: &str =
 fn every_verb_that_needs_no_code_of_the_task_works_and_says_whose_it_is() {
     let workshop = foreign();
     for verb in headlight_inspect::verbs() {
-        let options: &[&str] = match verb.name() {
-            "serve" | "relations" => continue, // never ends; needs gold relations
-            "predict" => &["--prompt", "a b"],
-            "export" => &["--to", "exported"],
-            "activations" => &["--to", "activations.safetensors"],
-            _ => &[],
-        };
-        let output = workshop.inspect("run", &[&[verb.name()], options].concat());
+        // `serve` never ends.
+        if verb.name() == "serve" || verb.needs().contains(&Need::Relations) {
+            continue;
+        }
+        let output = workshop.inspect("run", &options(verb.name()));
         assert_ok(&output);
         let error = String::from_utf8(output.stderr).unwrap();
         let error = error.replace('\n', " ");
@@ -63,4 +72,23 @@ fn training_on_it_is_refused_in_one_line() {
     );
     assert!(!workshop.path("other").exists());
     assert_eq!(fs::read(&config).unwrap(), before);
+}
+
+#[test]
+fn a_verb_needs_what_it_says_it_needs_and_no_other_file() {
+    let workshop = Workshop::trained("run");
+    for name in ["metrics.jsonl", "heads.jsonl", "uses.jsonl", "timing.jsonl"] {
+        fs::remove_file(workshop.path("run").join(name)).unwrap();
+    }
+    for verb in headlight_inspect::verbs() {
+        if verb.name() == "serve" {
+            continue;
+        }
+        let output = workshop.inspect("run", &options(verb.name()));
+        if verb.needs().is_empty() {
+            assert_ok(&output);
+        } else {
+            assert_one_line(&output, 2, &["run"]);
+        }
+    }
 }

@@ -99,9 +99,14 @@ fn the_score_is_what_its_formula_says_with_null_ceiling_and_interval() {
 #[test]
 fn the_score_stands_in_every_table_file_and_page() {
     let folder = trained();
-    for verb in ["heads", "scores", "offsets", "positions"] {
-        let shown = done(own_score(&folder, &["inspect", "run", verb]));
-        assert!(shown.contains("bigram"), "{verb}: {shown}");
+    for verb in [
+        &["heads"][..],
+        &["scores"],
+        &["offsets"],
+        &["positions", "--json"],
+    ] {
+        let shown = done(own_score(&folder, &[&["inspect", "run"], verb].concat()));
+        assert!(shown.contains("bigram"), "{verb:?}: {shown}");
     }
     let rows = fs::read_to_string(folder.path().join("run/heads.jsonl")).unwrap();
     assert!(rows.lines().all(|row| row.contains(NAME)), "{rows}");
