@@ -51,8 +51,9 @@ def main():
                 run_command(line, programs, arguments.set)
         os.chdir(ROOT)
     # The page computes the induction scores of layer 1 by itself.
-    last = names["rows"]["step"].max()
-    logged = names["tidy"].loc[last].xs("induction", level="score")["value"]
+    scores = names["scores"].loc["probe"]
+    last = scores.index.get_level_values("step").max()
+    logged = scores.loc[last].xs("induction", level="name")["value"]
     computed = names["weight"] / names["count"]
     for head, value in enumerate(computed):
         difference = abs(value - logged[f"L1H{head}"])

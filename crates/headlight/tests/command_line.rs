@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{fs, path::Path, process::Stdio};
+use std::{collections::BTreeMap, fs, path::Path, process::Stdio};
 
 use assert_cmd::Command;
 use common::{SMALL, Workshop, assert_ok, assert_one_line, json};
@@ -442,7 +442,7 @@ fn every_table_of_a_verb_is_a_file_for_other_programs() {
     assert_one_line(
         &workshop.inspect("run", &["serve", "--csv", "a.csv"]),
         2,
-        &["--csv = a.csv: serve has no tables"],
+        &["--csv: a.csv: serve has no tables"],
     );
 }
 

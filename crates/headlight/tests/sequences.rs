@@ -98,6 +98,30 @@ fn a_changed_file_is_refused_on_resume_and_a_wrong_line_before_training() {
 }
 
 #[test]
+fn moved_files_are_the_same_and_changed_ones_are_not() {
+    let workshop = workshop();
+    let config = workshop.path("own.toml");
+    assert_ok(&workshop.train(&config, &["--out", "run"]));
+    std::fs::create_dir(workshop.path("moved")).unwrap();
+    for name in ["train.jsonl", "valid.jsonl"] {
+        std::fs::rename(workshop.path(name), workshop.path("moved").join(name)).unwrap();
+    }
+    let moved = [
+        "--out",
+        "run",
+        "--resume",
+        "--set",
+        "task.path=moved/train.jsonl",
+        "--set",
+        "task.validation=moved/valid.jsonl",
+    ];
+    assert_ok(&workshop.train(&config, &moved));
+    workshop.write("moved/valid.jsonl", &lines(0, 16));
+    let refused = workshop.train(&config, &moved);
+    assert_one_line(&refused, 2, &["valid.jsonl", "the run was begun with"]);
+}
+
+#[test]
 fn the_sequences_that_a_run_keeps_are_a_task_with_the_same_numbers() {
     let workshop = Workshop::trained("run");
     let config = r#"

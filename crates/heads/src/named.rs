@@ -30,7 +30,11 @@ impl UnknownName {
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, kind, known } = self;
-        write!(f, "{text} is no {kind}, there are: {}", known.join(", "))
+        write!(f, "{text} is no {kind}, there are: {}", known.join(", "))?;
+        if matches!(*kind, "score" | "role" | "measure") {
+            f.write_str("; a program can add others, and reads what it has written")?;
+        }
+        Ok(())
     }
 }
 
@@ -147,6 +151,6 @@ mod tests {
         for name in Measure::BUILT_IN.map(Measure::name) {
             assert!(error.contains(name), "{name} is not in: {error}");
         }
-        assert!(error.starts_with("sink is no role, ") && error.ends_with(", mixed"));
+        assert!(error.starts_with("sink is no role, ") && error.contains(", mixed; a program"));
     }
 }

@@ -4,50 +4,44 @@ use headlight_heads::{Measure, Role, ScoreName};
 
 use crate::colour::{BLUE, BLUISH_GREEN, ORANGE, REDDISH_PURPLE, SKY_BLUE, VERMILLION, YELLOW};
 
-/// What pictures need to know of a role.
-struct Look {
-    /// Its place where roles are told; the first takes most to tell, and is left out last where
-    /// there is no room.
-    told: usize,
-    colour: [u8; 3],
-}
-
-/// The one place that a new measure needs here. Others keep their colours.
-fn look(measure: Measure) -> Look {
-    let (told, colour) = match measure {
-        Measure::Induction => (0, SKY_BLUE),
-        Measure::PreviousToken => (1, BLUE),
-        Measure::DuplicateToken => (2, REDDISH_PURPLE),
-        Measure::CurrentToken => (3, VERMILLION),
-        Measure::FirstToken => (4, BLUISH_GREEN),
-        Measure::Own(_) => own_look(measure),
-    };
-    Look { told, colour }
-}
-
-/// Measures that a program has added are told after the others, in their order, and share the colours
-/// that are left.
-fn own_look(measure: Measure) -> (usize, [u8; 3]) {
-    let all = Measure::all();
-    let place = all.iter().position(|known| *known == measure);
-    let place = place.unwrap_or(all.len());
-    let colours = [ORANGE, YELLOW];
-    let own = place.saturating_sub(Measure::BUILT_IN.len());
-    (place, colours[own % colours.len()])
-}
+/// The colours of measures that a program has added; others have them if there are more.
+const OWN: [[u8; 3]; 2] = [ORANGE, YELLOW];
 
 /// The colour of a measure's curves, and of the heads that have its role.
 #[must_use]
 pub fn role_colour(measure: Measure) -> [u8; 3] {
-    look(measure).colour
+    match measure {
+        Measure::Induction => SKY_BLUE,
+        Measure::PreviousToken => BLUE,
+        Measure::DuplicateToken => REDDISH_PURPLE,
+        Measure::CurrentToken => VERMILLION,
+        Measure::FirstToken => BLUISH_GREEN,
+        Measure::Own(_) => {
+            let place = own_measures().iter().position(|own| *own == measure);
+            OWN[place.unwrap_or_default() % OWN.len()]
+        }
+    }
 }
 
-/// All measures, first the one that takes most to tell.
+/// The built-in measures, first the one that takes most to tell; the last is left out first where
+/// there is no room.
+const TOLD: [Measure; 5] = [
+    Measure::Induction,
+    Measure::PreviousToken,
+    Measure::DuplicateToken,
+    Measure::CurrentToken,
+    Measure::FirstToken,
+];
+
+/// All measures, first the one that takes most to tell: those that the program has added are what
+/// somebody wants to see.
 #[must_use]
 pub fn measures_as_told() -> Vec<Measure> {
-    let mut measures = Measure::all();
-    measures.sort_by_key(|&measure| look(measure).told);
-    measures
+    own_measures().into_iter().chain(TOLD).collect()
+}
+
+fn own_measures() -> Vec<Measure> {
+    Measure::all().split_off(Measure::BUILT_IN.len())
 }
 
 /// All scores: first the measures, of these first the one that takes most to tell.
@@ -89,10 +83,7 @@ mod tests {
 
     #[test]
     fn each_measure_has_its_own_place_where_roles_are_told() {
-        let places: Vec<usize> = measures_as_told()
-            .into_iter()
-            .map(|measure| look(measure).told)
-            .collect();
-        assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+        let told: BTreeSet<Measure> = TOLD.into();
+        assert_eq!(told, Measure::BUILT_IN.into());
     }
 }

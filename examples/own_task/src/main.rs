@@ -3,7 +3,6 @@
 //!
 //! ```sh
 //! cargo run --bin own_task -- train examples/own_task/backcopy.toml
-//! cargo run --bin own_task -- inspect runs/backcopy heads
 //! ```
 
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
-    /// Tokens: the start `<s>`, the triggers, the others.
+    /// The start, 0, then the triggers, then the others.
     vocabulary: usize,
     triggers: usize,
     /// What the probabilities follow from.
@@ -29,20 +28,15 @@ struct Keys {
 struct Backcopy {
     keys: Keys,
     n_ctx: usize,
-    /// `[token][next]`: the probability of the next token.
-    chain: Vec<Vec<f64>>,
+    chain: Vec<Vec<f64>>, // [token][next]: the probability of the next token
 }
 
 impl Backcopy {
-    fn is_trigger(&self, token: u32) -> bool {
-        (1..=self.keys.triggers).contains(&(token as usize))
-    }
-
     /// The probability of each token after these.
     fn next(&self, tokens: &[u32]) -> Vec<f64> {
-        let last = tokens[tokens.len() - 1];
-        let mut next = self.chain[last as usize].clone();
-        if self.keys.backcopy && self.is_trigger(last) {
+        let last = tokens[tokens.len() - 1] as usize;
+        let mut next = self.chain[last].clone();
+        if self.keys.backcopy && (1..=self.keys.triggers).contains(&last) {
             next.fill(0.0);
             next[tokens[tokens.len() - 2] as usize] = 1.0;
         }
@@ -75,30 +69,22 @@ impl FromKeys for Backcopy {
 
 impl Task for Backcopy {
     fn vocabulary(&self) -> Vocabulary {
-        let name = |token| match token {
-            0 => "<s>".to_owned(),
-            token if self.is_trigger(token) => format!("t{token}"),
-            token => token.to_string(),
-        };
-        Vocabulary::of_names((0..self.keys.vocabulary as u32).map(name).collect())
+        Vocabulary::of_names((0..self.keys.vocabulary).map(|id| id.to_string()).collect())
     }
 
     fn sequence(&self, row: RowKey) -> Sequence {
         let mut rng = row.rng();
         let mut tokens = vec![0];
         while tokens.len() <= self.n_ctx {
-            let mut left = rng.random_range(0.0..1.0);
-            let next = self.next(&tokens);
+            let (next, mut left) = (self.next(&tokens), rng.random_range(0.0..1.0));
             let drawn = next.iter().position(|p| {
                 left -= p;
                 left < 0.0
             });
             tokens.push(drawn.unwrap_or(self.keys.vocabulary - 1) as u32);
         }
-        Sequence {
-            tokens,
-            scored: vec![true; self.n_ctx],
-        }
+        let scored = vec![true; self.n_ctx];
+        Sequence { tokens, scored }
     }
 
     /// Exact: the sequence is drawn from these probabilities.
