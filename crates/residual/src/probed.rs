@@ -31,55 +31,9 @@ use crate::{
 /// **A layer is an attention**, counted in the order in which they are computed. In an
 /// encoder–decoder the cross-attention of a block is a layer of its own.
 ///
-/// ```
-/// use burn::{module::{Module, Param}, tensor::{Device, Int, Tensor, module::embedding}};
-/// use headlight_attention::{Mask, MultiHeadAttention, MultiHeadAttentionConfig};
-/// use headlight_heads::MayAttend;
-/// use headlight_residual::{AnyProbe, AttentionSite, AttentionSizes, Edit, Edits, Part, Probed, Site, Sizes, attention_probed};
-///
-/// /// Says of a row of numbers their mean so far, twice: once by each head.
-/// #[derive(Module, Debug)]
-/// struct Means {
-///     numbers: Param<Tensor<2>>, // id i is the number i
-///     attention: MultiHeadAttention,
-/// }
-///
-/// impl Probed for Means {
-///     fn sizes(&self) -> Sizes {
-///         Sizes { layers: vec![AttentionSizes::of(&self.attention, MayAttend::Causal)], d_model: 1, n_ctx: None, vocabulary: Some(9) }
-///     }
-///     fn device(&self) -> Device {
-///         self.numbers.device()
-///     }
-///     fn sites(&self) -> Vec<Site> {
-///         Site::of_attention(0)
-///     }
-///     fn forward_probed(&self, rows: Tensor<2, Int>, probe: &mut dyn AnyProbe) -> Tensor<3> {
-///         let x = embedding(self.numbers.val(), rows);
-///         attention_probed(&self.attention, [x.clone(), x.clone(), x], &Mask::causal(), 0, probe)
-///     }
-/// }
-///
-/// let device = Device::flex();
-/// let matrix = |rows: usize, columns: usize, value: f32| Param::from_tensor(Tensor::full([rows, columns], value, &device));
-/// let mut attention = MultiHeadAttentionConfig::new(1, 2).with_d_head(1).init(&device);
-/// attention.w_q.weight = matrix(1, 2, 0.0); // every key matches equally
-/// attention.w_v.weight = matrix(1, 2, 1.0);
-/// attention.w_o.weight = matrix(2, 1, 1.0);
-/// let numbers = Tensor::<1, Int>::arange(0..9, &device).float().reshape([9, 1]);
-/// let model = Means { numbers: Param::from_tensor(numbers), attention };
-///
-/// let rows = Tensor::<2, Int>::from_ints([[1, 3, 8]], &device);
-/// let z = Site::Attention(0, AttentionSite::Z);
-/// let seen = model.activations(rows.clone(), &[z])?;
-/// assert_eq!(seen.logits.into_data().to_vec::<f32>()?, [2.0, 4.0, 8.0]); // 2 · (1, 2, 4)
-/// // Without one of two equal heads half is left.
-/// let mut without = Edits::default().part(z, Part::heads(&[0]), Edit::Zero);
-/// assert_eq!(model.forward_probed(rows.clone(), &mut without).into_data().to_vec::<f32>()?, [1.0, 2.0, 4.0]);
-/// let error = model.activations(rows, &["blocks.0.hook_mlp_out".parse()?]).unwrap_err();
-/// assert_eq!(error.to_string(), "blocks.0.hook_mlp_out is not in Means");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The [front page](crate#a-model-of-your-own) has a small module, `examples/own_model` an
+/// encoder–decoder. [`check_probed`](crate::check_probed) checks that a model is what it says about
+/// itself.
 pub trait Probed: fmt::Debug + Sync {
     /// The name of the model in errors: unless overridden, the name of its type.
     fn name(&self) -> String {

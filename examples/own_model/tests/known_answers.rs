@@ -11,7 +11,9 @@ use headlight_lens::{
 use headlight_own_model::{
     CROSS, DECODER, ENCODER, EncoderDecoder, SOURCE, TARGET, VOCABULARY, Walk, hand_made,
 };
-use headlight_residual::{AttentionSite, BlockSite, NoProbe, Probed, Site, token_tensor};
+use headlight_residual::{
+    AttentionSite, BlockSite, NoProbe, Probed, Site, check_probed, token_tensor,
+};
 
 fn model() -> EncoderDecoder {
     hand_made(&Device::flex())
@@ -72,6 +74,12 @@ fn assert_is(found: Performance, accuracy: f64, loss: f64) {
         "loss {}, expected {loss}",
         found.loss
     );
+}
+
+#[test]
+fn the_model_is_what_it_says_about_itself() {
+    let rows = Walk::rows(&walks()[..3], &Device::flex());
+    check_probed(&model(), rows).unwrap();
 }
 
 #[test]
