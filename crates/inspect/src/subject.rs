@@ -83,11 +83,8 @@ impl Subject {
         if self.tasks.has(&self.config.task) {
             return None;
         }
-        Some(format!(
-            "{}: {}",
-            self.run.path().display(),
-            task.not_built_in()
-        ))
+        let config = self.run.path().join("config.toml");
+        Some(task.not_built_in().at(config.display()).to_string())
     }
 
     /// A sentence for a person, where the weights are not those of the end of training.
