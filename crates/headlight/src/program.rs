@@ -13,6 +13,9 @@ use crate::{
     compile, inspect, train,
 };
 
+/// The commands of `inspect` that are no verbs.
+const COMMANDS: [&str; 2] = ["learn", "help"];
+
 /// `train` and `inspect` under one name, with tasks, measures and verbs of one's own:
 ///
 /// ```no_run
@@ -52,9 +55,11 @@ use crate::{
 /// with every verb that does not need the task's code; only this program can go on training it.
 #[must_use]
 pub struct Program {
-    tasks: Result<Tasks, Error>,
+    tasks: Tasks,
     measures: Vec<Box<dyn TargetKeys>>,
     verbs: Vec<AnyVerb>,
+    /// What was added wrongly; `run` says it.
+    wrong: Option<Error>,
 }
 
 impl Default for Program {
@@ -67,15 +72,19 @@ impl Program {
     /// The stock programs.
     pub fn new() -> Self {
         Self {
-            tasks: Ok(Tasks::built_in(&name_of_program())),
+            tasks: Tasks::built_in(&name_of_program()),
             measures: Vec::new(),
             verbs: verbs(),
+            wrong: None,
         }
     }
 
     /// A task that configurations may name.
     pub fn task<T: FromKeys>(mut self, name: &'static str) -> Self {
-        self.tasks = self.tasks.and_then(|tasks| tasks.with::<T>(name));
+        match self.tasks.clone().with::<T>(name) {
+            Ok(tasks) => self.tasks = tasks,
+            Err(error) => self.wrong = Some(error),
+        }
         self
     }
 
@@ -87,6 +96,11 @@ impl Program {
 
     /// A verb of `inspect`. One of the name of a built-in verb takes its place.
     pub fn verb<V: Verb>(mut self) -> Self {
+        if COMMANDS.contains(&V::NAME) {
+            let error = Error::new("a verb of one's own", "there is a command of this name");
+            self.wrong = Some(error.value(V::NAME));
+            return self;
+        }
         self.verbs.retain(|verb| verb.name() != V::NAME);
         self.verbs.push(AnyVerb::of::<V>());
         self
@@ -155,9 +169,11 @@ impl Program {
         matches: &ArgMatches,
         program: impl FnOnce(&ArgMatches, &[AnyVerb], &Tasks) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let tasks = self.tasks?;
+        if let Some(wrong) = self.wrong {
+            return Err(wrong.into());
+        }
         Measure::add(self.measures).map_err(|error| Error::new("a measure of one's own", error))?;
-        program(matches, &self.verbs, &tasks)
+        program(matches, &self.verbs, &self.tasks)
     }
 }
 

@@ -112,11 +112,8 @@ impl Subject {
         if self.tasks.has(&run.config.task) {
             return None;
         }
-        Some(format!(
-            "{}: {}",
-            self.path().display(),
-            task.not_built_in()
-        ))
+        let config = self.path().join("config.toml");
+        Some(task.not_built_in().at(config.display()).to_string())
     }
 
     /// The run, for what only a run has: its configuration and its logs.
