@@ -1,28 +1,19 @@
 //! What both binaries share: logs, and the exit code that says whose fault it was.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use anstream::{AutoStream, ColorChoice};
-use clap::{Command, FromArgMatches, error};
+use clap::{ArgMatches, Command, error};
+use headlight_inspect::AnyVerb;
 use headlight_report::say_wrapped;
-use headlight_run::{Error, ErrorKind};
+use headlight_run::Error;
 use headlight_trainer::{Stopped, interrupt};
 use tracing_subscriber::EnvFilter;
 
 use crate::inspect::run_behind_verb;
 
-/// A program: its arguments, its logs on standard error (`RUST_LOG` chooses which), its exit code.
-pub fn run<A, E>(
-    arguments: impl FnOnce() -> A,
-    program: impl FnOnce(&A) -> Result<(), E>,
-) -> ExitCode
-where
-    E: Into<Failure>,
-{
+/// Writes logs to standard error; `RUST_LOG` chooses which.
+pub fn log() {
     // Pictures warn of every letter that the first font lacks and the second has.
     let filter =
         EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,usvg=error"));
@@ -34,31 +25,31 @@ where
         .with_ansi(AutoStream::choice(&std::io::stderr()) != ColorChoice::Never)
         .log_internal_errors(false)
         .init();
-    match program(&arguments()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            let failure: Failure = failure.into();
-            failure.report();
-            ExitCode::from(failure.exit_code())
-        }
-    }
 }
 
 /// Reads the arguments of a program that is `inspect` or has it as a subcommand, called `inspect`.
 /// Whoever writes RUN behind the verb learns where it belongs.
 #[must_use]
-pub fn parse<A: FromArgMatches>(mut command: Command, inspect: &str) -> A {
-    let parsed = command
-        .try_get_matches_from_mut(std::env::args_os())
-        .and_then(|mut matches| A::from_arg_matches_mut(&mut matches));
-    match parsed {
-        Ok(arguments) => arguments,
-        Err(error) => match run_behind_verb(&error, inspect) {
+pub fn parse(mut command: Command, verbs: &[AnyVerb], inspect: &str) -> ArgMatches {
+    match command.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(matches) => matches,
+        Err(error) => match run_behind_verb(&error, verbs, inspect) {
             Some(message) => command
                 .error(error::ErrorKind::UnknownArgument, message)
                 .exit(),
             None => error.exit(),
         },
+    }
+}
+
+/// The exit code of a program; why it failed is said in one line.
+pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            ExitCode::from(failure.exit_code())
+        }
     }
 }
 
@@ -121,24 +112,11 @@ impl Failure {
     }
 }
 
-/// Prints a result on standard output. A reader that has gone away (`| head`) is no failure.
-///
-/// # Errors
-/// If standard output cannot be written.
-pub fn print(text: &str) -> Result<(), Error> {
-    match writeln!(anstream::stdout(), "{text}") {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Error::because(ErrorKind::Io, "standard output", error))
-        }
-        _ => Ok(()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{error::Error as _, path::Path};
+    use std::{error::Error as _, io, path::Path};
 
-    use headlight_run::Config;
+    use headlight_run::{Config, ErrorKind};
     use headlight_trainer::NotFinite;
 
     use super::*;

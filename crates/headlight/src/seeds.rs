@@ -15,6 +15,7 @@ use headlight_run::{
     Config, Error, ErrorKind, EventRow, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
 };
+use headlight_tasks::Tasks;
 use headlight_trainer::{
     Setup, Stopped, View, interrupt,
     ranks::{Ranks, on_this_machine},
@@ -29,7 +30,7 @@ pub fn run_path(out: &Path, seed: u64) -> PathBuf {
     out.join(format!("seed-{seed}"))
 }
 
-/// Trains `config` with each of `seeds`, as many at a time as there are cores for their shards, and
+/// Trains `config`, whose task is one of `tasks`, with each of `seeds`, as many at a time as there are cores for their shards, and
 /// writes `seeds.json` beside the runs. `start` makes the directory of one run, or opens it where a
 /// run is resumed.
 ///
@@ -42,6 +43,7 @@ pub fn run_path(out: &Path, seed: u64) -> PathBuf {
 /// run that failed, when all have ended; or if another rank failed.
 pub fn train_seeds(
     config: &Config,
+    tasks: &Tasks,
     seeds: &Seeds,
     out: &Path,
     device: &str,
@@ -53,7 +55,7 @@ pub fn train_seeds(
         .skip(ranks.rank())
         .step_by(ranks.size())
         .collect();
-    let trained = train_side_by_side(config, &own, out, device, start);
+    let trained = train_side_by_side(config, tasks, &own, out, device, start);
     let summary = summary_when_all_are_well(&*ranks, trained, seeds, out);
     if summary.is_ok() {
         // Only now, so that each run's report shows the spread over all.
@@ -110,6 +112,7 @@ fn all_well<T>(ranks: &dyn Ranks, own: Result<T, Failure>) -> Result<T, Failure>
 
 fn train_side_by_side(
     config: &Config,
+    tasks: &Tasks,
     seeds: &[u64],
     out: &Path,
     device: &str,
@@ -120,7 +123,8 @@ fn train_side_by_side(
     for &seed in seeds {
         let mut config = config.clone();
         config.seed = seed;
-        let training = Setup::prepare(config, device)?;
+        let task = tasks.build(&config.task, config.model.n_ctx, seed)?;
+        let training = Setup::prepare_with(config, task, device)?;
         trainings.push((seed, training.shown(View::Lines(format!("seed {seed}")))));
     }
     let mut waiting = VecDeque::new();

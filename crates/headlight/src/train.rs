@@ -2,20 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{ArgMatches, FromArgMatches, Parser};
 use headlight_heads::{HeadName, Role};
-use headlight_inspect::{Subject, breakdown_printout, loss_text, report_after_training};
+use headlight_inspect::{Subject, breakdown_printout, loss_text, print, report_after_training};
 use headlight_report::{
     LiveAddress, LiveRun, Printout, Terminal, measures_as_told, say, say_wrapped,
 };
 use headlight_run::{Config, Error, HeadSummary, RunDirectory, Seeds, schema};
+use headlight_tasks::Tasks;
 use headlight_trainer::{
     Setup, View, interrupt,
     ranks::{self, Ranks},
 };
 
 use crate::{
-    command_line::{Failure, print},
+    command_line::Failure,
     seeds::{run_path, seeds_printout, train_seeds},
 };
 
@@ -67,16 +68,17 @@ pub struct Arguments {
     schema: bool,
 }
 
-/// Runs the program.
+/// Runs the program on the arguments of its command.
 ///
 /// # Errors
 /// If the input is wrong, or the program fails while it runs.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+pub fn run(matches: &ArgMatches, tasks: &Tasks) -> Result<(), Failure> {
+    let arguments = &Arguments::from_arg_matches(matches).unwrap_or_else(|error| error.exit());
     let Some(path) = &arguments.config else {
         // Without a configuration, the schema was asked for.
         return Ok(print(&format!("{:#}", schema()))?);
     };
-    let config = Config::load(path, &arguments.set)?;
+    let config = tasks.load(path, &arguments.set)?;
     let out = match (&arguments.out, path.file_stem()) {
         (Some(out), _) => out.clone(),
         (None, Some(name)) => PathBuf::from("runs").join(name),
@@ -85,12 +87,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
     };
     if let Some(seeds) = &arguments.seeds {
-        return run_seeds(&config, seeds, &out, arguments);
+        return run_seeds(&config, tasks, seeds, &out, arguments);
     }
     let started = ranks::started();
     ranks::check_parts(&config, started)?;
     // Everything is checked and built before anything is written.
-    let mut training = Setup::prepare(config.clone(), &arguments.device)?;
+    let task = tasks.build(&config.task, config.model.n_ctx, config.seed)?;
+    let mut training = Setup::prepare_with(config.clone(), task, &arguments.device)?;
     let ranks = ranks::meet()?;
     if ranks.rank() > 0 {
         listen(&*ranks)?;
@@ -124,7 +127,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(live) = &live {
         live.wait_for_last_look();
     }
-    let subject = Subject::open(&out, &arguments.device)?;
+    let subject = Subject::open(&out, &arguments.device)?.with_tasks(tasks.clone());
     let result = format!(
         "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s",
         summary.accuracy,
@@ -162,6 +165,7 @@ fn most_telling_head(heads: &[HeadSummary]) -> HeadName {
 /// One run for each seed.
 fn run_seeds(
     config: &Config,
+    tasks: &Tasks,
     seeds: &Seeds,
     out: &Path,
     arguments: &Arguments,
@@ -174,7 +178,7 @@ fn run_seeds(
     let ranks = ranks::meet()?;
     listen(&*ranks)?;
     let open = |path: &Path, training: &Setup| open_run(path, training, arguments);
-    let summary = train_seeds(config, seeds, out, &arguments.device, ranks, open)?;
+    let summary = train_seeds(config, tasks, seeds, out, &arguments.device, ranks, open)?;
     if let Some(summary) = summary {
         let printout = seeds_printout(&summary).prose(format!("Written to {}.", out.display()));
         print(&printout.draw(&Terminal::of_standard_output()))?;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::{fs, path::Path, process::Stdio};
+use std::{collections::BTreeMap, fs, path::Path, process::Stdio};
 
 use assert_cmd::Command;
 use common::{SMALL, Workshop, assert_ok, assert_one_line, json};
@@ -399,6 +399,53 @@ fn a_finite_training_set_is_measured_beside_the_validation_set() {
     );
 }
 
+/// The rows by their columns; no field has a comma.
+fn rows_of_csv(csv: &str) -> Vec<BTreeMap<String, String>> {
+    let mut lines = csv.lines().map(|line| line.split(',').map(str::to_owned));
+    let header: Vec<String> = lines.next().unwrap().collect();
+    lines
+        .map(|line| header.iter().cloned().zip(line).collect())
+        .collect()
+}
+
+#[test]
+fn every_table_of_a_verb_is_a_file_for_other_programs() {
+    let workshop = Workshop::trained("run");
+    let output = workshop.inspect("run", &["heads", "--csv", "heads.csv"]);
+    assert_ok(&output);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("Written to heads.csv, heads."), "{said}");
+    let heads = json(&workshop.inspect("run", &["heads", "--json"]));
+    let rows = rows_of_csv(&fs::read_to_string(workshop.path("heads.csv")).unwrap());
+    assert_eq!(rows.len(), 4);
+    for (row, head) in rows.iter().zip(heads.as_array().unwrap()) {
+        assert_eq!(row["head"], head["head"].as_str().unwrap());
+        assert_eq!(row["role"], head["role"].as_str().unwrap());
+    }
+    let scores = rows_of_csv(&fs::read_to_string(workshop.path("heads.scores.csv")).unwrap());
+    for row in &scores {
+        let head = heads.as_array().unwrap().iter();
+        let head = head
+            .clone()
+            .find(|head| head["head"] == row["head"].as_str())
+            .unwrap();
+        for column in ["value", "null", "ceiling", "low", "high"] {
+            let number = &head["scores"][row["name"].as_str()][column];
+            assert_eq!(row[column], number.to_string(), "{row:?}");
+        }
+    }
+    assert_one_line(
+        &workshop.inspect("run", &["heads", "--csv", "nowhere/heads.csv"]),
+        2,
+        &["nowhere/heads"],
+    );
+    assert_one_line(
+        &workshop.inspect("run", &["serve", "--csv", "a.csv"]),
+        2,
+        &["--csv = a.csv: serve has no tables"],
+    );
+}
+
 #[test]
 fn pictures_are_files_with_their_numbers_beside_them() {
     let workshop = Workshop::trained("run");
@@ -432,21 +479,31 @@ fn pictures_are_files_with_their_numbers_beside_them() {
         "run",
         &["pattern", "--head", "L1H0", "--prompt", "a b c", "--json"],
     ));
-    let weight: f64 = csvs[0]
-        .lines()
-        .nth(5)
-        .unwrap()
-        .rsplit(',')
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let rows = rows_of_csv(&csvs[0]);
+    let row = &rows[4];
+    let places =
+        ["head", "query", "key", "query_token", "key_token"].map(|name| row[name].as_str());
+    assert_eq!(places, ["L1H0", "2", "1", "c", "b"]);
+    let weight: f64 = row["weight"].parse().unwrap();
     assert!((weight - pattern["pattern"][2][1].as_f64().unwrap()).abs() < 1e-7);
-    // Steps 0, 10, 20 and 25: accuracy, and the score of every measure of four heads.
+    // Steps 0, 10, 20 and 25; on the probe and on the task, of four heads.
     assert_eq!(
         [&csvs[2], &csvs[3]].map(|csv| csv.lines().count() - 1),
-        [4, 4 * Measure::ALL.len() * 4]
+        [4, 4 * 2 * 4]
     );
+    // Every score of every head has a row beside it.
+    let scores = fs::read_to_string(workshop.path("a.scores.csv")).unwrap();
+    let rows = rows_of_csv(&scores);
+    let measured = Measure::BUILT_IN.map(Measure::name);
+    let measured = rows
+        .iter()
+        .filter(|row| measured.contains(&row["name"].as_str()));
+    assert_eq!(measured.count(), 4 * 2 * 4 * Measure::BUILT_IN.len());
+    let first = &json(&workshop.inspect("run", &["scores", "--json"]))[0];
+    let first_row = &rows[0];
+    assert_eq!(first_row["head"], first["head"].as_str().unwrap());
+    let score = &first["scores"][first_row["name"].as_str()]["value"];
+    assert_eq!(first_row["value"], score.to_string());
     assert_one_line(
         &workshop.inspect("run", &["curves", "--svg", "nowhere/a.svg"]),
         2,
@@ -483,11 +540,9 @@ fn every_picture_shows_that_a_window_masks_what_is_too_far_back() {
     }
 
     let csv = fs::read_to_string(workshop.path("a.csv")).unwrap();
-    let places = csv.lines().skip(1).map(|line| {
-        let mut fields = line.split(',').skip(1).map(|field| field.parse().unwrap());
-        (fields.next().unwrap(), fields.next().unwrap())
-    });
-    let seen: Vec<(usize, usize)> = places.collect();
+    let number = |text: &str| text.parse::<usize>().unwrap();
+    let place = |row: &BTreeMap<String, String>| (number(&row["query"]), number(&row["key"]));
+    let seen: Vec<(usize, usize)> = rows_of_csv(&csv).iter().map(place).collect();
     let expected = (0..5).flat_map(|query| (0..5).map(move |key| (query, key)));
     assert_eq!(
         seen,

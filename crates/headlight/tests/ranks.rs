@@ -15,7 +15,7 @@ use burn::{
 };
 use headlight_run::{Config, Error, MetricsRow, RunDirectory};
 use headlight_tasks as tasks;
-use headlight_tasks::Use;
+use headlight_tasks::{Tasks, Use};
 use headlight_trainer::{Setup, StepDropout, Updater, ranks::Ranks};
 use headlight_watch::model;
 
@@ -228,7 +228,9 @@ fn train_spread(out: &Path, size: usize, broken: &[u64]) -> Vec<Result<bool, Str
         }
     };
     let seeds = "3..6".parse().unwrap();
-    let rank = |seat: Seat| train_seeds(&config, &seeds, out, "flex", Box::new(seat), start);
+    let tasks = Tasks::built_in("test");
+    let rank =
+        |seat: Seat| train_seeds(&config, &tasks, &seeds, out, "flex", Box::new(seat), start);
     thread::scope(|scope| {
         let ranks: Vec<_> = seats(size)
             .into_iter()

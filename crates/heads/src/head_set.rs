@@ -26,7 +26,7 @@ impl HeadSet {
 
     /// The name in files and tables: that of the role, or `layer`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::LooksLike(role) => role.name(),
             Self::Layer => "layer",

@@ -1,8 +1,8 @@
 //! Which keys a head would attend to if it did one thing and nothing else.
 
-use crate::named::named;
+use crate::{OwnMeasure, named::named};
 
-/// Makes the enum, [`Measure::ALL`] and what is said of each measure from one table, so that no
+/// Makes the enum, [`Measure::BUILT_IN`] and what is said of each measure from one table, so that no
 /// list can lack one.
 macro_rules! measures {
     ($(
@@ -27,33 +27,38 @@ macro_rules! measures {
                 $(#[$more])*
                 $measure,
             )+
+            /// A measure that the program has [added](Measure::add).
+            Own(OwnMeasure),
         }
 
         impl Measure {
-            /// All measures, in the order of tables.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$measure),+];
+            /// The measures that every program has, in the order of tables.
+            pub const BUILT_IN: [Self; [$($name),+].len()] = [$(Self::$measure),+];
 
             /// The name in files and tables; the score and the role bear the same name.
             #[must_use]
-            pub const fn name(self) -> &'static str {
+            pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$measure => $name,)+
+                    Self::Own(own) => own.keys().name(),
                 }
             }
 
             /// How the score is computed.
             #[must_use]
-            pub const fn formula(self) -> &'static str {
+            pub fn formula(self) -> &'static str {
                 match self {
                     $(Self::$measure => $formula,)+
+                    Self::Own(own) => own.keys().formula(),
                 }
             }
 
             /// What a head with a high score does, as the predicate of a sentence about it.
             #[must_use]
-            pub const fn does(self) -> &'static str {
+            pub fn does(self) -> &'static str {
                 match self {
                     $(Self::$measure => $does,)+
+                    Self::Own(own) => own.keys().does(),
                 }
             }
         }
@@ -90,6 +95,14 @@ measures! {
 }
 
 impl Measure {
+    /// All measures, in the order of tables: those that every program has, then those that this one
+    /// has [added](Self::add).
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let own = OwnMeasure::all().iter().copied().map(Self::Own);
+        Self::BUILT_IN.into_iter().chain(own).collect()
+    }
+
     /// The target keys of query `q`; none if the measure says nothing about this query.
     ///
     /// ```
@@ -109,8 +122,13 @@ impl Measure {
     /// [`targets`](Self::targets), one by one.
     pub fn each_target(self, tokens: &[u32], q: usize) -> impl Iterator<Item = usize> + '_ {
         let asks_tokens = self.asks_tokens();
+        let own = match self {
+            Self::Own(own) => own.targets(tokens, q),
+            _ => Vec::new(),
+        };
         // Targets stand so far after the keys that are looked through.
         let (keys, after) = match self {
+            Self::Own(_) => (0..0, 0),
             _ if q == 0 => (0..0, 0),
             Self::PreviousToken => (q - 1..q, 0),
             Self::CurrentToken => (q..q + 1, 0),
@@ -118,22 +136,21 @@ impl Measure {
             Self::DuplicateToken => (0..q, 0),
             Self::Induction => (0..q, 1),
         };
-        keys.filter(move |&key| !asks_tokens || tokens[key] == tokens[q])
-            .map(move |key| key + after)
+        let built_in = keys
+            .filter(move |&key| !asks_tokens || tokens[key] == tokens[q])
+            .map(move |key| key + after);
+        own.into_iter().chain(built_in)
     }
 
     /// Whether targets are found by a token equal to the query's, and not by position alone. Only
     /// then does a shuffled context say anything: a head that goes by position does not care.
     #[must_use]
-    pub const fn asks_tokens(self) -> bool {
+    pub fn asks_tokens(self) -> bool {
         match self {
+            Self::Own(own) => own.keys().asks_tokens(),
             Self::PreviousToken | Self::CurrentToken | Self::FirstToken => false,
             Self::DuplicateToken | Self::Induction => true,
         }
-    }
-
-    fn all() -> [Self; Self::ALL.len()] {
-        Self::ALL
     }
 }
 

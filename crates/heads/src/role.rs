@@ -16,11 +16,14 @@ pub enum Role {
 impl Role {
     /// All roles, in the order of tables.
     pub fn all() -> impl Iterator<Item = Self> {
-        Measure::ALL.into_iter().map(Self::Of).chain([Self::Mixed])
+        Measure::all()
+            .into_iter()
+            .map(Self::Of)
+            .chain([Self::Mixed])
     }
 
     /// The measure with the largest `(score − null) / (ceiling − null)`, if that is at least ½. Of
-    /// equal ones the first in [`Measure::ALL`].
+    /// equal ones the first in [`Measure::all`].
     ///
     /// ```
     /// use headlight_heads::{Interval, Measure, Role, Score, Scores};
@@ -38,7 +41,7 @@ impl Role {
             let score = scores.get(&ScoreName::from(*measure))?;
             Some(score.share()).filter(|share| share.is_finite())
         };
-        let known = Measure::ALL
+        let known = Measure::all()
             .into_iter()
             .filter_map(|measure| Some((measure, share(&measure)?)));
         match first_largest(known, |(_, share)| *share) {
@@ -49,7 +52,7 @@ impl Role {
 
     /// `previous token`, …, or `mixed`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Of(measure) => measure.name(),
             Self::Mixed => "mixed",
@@ -107,11 +110,11 @@ mod tests {
             ceiling: 1.0,
             interval: Interval::point(1.0),
         };
-        let scores = Measure::ALL.map(|measure| (measure.into(), score));
-        assert_eq!(Role::of(&scores.into()), Role::Of(Measure::ALL[0]));
-        let last_two = Measure::ALL[Measure::ALL.len() - 2..].iter();
+        let scores = Measure::BUILT_IN.map(|measure| (measure.into(), score));
+        assert_eq!(Role::of(&scores.into()), Role::Of(Measure::BUILT_IN[0]));
+        let last_two = Measure::BUILT_IN[Measure::BUILT_IN.len() - 2..].iter();
         let scores = last_two.map(|&measure| (measure.into(), score));
-        let expected = Role::Of(Measure::ALL[Measure::ALL.len() - 2]);
+        let expected = Role::Of(Measure::BUILT_IN[Measure::BUILT_IN.len() - 2]);
         assert_eq!(Role::of(&scores.collect()), expected);
     }
 

@@ -27,7 +27,7 @@ pub enum ScoreName {
 impl ScoreName {
     /// All scores: those of the measures in the order of tables, then the others.
     pub fn all() -> impl Iterator<Item = Self> {
-        Measure::ALL
+        Measure::all()
             .into_iter()
             .map(Self::Measure)
             .chain([Self::Entropy, Self::MeanDistance])
@@ -35,7 +35,7 @@ impl ScoreName {
 
     /// The name in files and tables.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Measure(measure) => measure.name(),
             Self::Entropy => "entropy",
@@ -45,7 +45,7 @@ impl ScoreName {
 
     /// How the score is computed.
     #[must_use]
-    pub const fn formula(self) -> &'static str {
+    pub fn formula(self) -> &'static str {
         match self {
             Self::Measure(measure) => measure.formula(),
             Self::Entropy => {
@@ -57,7 +57,7 @@ impl ScoreName {
 
     /// What a head with a high score does, as the predicate of a sentence about it.
     #[must_use]
-    pub const fn does(self) -> &'static str {
+    pub fn does(self) -> &'static str {
         match self {
             Self::Measure(measure) => measure.does(),
             Self::Entropy => "spreads its attention",

@@ -1,6 +1,6 @@
 //! `inspect RUN activations`: activations as a file for notebooks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use headlight_heads::SequenceKind;
@@ -13,7 +13,37 @@ use indicatif::{ProgressBar, ProgressStyle};
 use safetensors::{Dtype, tensor::TensorView};
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Output, Subject, Verb};
+
+/// Write activations for notebooks, with the names and shapes of TransformerLens
+#[derive(Debug, clap::Args)]
+pub struct ActivationsVerb {
+    /// Which activations; a * stands for any run of characters; may be given several times
+    #[arg(long, value_name = "SITE", default_value = "*")]
+    sites: Vec<String>,
+    /// Token names with spaces between them, for a text some text
+    #[arg(long, conflicts_with = "on")]
+    prompt: Option<String>,
+    /// The sequences that the model reads: probe, or task for its validation sequences
+    #[arg(long, value_name = "SEQUENCES", default_value_t = SequenceKind::Probe)]
+    on: SequenceKind,
+    /// The safetensors file to write
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+impl Verb for ActivationsVerb {
+    const NAME: &'static str = "activations";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let of = match &self.prompt {
+            Some(prompt) => ActivationsOf::Prompt(prompt),
+            None => ActivationsOf::Sequences(self.on),
+        };
+        let written = subject.write_activations(&self.sites, of, &self.to)?;
+        out.show(&written, WrittenActivations::printout)
+    }
+}
 
 /// Sequences in one forward pass: bounds what a pass needs beside the activations that are kept.
 const ROWS_AT_ONCE: usize = 16;
@@ -71,7 +101,7 @@ impl Subject {
         let sites = selected(&model, sites)?;
         let tokens = match of {
             ActivationsOf::Prompt(prompt) => {
-                let n_ctx = self.config.model.n_ctx;
+                let n_ctx = self.n_ctx();
                 vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?]
             }
             ActivationsOf::Sequences(SequenceKind::Probe) => self.probe()?.tokens,
@@ -205,11 +235,12 @@ fn bar(sequences: usize) -> ProgressBar {
     ProgressBar::new(sequences as u64).with_style(style)
 }
 
-/// The safetensors file of all activations and their tokens; its metadata have the step.
+/// The safetensors file of all activations and their tokens; its metadata have the step, if it is
+/// known.
 fn file_of(
     tokens: &[Vec<u32>],
     gathered: &[Gathered],
-    step: usize,
+    step: Option<usize>,
 ) -> Result<Vec<u8>, safetensors::SafeTensorError> {
     let mut ids = Vec::new();
     for &token in tokens.iter().flatten() {
@@ -224,6 +255,6 @@ fn file_of(
         let view = TensorView::new(Dtype::F32, shape.clone(), bytes)?;
         views.push((site.to_string(), view));
     }
-    let metadata = [("step".to_owned(), step.to_string())];
-    safetensors::serialize(views, Some(metadata.into()))
+    let metadata = step.map(|step| [("step".to_owned(), step.to_string())].into());
+    safetensors::serialize(views, metadata)
 }

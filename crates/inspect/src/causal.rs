@@ -14,7 +14,49 @@ use headlight_watch::{
 };
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{Limit, ModelParts, Output, Part, Subject, Verb, verb::POST_NORM};
+
+/// What is left without each head, without the heads of a role, and without ever more heads
+#[derive(Debug, clap::Args)]
+pub struct AblateVerb {
+    /// These heads together too, written L1H0,L1H2
+    #[arg(long, value_delimiter = ',')]
+    heads: Vec<HeadName>,
+    /// What stands in place of a head's blend of values: zero, its mean over sequences and
+    /// positions, or its blend in another sequence (resample)
+    #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+    by: Ablation,
+}
+
+impl Verb for AblateVerb {
+    const NAME: &'static str = "ablate";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(
+            &subject.ablations(&self.heads, self.by)?,
+            Ablations::printout,
+        )
+    }
+}
+
+/// Which input of a later layer needs what a layer or head wrote
+#[derive(Debug, clap::Args)]
+pub struct PathsVerb;
+
+impl Verb for PathsVerb {
+    const NAME: &'static str = "paths";
+    const PARTS: &'static [Part] = &[Part {
+        name: "",
+        limits: &[Limit {
+            on: POST_NORM,
+            says: "has no path from one layer to a later one; it takes two layers and norms before the parts",
+        }],
+    }];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.paths()?, Paths::printout)
+    }
+}
 
 /// Random sets beside each set of heads.
 const CONTROLS: usize = 5;
@@ -121,7 +163,7 @@ impl Subject {
         let untouched = left(&[])?;
         let needed = needed(&untouched, alone.iter().chain(&sets));
         for set in &mut sets {
-            for heads in control_sets(&model, &set.heads, &needed, CONTROLS, self.config.seed) {
+            for heads in control_sets(&model, &set.heads, &needed, CONTROLS, self.seed()) {
                 let performance = left(&heads)?;
                 set.controls.push((heads, performance));
             }
@@ -182,7 +224,7 @@ impl Subject {
         }
         if paths.is_empty() {
             let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
-            return Err(Error::new(self.run.path().display(), message));
+            return Err(Error::new(self.path().display(), message));
         }
         let untouched = ablate(&model, &behaviour, &[], Ablation::default());
         Ok(Paths {
@@ -194,7 +236,7 @@ impl Subject {
     /// The heads that the tests at the end of training mark as needed; none where the run has not
     /// come so far.
     pub(super) fn needed_heads(&self) -> Result<Vec<HeadName>, Error> {
-        let last = self.run.uses()?.pop();
+        let last = self.logged_uses()?.pop();
         Ok(last.map(|row| row.needed()).unwrap_or_default())
     }
 

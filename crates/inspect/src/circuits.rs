@@ -10,7 +10,44 @@ use headlight_residual::Positions;
 use headlight_run::{Error, ErrorKind};
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{Limit, ModelParts, Output, Part, Subject, Verb, verb::POST_NORM};
+
+/// What the heads' weights do by themselves: copying, positions, who fits whom
+#[derive(Debug, clap::Args)]
+pub struct CircuitsVerb {
+    /// This head token by token too, written L1H0
+    #[arg(long)]
+    head: Option<HeadName>,
+}
+
+impl Verb for CircuitsVerb {
+    const NAME: &'static str = "circuits";
+    const PARTS: &'static [Part] = &[
+        Part {
+            name: "tokens",
+            limits: &[NOT_FOLDED],
+        },
+        Part {
+            name: "positions",
+            limits: &[
+                NOT_FOLDED,
+                Limit {
+                    on: &["llama", "rotary", "ALiBi", "no positions"],
+                    says: "positions are not added to the stream",
+                },
+            ],
+        },
+    ];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.circuits(self.head)?, CircuitTables::printout)
+    }
+}
+
+const NOT_FOLDED: Limit = Limit {
+    on: POST_NORM,
+    says: "the norms of a post-norm model replace the stream and cannot be folded into what reads it",
+};
 
 /// Random matrices behind each null.
 const DRAWS: usize = 200;
@@ -103,9 +140,8 @@ impl Subject {
     /// If the run has no weights, its model no circuits, or there is no such head.
     pub fn circuits(&self, chosen: Option<HeadName>) -> Result<CircuitTables, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let circuits = Circuits::of(&model).map_err(|error| {
-            Error::because(ErrorKind::Argument, self.run.path().display(), error)
-        })?;
+        let circuits = Circuits::of(&model)
+            .map_err(|error| Error::because(ErrorKind::Argument, self.path().display(), error))?;
         let heads = circuits.heads();
         if let Some(head) = chosen.filter(|head| !heads.contains(head)) {
             return Err(Error::new(
@@ -113,9 +149,9 @@ impl Subject {
                 "there is no such head",
             ));
         }
-        let random = random_copying(&circuits, DRAWS, self.config.seed);
+        let random = random_copying(&circuits, DRAWS, self.seed());
         let mut composed = Vec::new();
-        for pair in compositions(&circuits, DRAWS, self.config.seed) {
+        for pair in compositions(&circuits, DRAWS, self.seed()) {
             if chosen.is_none_or(|head| pair.writer == head || pair.reader == head) {
                 composed.push(ComposedHeads::of(pair, &circuits));
             }

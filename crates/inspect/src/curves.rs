@@ -1,13 +1,69 @@
 //! `inspect RUN curves` and `inspect RUN scores`: what changed over training.
 
+use std::fmt::Write as _;
+
 use headlight_heads::{HeadName, Measure, Role, ScoreName, SequenceKind};
 use headlight_report::{
-    Curve, CurvePoint, HeadCurves, Printout, Terminal, TerminalCurves, csv, curves_svg,
-    head_scores_svg, head_scores_table, line_colour, role_colour,
+    Curve, CurvePoint, HeadCurves, Printout, Terminal, TerminalCurves, curves_svg, head_scores_svg,
+    head_scores_table, line_colour, role_colour,
 };
 use headlight_run::{Error, HeadRow, MetricsRow};
 
-use super::{Subject, picture_files::Picture};
+use super::{Need, Output, Subject, Verb, picture_files::PictureFiles};
+
+/// Accuracy over training
+#[derive(Debug, clap::Args)]
+pub struct CurvesVerb {
+    #[command(flatten)]
+    files: PictureFiles,
+}
+
+impl Verb for CurvesVerb {
+    const NAME: &'static str = "curves";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let curves = subject.curves()?;
+        let written = self.files.write(|| Ok(curves_svg(&curves)))?;
+        let metrics = subject.metrics()?;
+        let mut text = String::new();
+        if out.is_text() && written.is_empty() {
+            text = curves_text(&curves, &subject.loss_curves()?, &out.terminal);
+        }
+        if let Some(step) = subject.diverged()? {
+            let _ = write!(
+                text,
+                "\n\nAt step {step} the loss is no number. Training stopped there."
+            );
+        }
+        out.show_text(&metrics, &metrics, written, |_| text)
+    }
+}
+
+/// How every head's scores changed over training, on the probe
+#[derive(Debug, clap::Args)]
+pub struct ScoresVerb {
+    /// This head alone, written L0H1
+    #[arg(long)]
+    head: Option<HeadName>,
+    #[command(flatten)]
+    files: PictureFiles,
+}
+
+impl Verb for ScoresVerb {
+    const NAME: &'static str = "scores";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let heads = subject.head_curves(self.head)?;
+        let written = self.files.write(|| Ok(head_scores_svg(&heads)))?;
+        let mut rows = subject.head_rows()?;
+        rows.retain(|row| self.head.is_none_or(|head| row.head == head));
+        out.show_text(&rows, &rows, written, |_| {
+            head_curves_text(&heads, &out.terminal)
+        })
+    }
+}
 
 impl Subject {
     /// Accuracy over training: on validation sequences and, where the training set is finite, on
@@ -78,9 +134,10 @@ fn curves_of_head(head: HeadName, rows: &[HeadRow]) -> HeadCurves {
     HeadCurves {
         head,
         role: rows.last().and_then(|row| row.role),
-        curves: Measure::ALL
+        curves: Measure::all()
+            .into_iter()
             .map(|measure| curve_of_score(measure, &rows))
-            .into(),
+            .collect(),
     }
 }
 
@@ -138,55 +195,8 @@ fn coloured(mut curves: Vec<Curve>) -> Vec<Curve> {
     curves
 }
 
-/// Curves as a picture.
-#[must_use]
-pub fn curves_picture(curves: &[Curve]) -> Picture {
-    Picture {
-        svg: curves_svg(curves),
-        csv: csv(&HEADER[1..], curves.iter().flat_map(rows)),
-    }
-}
-
-/// Every head's scores as a picture: a row per layer, a column per head.
-#[must_use]
-pub fn head_curves_picture(heads: &[HeadCurves]) -> Picture {
-    let rows = heads.iter().flat_map(|head| {
-        let name = head.head.to_string();
-        head.curves
-            .iter()
-            .flat_map(rows)
-            .map(move |row| std::iter::once(name.clone()).chain(row).collect())
-    });
-    Picture {
-        svg: head_scores_svg(heads),
-        csv: csv(&HEADER, rows),
-    }
-}
-
-const HEADER: [&str; 7] = ["head", "curve", "step", "value", "low", "high", "null"];
-
-/// All of the header but the head.
-fn rows(curve: &Curve) -> impl Iterator<Item = Vec<String>> {
-    let null = curve.null.map_or_else(String::new, |null| null.to_string());
-    curve.points.iter().map(move |point| {
-        let [low, high] = match point.interval {
-            Some(interval) => [interval.low, interval.high].map(|end| end.to_string()),
-            None => Default::default(),
-        };
-        vec![
-            curve.name.clone(),
-            point.step.to_string(),
-            point.value.to_string(),
-            low,
-            high,
-            null.clone(),
-        ]
-    })
-}
-
 /// Accuracy and loss for the terminal, one plot above the other.
-#[must_use]
-pub fn curves_text(accuracies: &[Curve], losses: &[Curve], terminal: &Terminal) -> String {
+fn curves_text(accuracies: &[Curve], losses: &[Curve], terminal: &Terminal) -> String {
     let points = losses.iter().flat_map(|curve| &curve.points);
     let highest = points
         .filter(|point| point.step > 0)
@@ -206,8 +216,7 @@ pub fn curves_text(accuracies: &[Curve], losses: &[Curve], terminal: &Terminal) 
 }
 
 /// The scores for the terminal: one head as a plot, several as a table with a line for each.
-#[must_use]
-pub fn head_curves_text(heads: &[HeadCurves], terminal: &Terminal) -> String {
+fn head_curves_text(heads: &[HeadCurves], terminal: &Terminal) -> String {
     if let [head] = heads {
         let curves = TerminalCurves {
             title: "scores on the probe",

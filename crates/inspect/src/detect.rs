@@ -10,7 +10,26 @@ use headlight_tasks as tasks;
 use headlight_watch::Patterns;
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Output, Subject, Verb};
+
+/// The scores that TransformerLens gives the heads, for comparison with that tool
+#[derive(Debug, clap::Args)]
+pub struct DetectVerb {
+    /// Token names with spaces between them, for a text some text [default: the probe]
+    #[arg(long)]
+    prompt: Option<String>,
+}
+
+impl Verb for DetectVerb {
+    const NAME: &'static str = "detect";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(
+            &subject.detect(self.prompt.as_deref())?[..],
+            detect_printout,
+        )
+    }
+}
 
 /// The kinds of heads that `TransformerLens` has a name for.
 const MEASURES: [Measure; 3] = [
@@ -37,7 +56,7 @@ impl Subject {
     /// If the run has no weights, a token does not exist, or the prompt is too long.
     pub fn detect(&self, prompt: Option<&str>) -> Result<Vec<DetectedHead>, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let n_ctx = self.config.model.n_ctx;
+        let n_ctx = self.n_ctx();
         let tokens = match prompt {
             Some(prompt) => vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?],
             None => self.probe()?.tokens,

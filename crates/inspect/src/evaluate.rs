@@ -1,16 +1,31 @@
 //! `inspect RUN evaluate`: a trained model on its own task or on another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use headlight_report::{HeadLine, Printout, Table, heads_table};
 use headlight_residual::Decoder;
-use headlight_run::{Answers, Breakdown, Config, Error, ErrorKind, HeadSummary};
-use headlight_tasks as tasks;
+use headlight_run::{Answers, Breakdown, Error, ErrorKind, HeadSummary};
 use headlight_tasks::Validation;
 use headlight_watch::{Cores, Watched, evaluate};
 use serde::Serialize;
 
-use super::{ModelParts, Subject, heads::score_names};
+use super::{ModelParts, Output, Subject, Verb, heads::score_names};
+
+/// The trained model on its own task, or on the task of another configuration
+#[derive(Debug, clap::Args)]
+pub struct EvaluateVerb {
+    /// The configuration that names the other task
+    #[arg(long)]
+    on: Option<PathBuf>,
+}
+
+impl Verb for EvaluateVerb {
+    const NAME: &'static str = "evaluate";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.evaluate(self.on.as_deref())?, Elsewhere::printout)
+    }
+}
 
 /// A trained model on another task, as `inspect evaluate --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,13 +63,15 @@ impl Subject {
         }
         let measured = (self.validation()?, self.chance()?);
         let ModelParts { model, .. } = self.model()?;
-        self.measured_on(&model, self.run.path(), self.config.task.name(), measured)
+        self.measured_on(&model, self.path(), self.task_name(), measured)
     }
 
     fn evaluate_on(&self, on: &Path) -> Result<Elsewhere, Error> {
-        let other = Config::load(on, &[])?;
+        let other = self.tasks.load(on, &[])?;
         let ModelParts { model, vocabulary } = self.model()?;
-        let task = tasks::build(&other.task, other.model.n_ctx, other.seed)?;
+        let task = self
+            .tasks
+            .build(&other.task, other.model.n_ctx, other.seed)?;
         if task.vocabulary().names() != vocabulary {
             let message = format!(
                 "has {} tokens, the model was trained on {} others",
@@ -65,8 +82,8 @@ impl Subject {
                 .key("task")
                 .value(other.task.name()));
         }
-        if other.model.n_ctx > self.config.model.n_ctx {
-            let message = format!("is longer than the model's {}", self.config.model.n_ctx);
+        if other.model.n_ctx > self.n_ctx() {
+            let message = format!("is longer than the model's {}", self.n_ctx());
             return Err(Error::of(ErrorKind::Config, on.display(), message)
                 .key("model.n_ctx")
                 .value(other.model.n_ctx));

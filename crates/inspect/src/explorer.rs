@@ -10,10 +10,36 @@ use headlight_run::Error;
 use headlight_tasks::Sequence;
 
 use super::{
-    Subject,
+    Output, Subject, Verb, print,
     prompt_reader::{PromptReader, SHOWN_TOKENS, likeliest},
     report::walk::walk_of,
 };
+
+/// A page on 127.0.0.1 to play with: prompts, heads switched off, activations patched
+#[derive(Debug, clap::Args)]
+pub struct ServeVerb {
+    /// Where to listen; 0 takes a free port
+    #[arg(long, default_value_t = 8350)]
+    port: u16,
+    /// What stands in place of heads that are off, until it is chosen on the page: zero, mean or
+    /// resample
+    #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+    by: Ablation,
+}
+
+impl Verb for ServeVerb {
+    const NAME: &'static str = "serve";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.check_no_tables(Self::NAME)?;
+        subject.serve(self.port, self.by, announce)
+    }
+}
+
+fn announce(address: SocketAddr) {
+    // Whoever waits for the address reads it here; that nobody does is no failure.
+    let _ = print(&format!("http://{address}"));
+}
 
 /// Longer prompts would not be answered at once, nor read.
 const MOST_PROMPT_TOKENS: usize = 512;
@@ -43,7 +69,7 @@ impl Subject {
         by: Ablation,
         ready: impl FnOnce(SocketAddr),
     ) -> Result<(), Error> {
-        let reader = PromptReader::open(&self, self.config.model.n_ctx.min(MOST_PROMPT_TOKENS))?;
+        let reader = PromptReader::open(&self, self.n_ctx().min(MOST_PROMPT_TOKENS))?;
         let sequences = self.validation()?.sequences.clone();
         let roles = self.roles(&reader.model)?;
         serve(
@@ -62,7 +88,8 @@ impl Subject {
 
 impl Explorer for RunExplorer {
     fn facts(&self) -> ExplorerFacts {
-        let Subject { run, config, .. } = &self.inspection;
+        let subject = &self.inspection;
+        let path = subject.path();
         let PromptReader {
             model,
             vocabulary,
@@ -70,13 +97,12 @@ impl Explorer for RunExplorer {
             ..
         } = &self.reader;
         ExplorerFacts {
-            name: run
-                .path()
+            name: path
                 .file_name()
-                .unwrap_or(run.path().as_os_str())
+                .unwrap_or(path.as_os_str())
                 .display()
                 .to_string(),
-            task: config.task.name().to_owned(),
+            task: subject.task_name().to_owned(),
             heads: all_heads(model)
                 .into_iter()
                 .zip(self.roles.iter().copied())
@@ -84,7 +110,7 @@ impl Explorer for RunExplorer {
             most_tokens: *most_tokens,
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),
             sites: model.sites().iter().map(ToString::to_string).collect(),
-            window: config.model.window,
+            window: subject.window(),
             prompt: self.sample(0),
             ablations: Ablation::ALL.map(|by| (by, by.in_words())).into(),
             by: self.by,

@@ -7,7 +7,55 @@ use headlight_run::{Error, ErrorKind, write_atomically};
 use headlight_tasks as tasks;
 use headlight_watch::Batch;
 
-use super::{ModelParts, Subject};
+use super::{Limit, ModelParts, Output, Part, Subject, Verb};
+
+/// Write the model and its tokenizer for other tools
+#[derive(Debug, clap::Args)]
+pub struct ExportVerb {
+    /// The folder to write into
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+    /// Only this form [default: all that the architecture has]
+    #[arg(long, value_enum)]
+    format: Option<ExportFormat>,
+}
+
+impl Verb for ExportVerb {
+    const NAME: &'static str = "export";
+    const PARTS: &'static [Part] = &[
+        Part::everywhere("TransformerLens"),
+        Part {
+            name: "transformers",
+            limits: &[Limit {
+                on: NEITHER_GPT2_NOR_LLAMA,
+                says: "no folder for transformers: the model is no GPT-2 because",
+            }],
+        },
+    ];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let files = subject.export(&self.to, self.format)?;
+        let names: Vec<String> = files
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        out.show_text(&names, &names, Vec::new(), |names| names.join("\n"))
+    }
+}
+
+const NEITHER_GPT2_NOR_LLAMA: &[&str] = &[
+    "attention only",
+    "post-norm",
+    "post-norm, no MLP",
+    "RMS norm",
+    "no norm",
+    "grouped queries",
+    "window",
+    "rotary",
+    "ALiBi",
+    "sinusoidal",
+    "no positions",
+];
 
 /// Sequences whose logits and patterns go with an exported model.
 const EXPECTED_SEQUENCES: usize = 4;
@@ -52,7 +100,7 @@ impl Subject {
             .map_err(|error| Error::because(ErrorKind::Internal, "export", error))?;
         files.push(("vocabulary.json", names));
         let tokenizer = tasks::tokenizer_json(&self.vocabulary()?);
-        let config = tokenizer_config(self.config.model.n_ctx);
+        let config = tokenizer_config(self.n_ctx());
         files.push(("tokenizer.json", tokenizer.into_bytes()));
         files.push(("tokenizer_config.json", config.into_bytes()));
         let sequences = &self.validation()?.sequences;

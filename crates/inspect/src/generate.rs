@@ -1,12 +1,93 @@
 //! `inspect RUN generate`: what the model writes.
 
-use headlight_residual::Generation;
+use std::io::{IsTerminal, Write};
+
+use headlight_residual::{Generation, Sampling};
 use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_tasks::{Stop, TextStream};
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Output, Subject, Verb};
+
+/// What the model writes, token by token
+#[derive(Debug, clap::Args)]
+pub struct GenerateVerb {
+    /// Token names with spaces between them; may be given several times, and each prompt gets its
+    /// own text [default: the first half of a sequence of the run's task]
+    #[arg(long)]
+    prompt: Vec<String>,
+    /// The most tokens to write
+    #[arg(long, default_value_t = 32)]
+    tokens: usize,
+    /// Divides the logits; 0 takes the likeliest token
+    #[arg(long, default_value_t = 1.0)]
+    temperature: f64,
+    /// Only the K likeliest tokens may come
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Only the likeliest tokens that together reach this probability may come
+    #[arg(long, value_name = "P")]
+    top_p: Option<f64>,
+    /// What the draws follow from
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Text that ends the text, or token names with spaces between them; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+}
+
+impl Verb for GenerateVerb {
+    const NAME: &'static str = "generate";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let generation = Generation {
+            tokens: self.tokens,
+            sampling: Sampling {
+                temperature: self.temperature,
+                top_k: self.top_k,
+                top_p: self.top_p,
+            },
+            seed: self.seed,
+            ..Generation::default()
+        };
+        let written = subject.generate(&self.prompt, &self.stop, generation, |piece| {
+            if !out.json {
+                print_piece(piece);
+            }
+        })?;
+        // One text is no list.
+        if let [one] = written.as_slice() {
+            return out.show_text(one, one, Vec::new(), |one| format!("\n\n{}", one.ending));
+        }
+        out.show_text(&written, &written, Vec::new(), |all| {
+            // The first text was printed as it came.
+            let mut text = format!("\n\n{}", all[0].ending);
+            for other in &all[1..] {
+                text.push_str("\n\n");
+                text.push_str(&other.shown());
+            }
+            text
+        })
+    }
+}
+
+/// Shows a token as soon as it is there. In a terminal, a control character that the model learned
+/// from a text is a dot: it could move the cursor or worse.
+fn print_piece(token: &str) {
+    let mut out = std::io::stdout().lock();
+    let in_terminal = out.is_terminal();
+    let shown = |c: char| {
+        if in_terminal && c.is_control() && !matches!(c, '\n' | '\t') {
+            '·'
+        } else {
+            c
+        }
+    };
+    let token: String = token.chars().map(shown).collect();
+    // A reader that has gone away is no failure; anything else shows when the ending is printed.
+    let _ = write!(out, "{token}").and_then(|()| out.flush());
+}
 
 /// The most tokens that are written at once, in all texts together: bounds the memory of what was
 /// seen.

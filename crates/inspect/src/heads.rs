@@ -1,14 +1,32 @@
 //! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and
 //! what they are used as.
 
-use headlight_heads::{HeadName, Measure, RelationScores, ScoreName, Scores, SequenceKind};
+use headlight_heads::{HeadName, Measure, RelationScores, Role, ScoreName, Scores, SequenceKind};
 use headlight_lens::ShuffledContext;
-use headlight_report::{HeadLine, Printout, heads_table, or_dash, relations_table};
+use headlight_report::{
+    HeadLine, Printout, heads_table, measures_as_told, or_dash, relations_table,
+};
 use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
 
-use super::{ModelParts, Subject, uses::uses_printout};
+use super::{ModelParts, Need, Output, Subject, Verb, print, uses::uses_printout};
+
+/// Every head: its role, its scores, and what they are measured against
+#[derive(Debug, clap::Args)]
+pub struct HeadsVerb;
+
+impl Verb for HeadsVerb {
+    const NAME: &'static str = "heads";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        if out.is_text() {
+            return print(&subject.heads_printout()?.draw(&out.terminal));
+        }
+        out.show(&subject.heads()?, |_| Printout::new())
+    }
+}
 
 /// A head as `inspect heads --json` prints it: as in `summary.json`, with one more null.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,9 +79,15 @@ impl Subject {
     /// # Errors
     /// If the run has no head scores.
     pub fn heads_printout(&self) -> Result<Printout, Error> {
+        if self.trained().is_err() {
+            return self.heads_of_model_printout();
+        }
         let rows = self.head_rows_here()?;
         let last = rows.iter().map(|row| row.step).max().unwrap_or(0);
-        let uses = self.run.uses()?.into_iter().rfind(|uses| uses.step == last);
+        let uses = self
+            .logged_uses()?
+            .into_iter()
+            .rfind(|uses| uses.step == last);
         let shuffled = self.shuffled_heads();
         let table = |kind| {
             let mut before = Vec::new();
@@ -80,7 +104,7 @@ impl Subject {
         );
         let task = format!(
             "The same heads on the run's own task, {}. A task can make a head look like what it is not.",
-            self.config.task.name()
+            self.task_name()
         );
         let distances = format!(
             "Mean attention distance by layer in tokens, on the probe {}, on the task {}.",
@@ -92,23 +116,37 @@ impl Subject {
             .table(table(SequenceKind::Probe))
             .prose(task)
             .table(table(SequenceKind::Task))
-            .prose(
-                "value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: \
-                 the highest of all heads at the same places when the tokens are shuffled, so that no match is there \
-                 (with few tokens some stay; those are left out); step 0: the highest of all heads before training. A \
-                 role is the score furthest on the way from uniform to ceiling, if past half.",
-            )
             .prose(format!(
-                "Positions behind a role: queries, counted from 0, at which the score is surely past half of the way, \
-                 eight or more in a row; found on half of the sequences and confirmed on the rest. {} ?: the role is \
-                 not sure, with {} looked at (false discovery rate 0.05). writes: root mean square of what a head \
-                 writes, its mean taken off, over that of the stream.",
-                false_ranges_text(&rows, last),
-                heads_and_measures_text(&rows, last),
+                "{TABLE} step 0: the highest of all heads before training."
             ))
+            .prose(ranges_text(&false_ranges_text(&rows, last), &rows, last))
             .printout(uses.as_ref().map(uses_printout).unwrap_or_default())
             .prose(distances);
         Ok(printout.printout(relations_printout(&rows, last, &shuffled.relations)))
+    }
+
+    /// The heads of a model that was not trained here: on the probe alone.
+    fn heads_of_model_printout(&self) -> Result<Printout, Error> {
+        let ModelParts { model, .. } = self.model()?;
+        let rows = self.probe()?.observe(&model, &self.device)?.rows(0);
+        let all = lines(&rows, 0, SequenceKind::Probe, None);
+        let (shown, left_out) = telling(&all);
+        let shuffled = [("shuffled", self.shuffled_heads().lines(SequenceKind::Probe))];
+        Ok(Printout::new()
+            .prose(format!(
+                "Heads of {}, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random ordinary tokens, of \
+                 random length and start, comes back.",
+                self.path().display()
+            ))
+            .table(heads_table(&score_names(), &shown, &shuffled))
+            .prose(left_out)
+            .prose(TABLE)
+            .prose(ranges_text("", &rows, 0))
+            .prose(format!(
+                "Mean attention distance by layer in tokens: {}.",
+                distances_text(&all)
+            ))
+            .prose("What a head is used as is told by `ablate`, `paths` and `swap`."))
     }
 
     /// The heads of the summary, with what they score on shuffled tokens.
@@ -138,7 +176,7 @@ impl Subject {
     /// The rows of `heads.jsonl`; where the weights are not those of the end, the rows of step 0
     /// and those of this point, measured anew.
     fn head_rows_here(&self) -> Result<Vec<HeadRow>, Error> {
-        let mut rows = self.run.heads()?;
+        let mut rows = self.head_rows()?;
         if !self.is_at_the_end() {
             rows.retain(|row| row.step == 0);
             rows.extend(self.measured_rows()?);
@@ -148,7 +186,7 @@ impl Subject {
 
     fn measured_rows(&self) -> Result<Vec<HeadRow>, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let step = self.step()?;
+        let step = self.step()?.unwrap_or(0);
         let mut rows = Vec::new();
         for watched in [self.probe()?, Watched::task(self.validation()?)] {
             rows.extend(watched.observe(&model, &self.device)?.rows(step));
@@ -169,8 +207,7 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let (probe, task) = (self.probe()?, Watched::task(self.validation()?));
         let observe = |watched: &Watched| -> Result<_, Error> {
-            let shuffled =
-                ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
+            let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
             let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?;
             let (mut heads, mut relations) = (Vec::new(), Vec::new());
             for (layer, pattern) in patterns.layers().enumerate() {
@@ -190,6 +227,63 @@ impl Subject {
     }
 }
 
+/// What the numbers of a table of heads are.
+const TABLE: &str = "value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: \
+     the highest of all heads at the same places when the tokens are shuffled, so that no match is there (with few tokens \
+     some stay; those are left out). A role is the score furthest on the way from uniform to ceiling, if past half.";
+
+/// So many heads are all shown.
+const MOST_SHOWN: usize = 32;
+/// Of more, so many of each role.
+const MOST_OF_A_ROLE: usize = 8;
+
+/// Of many heads those that tell most first: of each role the heads that are furthest on the way to
+/// its ceiling, if that is sure. With a sentence on the heads that are left out.
+fn telling(heads: &[HeadLine]) -> (Vec<HeadLine>, String) {
+    if heads.len() <= MOST_SHOWN {
+        return (heads.to_vec(), String::new());
+    }
+    let mut shown = Vec::new();
+    let mut more = Vec::new();
+    let mut with_a_role = 0;
+    for measure in measures_as_told() {
+        let mut of_role: Vec<&HeadLine> = Vec::new();
+        for line in heads {
+            let is_sure = line.check.is_some_and(|check| check.is_sure);
+            if line.role == Some(Role::Of(measure)) && is_sure {
+                of_role.push(line);
+            }
+        }
+        let value = |line: &HeadLine| line.scores[&ScoreName::from(measure)].value;
+        of_role.sort_by(|a, b| value(b).total_cmp(&value(a)));
+        with_a_role += of_role.len();
+        let left = of_role.len().saturating_sub(MOST_OF_A_ROLE);
+        if left > 0 {
+            more.push(format!("{left} more of {}", measure.name()));
+        }
+        shown.extend(of_role.into_iter().take(MOST_OF_A_ROLE).cloned());
+    }
+    more.push(format!("{} without a sure role", heads.len() - with_a_role));
+    let left_out = format!(
+        "Left out: {}; --json has all {} heads.",
+        more.join(", "),
+        heads.len()
+    );
+    (shown, left_out)
+}
+
+/// What the column of roles says beside the role; `false_ranges` is a sentence on ranges that cannot
+/// be true.
+fn ranges_text(false_ranges: &str, rows: &[HeadRow], step: usize) -> String {
+    format!(
+        "Positions behind a role: queries, counted from 0, at which the score is surely past half of the way, eight or \
+         more in a row; found on half of the sequences and confirmed on the rest. {false_ranges} ?: the role is not \
+         sure, with {} looked at (false discovery rate 0.05). writes: root mean square of what a head writes, its mean \
+         taken off, over that of the stream.",
+        heads_and_measures_text(rows, step),
+    )
+}
+
 /// How many ranges were found before training, when none can be true.
 fn false_ranges_text(rows: &[HeadRow], last: usize) -> String {
     let before = rows.iter().filter(|row| row.step == 0);
@@ -206,7 +300,7 @@ fn false_ranges_text(rows: &[HeadRow], last: usize) -> String {
 fn heads_and_measures_text(rows: &[HeadRow], last: usize) -> String {
     let on_probe = |row: &&HeadRow| row.step == last && row.on == SequenceKind::Probe;
     let heads = rows.iter().filter(on_probe).count();
-    format!("{heads} heads and {} measures", Measure::ALL.len())
+    format!("{heads} heads and {} measures", Measure::all().len())
 }
 
 /// The heads at one step on one kind of sequences; what they are used as where `uses` has it.
@@ -286,6 +380,6 @@ fn relations_printout(rows: &[HeadRow], step: usize, shuffled: &[RelationScores]
 }
 
 /// The scores of tables, in their order.
-pub(super) fn score_names() -> [ScoreName; Measure::ALL.len()] {
-    Measure::ALL.map(ScoreName::from)
+pub(super) fn score_names() -> Vec<ScoreName> {
+    Measure::all().into_iter().map(ScoreName::from).collect()
 }

@@ -8,7 +8,34 @@ use headlight_tasks as tasks;
 use headlight_watch::no_room;
 use serde::Serialize;
 
-use super::{ModelParts, Subject, causal::cells};
+use super::{Limit, ModelParts, Output, Part, Subject, Verb, causal::cells, verb::POST_NORM};
+
+/// What the stream says at each depth, and which parts say it
+#[derive(Debug, clap::Args)]
+pub struct LensVerb {
+    /// Token names with spaces between them, for a text some text [default: sequences of the run's
+    /// task]
+    #[arg(long)]
+    prompt: Option<String>,
+}
+
+impl Verb for LensVerb {
+    const NAME: &'static str = "lens";
+    const PARTS: &'static [Part] = &[
+        Part::everywhere("by depth"),
+        Part {
+            name: "by part",
+            limits: &[Limit {
+                on: POST_NORM,
+                says: "its norms replace the stream, so that parts do not add up",
+            }],
+        },
+    ];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.lens(self.prompt.as_deref())?, Lens::printout)
+    }
+}
 
 /// What `inspect RUN lens` shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -41,7 +68,7 @@ impl Subject {
     /// The run's model, and to say of each token of `prompt` what comes next.
     fn continuing(&self, prompt: &str) -> Result<(Decoder, Behaviour), Error> {
         let ModelParts { model, .. } = self.model()?;
-        let tokens = tasks::encode_prompt(&self.vocabulary()?, prompt, self.config.model.n_ctx)?;
+        let tokens = tasks::encode_prompt(&self.vocabulary()?, prompt, self.n_ctx())?;
         let inputs = &tokens[..tokens.len() - 1];
         if inputs.is_empty() {
             return Err(

@@ -8,7 +8,19 @@ use headlight_run::Error;
 use headlight_watch::CarriedPatterns;
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Output, Subject, Verb};
+
+/// Where heads look around an earlier equal token, by distance, and weighted by what the keys carry
+#[derive(Debug, clap::Args)]
+pub struct OffsetsVerb;
+
+impl Verb for OffsetsVerb {
+    const NAME: &'static str = "offsets";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.offsets()?[..], offsets_printout)
+    }
+}
 
 /// What `inspect RUN offsets` shows of a head, all on the probe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -125,14 +137,14 @@ fn profile_table(heads: &[HeadOffsets]) -> Table {
 /// pattern scaled by values.
 fn weighted_table(heads: &[HeadOffsets]) -> Table {
     let mut header = vec!["head".to_owned()];
-    for measure in Measure::ALL {
+    for measure in Measure::all() {
         header.push(measure.name().replace(" token", ""));
     }
     header.push("elsewhere".to_owned());
     let mut rows = Vec::new();
     for head in heads {
         let mut row = vec![head.head.to_string()];
-        for measure in Measure::ALL {
+        for measure in Measure::all() {
             let name = ScoreName::from(measure);
             let plain = head.scores.get(&name).map(|score| score.value);
             let weighted = head.value_weighted.get(&name).map(|score| score.value);

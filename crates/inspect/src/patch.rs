@@ -11,7 +11,33 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 
-use super::{ModelParts, Subject, causal::share, prompt_reader::check_position};
+use super::{ModelParts, Output, Subject, Verb, causal::share, prompt_reader::check_position};
+
+/// Where in the model the difference between two prompts lives: activations of one put into the
+/// other
+#[derive(Debug, clap::Args)]
+pub struct PatchVerb {
+    /// Token names with spaces between them, for a text some text [default: made from the probe]
+    #[arg(long)]
+    prompt: Option<String>,
+    /// As many tokens with another answer [default: what followed the last token before is
+    /// replaced]
+    #[arg(long, requires = "prompt")]
+    corrupted: Option<String>,
+    /// The position whose next token is the answer, counted from 0 [default: the last]
+    #[arg(long, requires = "prompt")]
+    position: Option<usize>,
+}
+
+impl Verb for PatchVerb {
+    const NAME: &'static str = "patch";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let (prompt, corrupted) = (self.prompt.as_deref(), self.corrupted.as_deref());
+        let patch = subject.patch(prompt, corrupted, self.position)?;
+        out.show(&patch, Patch::printout)
+    }
+}
 
 /// The fewest pairs of prompts over which means are shown: from fewer, an interval says nothing.
 const FEWEST_PAIRS: usize = 10;
@@ -100,7 +126,7 @@ impl Subject {
                  there is nothing to find; give --prompt and --corrupted",
                 pairs.len()
             );
-            return Err(Error::new(self.run.path().display(), message));
+            return Err(Error::new(self.path().display(), message));
         };
         let position = position.unwrap_or(clean.len() - 1);
         check_position("--position", position, clean.len())?;
@@ -142,7 +168,7 @@ impl Subject {
         vocabulary: &[String],
     ) -> Result<Pair, Error> {
         let text = self.vocabulary()?;
-        let encode = |prompt| tasks::encode_prompt(&text, prompt, self.config.model.n_ctx);
+        let encode = |prompt| tasks::encode_prompt(&text, prompt, self.n_ctx());
         let clean = encode(prompt)?;
         if let Some(corrupted) = corrupted {
             let corrupted = encode(corrupted).map_err(|error| error.at("--corrupted"))?;
@@ -157,7 +183,7 @@ impl Subject {
             return Ok([clean, corrupted]);
         }
         let query = position.unwrap_or(clean.len() - 1).min(clean.len() - 1);
-        let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed());
         let swap = Swap::draw(&clean, query, vocabulary.len(), &mut rng).ok_or_else(|| {
             let message = "was not followed by another token before, so that none can be replaced; give --corrupted";
             Error::new("--prompt", message).value(&vocabulary[clean[query] as usize])
@@ -169,7 +195,7 @@ impl Subject {
     /// Each sequence of the probe up to the last token that has been there exactly once, and the
     /// same with another token in the place of what followed it; the shortest first.
     fn probe_pairs(&self, vocabulary: usize) -> Result<Vec<Pair>, Error> {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.config.seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed());
         let mut pairs: Vec<Pair> = Vec::new();
         for tokens in &self.probe()?.tokens {
             let was_there_once = |&query: &usize| {

@@ -1,15 +1,50 @@
 //! `inspect RUN pattern`: who looks where.
 
 use headlight_heads::{HeadName, MayAttend};
-use headlight_report::{
-    Heatmap, MOST_PICTURED_TOKENS, Terminal, csv, pattern_grid_svg, pattern_svg,
-};
+use headlight_report::{Heatmap, MOST_PICTURED_TOKENS, Terminal, pattern_grid_svg, pattern_svg};
 use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::Patterns;
 use serde::Serialize;
 
-use super::{ModelParts, Subject, picture_files::Picture};
+use super::{ModelParts, Output, Subject, Verb, picture_files::PictureFiles};
+
+/// Patterns as heat maps
+#[derive(Debug, clap::Args)]
+pub struct PatternVerb {
+    /// The head, written L0H1 [default: every head]
+    #[arg(long)]
+    head: Option<HeadName>,
+    /// Token names with spaces between them, for a text some text [default: a sequence of the
+    /// probe]
+    #[arg(long)]
+    prompt: Option<String>,
+    #[command(flatten)]
+    files: PictureFiles,
+}
+
+impl Verb for PatternVerb {
+    const NAME: &'static str = "pattern";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let patterns = subject.patterns(self.head, self.prompt.as_deref())?;
+        let written = self.files.write(|| HeadPattern::picture(&patterns))?;
+        let rows: Vec<Weight> = patterns.iter().flat_map(HeadPattern::rows).collect();
+        // One head is asked for by name, so it is no list.
+        if self.head.is_some() {
+            return out.show_text(&patterns[0], &rows, written, |pattern| {
+                pattern.draw(&out.terminal)
+            });
+        }
+        out.show_text(&patterns, &rows, written, |patterns| {
+            let drawn: Vec<String> = patterns
+                .iter()
+                .map(|pattern| pattern.draw(&out.terminal))
+                .collect();
+            drawn.join("\n")
+        })
+    }
+}
 
 /// One head's pattern on one sequence, as `inspect pattern --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -37,7 +72,7 @@ impl Subject {
         prompt: Option<&str>,
     ) -> Result<Vec<HeadPattern>, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let (n_layers, n_heads) = (self.config.model.n_layers, self.config.model.n_heads);
+        let (n_layers, n_heads) = (model.config().n_layers, model.config().n_heads);
         if let Some(head) = head.filter(|head| head.layer >= n_layers || head.head >= n_heads) {
             let message = format!(
                 "there is no such head, the last is L{}H{}",
@@ -47,9 +82,7 @@ impl Subject {
             return Err(Error::new(format_args!("--head {head}"), message));
         }
         let tokens = match prompt {
-            Some(prompt) => {
-                tasks::encode_prompt(&self.vocabulary()?, prompt, self.config.model.n_ctx)?
-            }
+            Some(prompt) => tasks::encode_prompt(&self.vocabulary()?, prompt, self.n_ctx())?,
             None => self.probe()?.tokens.swap_remove(0),
         };
         let patterns = Patterns::of(&model, std::slice::from_ref(&tokens), &self.device)?;
@@ -68,7 +101,7 @@ impl Subject {
                 .chunks(length)
                 .map(<[f32]>::to_vec)
                 .collect(),
-            may_attend: MayAttend::causal(self.config.model.window),
+            may_attend: MayAttend::causal(self.window()),
         };
         Ok(shown.map(pattern).collect())
     }
@@ -82,11 +115,11 @@ impl HeadPattern {
         format!("{}\n\n{}", self.head, self.heatmap(&weights).draw(terminal))
     }
 
-    /// One head with its tokens, or several as a grid, for papers.
+    /// One head with its tokens, or several as a grid, for papers: as SVG.
     ///
     /// # Errors
     /// If there are too many tokens for a picture.
-    pub fn picture(heads: &[Self]) -> Result<Picture, Error> {
+    pub fn picture(heads: &[Self]) -> Result<String, Error> {
         let length = heads.first().map_or(0, |head| head.tokens.len());
         if length > MOST_PICTURED_TOKENS {
             let message = format!(
@@ -100,14 +133,9 @@ impl HeadPattern {
             .zip(&weights)
             .map(|(head, weights)| (head.head, head.heatmap(weights)))
             .collect();
-        let svg = match heatmaps.as_slice() {
+        Ok(match heatmaps.as_slice() {
             [(head, heatmap)] => pattern_svg(*head, heatmap),
             heatmaps => pattern_grid_svg(heatmaps),
-        };
-        let header = ["head", "query", "key", "query_token", "key_token", "weight"];
-        Ok(Picture {
-            svg,
-            csv: csv(&header, heads.iter().flat_map(Self::rows)),
         })
     }
 
@@ -120,20 +148,31 @@ impl HeadPattern {
     }
 
     /// A row for every key that the query may attend to.
-    fn rows(&self) -> impl Iterator<Item = Vec<String>> {
-        self.pattern
-            .iter()
-            .enumerate()
-            .flat_map(move |(query, weights)| {
-                self.may_attend.keys(query, weights.len()).map(move |key| {
-                    let places = [self.head.to_string(), query.to_string(), key.to_string()];
-                    let tokens = [self.tokens[query].clone(), self.tokens[key].clone()];
-                    places
-                        .into_iter()
-                        .chain(tokens)
-                        .chain([weights[key].to_string()])
-                        .collect()
-                })
-            })
+    fn rows(&self) -> Vec<Weight> {
+        let mut rows = Vec::new();
+        for (query, weights) in self.pattern.iter().enumerate() {
+            for key in self.may_attend.keys(query, weights.len()) {
+                rows.push(Weight {
+                    head: self.head,
+                    query,
+                    key,
+                    query_token: self.tokens[query].clone(),
+                    key_token: self.tokens[key].clone(),
+                    weight: weights[key],
+                });
+            }
+        }
+        rows
     }
+}
+
+/// A weight of a pattern, as a row of a table.
+#[derive(Debug, Serialize)]
+struct Weight {
+    head: HeadName,
+    query: usize,
+    key: usize,
+    query_token: String,
+    key_token: String,
+    weight: f32,
 }

@@ -8,7 +8,20 @@ use headlight_run::{Error, HeadRow, MetricsRow};
 use headlight_tasks::Validation;
 use serde::Serialize;
 
-use super::Subject;
+use super::{Need, Output, Subject, Verb};
+
+/// When what formed: levels of the loss, half-way steps, the loss by position
+#[derive(Debug, clap::Args)]
+pub struct PhasesVerb;
+
+impl Verb for PhasesVerb {
+    const NAME: &'static str = "phases";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.phases()?, Phases::printout)
+    }
+}
 
 /// A level of the loss is reached within this many nats.
 const NEAR: f64 = 0.01;
@@ -86,7 +99,7 @@ impl Subject {
         let validation = self.validation()?;
         let metrics = self.finite_metrics()?;
         let on_task = |row: &HeadRow| row.on == SequenceKind::Task;
-        let heads = self.run.heads()?.into_iter();
+        let heads = self.head_rows()?.into_iter();
         let heads: Vec<HeadRow> = heads.filter(on_task).collect();
         let (model, behaviour) = self.behaviour()?;
         // Of the very sequences that the loss is measured on.
@@ -158,7 +171,7 @@ fn movements(heads: &[HeadRow], from: usize, to: usize) -> Vec<Movement> {
                 to,
             })
         };
-        Measure::ALL.into_iter().filter_map(score).collect()
+        Measure::all().into_iter().filter_map(score).collect()
     };
     let mut moved: Vec<Movement> = at(from).zip(at(to)).flat_map(of_head).collect();
     moved.sort_by(|a, b| (b.to - b.from).abs().total_cmp(&(a.to - a.from).abs()));

@@ -1,4 +1,4 @@
-//! Where pictures go that are asked for as files: SVG and PNG, and their numbers beside them.
+//! Where pictures go that are asked for as files: SVG and PNG.
 
 use std::path::PathBuf;
 
@@ -14,48 +14,36 @@ pub struct PictureFiles {
     /// Write the picture as PNG
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
-    /// Write its numbers as comma-separated values
-    #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
-}
-
-/// A picture and its numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Picture {
-    /// As SVG.
-    pub svg: String,
-    /// As comma-separated values.
-    pub csv: String,
 }
 
 impl PictureFiles {
-    /// Whether a file is asked for that shows something.
-    #[must_use]
-    pub fn any(&self) -> bool {
-        self.svg.is_some() || self.png.is_some() || self.csv.is_some()
-    }
-
-    /// Writes what was asked for, and says what was written.
+    /// Writes the picture, an SVG, as what was asked for, and gives the files written. It is drawn
+    /// only if somebody asked.
     ///
     /// # Errors
     /// If a file cannot be written, or the picture is too large for pixels.
-    pub fn write(&self, picture: &Picture) -> Result<String, Error> {
-        let mut written = Vec::new();
+    pub fn write(
+        &self,
+        picture: impl FnOnce() -> Result<String, Error>,
+    ) -> Result<Vec<PathBuf>, Error> {
+        if self.svg.is_none() && self.png.is_none() {
+            return Ok(Vec::new());
+        }
+        let svg = picture()?;
         // Drawn before anything is written: a picture that is too large leaves no other file
         // behind.
-        let png = self
-            .png
-            .as_ref()
-            .map(|path| svg_to_png(&picture.svg).map(|bytes| (path, bytes)))
-            .transpose()?;
-        let text = [(&self.svg, &picture.svg), (&self.csv, &picture.csv)];
-        let text = text
-            .into_iter()
-            .filter_map(|(path, text)| Some((path.as_ref()?, text.clone().into_bytes())));
-        for (path, bytes) in text.chain(png) {
-            write_atomically(path, &bytes)?;
-            written.push(path.display().to_string());
+        let mut files = Vec::new();
+        if let Some(path) = &self.png {
+            files.push((path, svg_to_png(&svg)?));
         }
-        Ok(format!("Written to {}.", written.join(", ")))
+        if let Some(path) = &self.svg {
+            files.insert(0, (path, svg.into_bytes()));
+        }
+        let mut written = Vec::new();
+        for (path, bytes) in files {
+            write_atomically(path, &bytes)?;
+            written.push(path.clone());
+        }
+        Ok(written)
     }
 }

@@ -10,7 +10,27 @@ use headlight_run::Error;
 use headlight_watch::{Patterns, no_room};
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Output, Subject, Verb};
+
+/// What heads do position by position: where they hold a role, how much they write, accuracy
+/// without them
+#[derive(Debug, clap::Args)]
+pub struct PositionsVerb {
+    /// This head alone, written L0H1, at every position
+    #[arg(long)]
+    head: Option<HeadName>,
+    /// What stands in place of heads that are off
+    #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+    by: Ablation,
+}
+
+impl Verb for PositionsVerb {
+    const NAME: &'static str = "positions";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.positions(self.head, self.by)?, Positions::printout)
+    }
+}
 
 /// Accuracy at a position with fewer scored targets is not shown.
 const FEWEST_TARGETS: usize = 20;
@@ -201,7 +221,7 @@ impl Positions {
         let mut rows = Vec::new();
         for (position, writes) in head.writes_by_position.iter().enumerate() {
             let mut row = vec![position.to_string()];
-            for measure in Measure::ALL {
+            for measure in Measure::all() {
                 let score = head
                     .scores
                     .get(&measure)
@@ -215,7 +235,11 @@ impl Positions {
             rows.push(row);
         }
         let mut header = vec!["position".to_owned()];
-        header.extend(Measure::ALL.map(|measure| measure.name().replace(" token", "")));
+        header.extend(
+            Measure::all()
+                .iter()
+                .map(|measure| measure.name().replace(" token", "")),
+        );
         header.extend(["writes", "accuracy", "without it"].map(str::to_owned));
         Table::new(&header, rows).first_to_go(&["current", "first", "duplicate"])
     }

@@ -8,14 +8,14 @@ use headlight_run::Error;
 use serde::Serialize;
 
 use super::{
-    Subject,
+    Output, Subject, Verb,
     patch::names_of,
     prompt_reader::{PromptReader, Reading, SHOWN_TOKENS, check_position, likeliest},
 };
 
-/// A prompt, and what is changed while the model reads it.
+/// What comes next after a prompt, with heads switched off and activations of another prompt put in
 #[derive(Debug, Clone, clap::Args)]
-pub struct PredictArguments {
+pub struct PredictVerb {
     /// Token names with spaces between them, for a text some text
     #[arg(long)]
     prompt: String,
@@ -45,6 +45,14 @@ pub struct PredictArguments {
     /// `blocks.0.hook_resid_post@3,5`; may be given several times
     #[arg(long, value_name = "PLACE", requires = "patch_from")]
     patch: Vec<String>,
+}
+
+impl Verb for PredictVerb {
+    const NAME: &'static str = "predict";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.predict(&self)?, Predictions::printout)
+    }
 }
 
 /// What `inspect RUN predict` shows.
@@ -84,13 +92,13 @@ impl Subject {
     /// # Errors
     /// If the run has no weights, or a token, head, place or position does not exist, or the
     /// prompts are not equally long.
-    pub fn predict(&self, arguments: &PredictArguments) -> Result<Predictions, Error> {
-        let PredictArguments { position, top, .. } = *arguments;
+    pub fn predict(&self, arguments: &PredictVerb) -> Result<Predictions, Error> {
+        let PredictVerb { position, top, .. } = *arguments;
         if top == 0 {
             return Err(Error::new("--top", "must be at least 1").value(top));
         }
         let question = arguments.question()?;
-        let reader = PromptReader::open(self, self.config.model.n_ctx)?;
+        let reader = PromptReader::open(self, self.n_ctx())?;
         let (reading, _) = reader.read(self, &question, &[]).map_err(of_argument)?;
         let Reading {
             tokens,
@@ -123,7 +131,7 @@ impl Subject {
     }
 }
 
-impl PredictArguments {
+impl PredictVerb {
     fn question(&self) -> Result<Question, Error> {
         let from = self.patch_from.clone().unwrap_or_default();
         let patch = |place: &String| {

@@ -11,7 +11,20 @@ use headlight_tasks::Sequence;
 use headlight_watch::{CarriedPatterns, Cores, Patterns, Watched, evaluate_without};
 use serde::Serialize;
 
-use super::{ModelParts, Subject};
+use super::{ModelParts, Need, Output, Subject, Verb};
+
+/// Which head follows each gold relation of the task, and what the model answers without it
+#[derive(Debug, clap::Args)]
+pub struct RelationsVerb;
+
+impl Verb for RelationsVerb {
+    const NAME: &'static str = "relations";
+    const NEEDS: &'static [Need] = &[Need::Relations];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.relations()?, RelationHeads::printout)
+    }
+}
 
 /// The best head of a relation, chosen on one half of the validation sequences, measured on the
 /// other.
@@ -55,14 +68,14 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let validation = self.validation()?;
         if validation.relations.is_empty() {
-            let message = format!("{} has no gold relations", self.config.task.name());
-            return Err(Error::new(self.run.path().display(), message));
+            let message = format!("{} has no gold relations", self.task_name());
+            return Err(Error::new(self.path().display(), message));
         }
         let half = validation.sequences.len() / 2;
         if half == 0 {
             let message =
                 "has one validation sequence; a head is chosen on some and measured on others";
-            return Err(Error::new(self.run.path().display(), message));
+            return Err(Error::new(self.path().display(), message));
         }
         let (first, second) = validation.sequences.split_at(half);
         let (first_relations, second_relations) = validation.relations.split_at(half);
@@ -96,7 +109,7 @@ impl Subject {
     ) -> Result<HeadRelations, Error> {
         let mut heads = HeadRelations::default();
         let watched = Watched::new(SequenceKind::Task, sequences, relations);
-        let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
+        let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
         let carried = CarriedPatterns::of(model, &watched.tokens, &self.device)?;
         let on_shuffled = Patterns::of(model, shuffled.contexts(), &self.device)?;
         let layers = carried.plain.layers().zip(carried.weighted.layers());

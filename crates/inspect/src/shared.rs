@@ -12,9 +12,37 @@ use headlight_watch::no_room;
 use serde::Serialize;
 
 use super::{
-    Subject,
+    Limit, Output, Part, Subject, Verb,
     causal::{accuracy, names},
+    verb::POST_NORM,
 };
+
+/// Work that heads share: a distance forbidden to a whole layer, keys and queries together, pairs
+/// of heads
+#[derive(Debug, clap::Args)]
+pub struct SharedVerb {
+    /// What stands in place of heads that are off
+    #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+    by: Ablation,
+}
+
+impl Verb for SharedVerb {
+    const NAME: &'static str = "shared";
+    const PARTS: &'static [Part] = &[
+        Part::everywhere("distances"),
+        Part {
+            name: "readers",
+            limits: &[Limit {
+                on: POST_NORM,
+                says: "Nothing was hidden from readers: the norms replace the stream.",
+            }],
+        },
+    ];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.shared_work(self.by)?, SharedWork::printout)
+    }
+}
 
 /// The distances that are forbidden in turn: 0 to this one.
 const FARTHEST: usize = 5;

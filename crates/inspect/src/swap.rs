@@ -8,9 +8,21 @@ use headlight_watch::{Watched, no_room};
 use serde::Serialize;
 
 use super::{
-    ModelParts, Subject,
+    ModelParts, Output, Subject, Verb,
     causal::{names, share},
 };
+
+/// Whether predictions follow when the context says that another token came next
+#[derive(Debug, clap::Args)]
+pub struct SwapVerb;
+
+impl Verb for SwapVerb {
+    const NAME: &'static str = "swap";
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        out.show(&subject.swaps()?[..], swaps_printout)
+    }
+}
 
 /// Swap-follow with some heads ablated.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,7 +50,7 @@ impl Subject {
         let needed = self.needed_heads()?;
         let mut sets = vec![("untouched".to_owned(), Vec::new())];
         for (role, heads) in heads_by_role(&all_heads(&model), &self.roles(&model)?) {
-            let others = control_sets(&model, &heads, &needed, 1, self.config.seed);
+            let others = control_sets(&model, &heads, &needed, 1, self.seed());
             sets.push((format!("all {role}"), heads));
             sets.extend(
                 others
@@ -54,7 +66,7 @@ impl Subject {
                     &watched.tokens,
                     heads,
                     Ablation::default(),
-                    self.config.seed,
+                    self.seed(),
                 )
                 .map_err(no_room)?;
                 let (name, heads, on) = (name.clone(), heads.clone(), watched.kind);
@@ -68,7 +80,7 @@ impl Subject {
         }
         if swaps.is_empty() {
             let message = "has no sequences in which a token comes back after another one";
-            return Err(Error::new(self.run.path().display(), message));
+            return Err(Error::new(self.path().display(), message));
         }
         Ok(swaps)
     }

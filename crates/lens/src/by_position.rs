@@ -38,7 +38,7 @@ pub type ScoresByPosition = BTreeMap<Measure, Vec<Option<Score>>>;
 #[must_use]
 pub fn scores_by_position(pattern: LayerPattern, tokens: &[Vec<u32>]) -> Vec<ScoresByPosition> {
     let mut heads = vec![ScoresByPosition::new(); pattern.n_heads()];
-    for measure in Measure::ALL {
+    for measure in Measure::all() {
         let targets = Targets::of(measure, &pattern, tokens);
         for (head, scores) in heads.iter_mut().enumerate() {
             let at = |query| score_at(&targets, &pattern, head, query);

@@ -5,7 +5,7 @@
 )]
 
 use headlight_heads::Score;
-use headlight_vector::{Kernel, LANES, dot, vectorised};
+use headlight_vector::{Kernel, LANES, Simd, dot, vectorised};
 
 use crate::{
     LayerPattern,
@@ -79,11 +79,15 @@ impl Kernel for Distances<'_> {
     type Output = f64;
 
     #[inline(always)]
-    fn run(self) -> f64 {
+    fn run<S: Simd>(self, simd: S) -> f64 {
         let length = self.pattern.length();
         let of_query = |query: usize| {
             let seen = self.pattern.row_to(self.sequence, self.head, query);
-            f64::from(dot(seen, &self.back[length - 1 - query..][..seen.len()]))
+            f64::from(dot(
+                simd,
+                seen,
+                &self.back[length - 1 - query..][..seen.len()],
+            ))
         };
         (1..length).map(of_query).sum()
     }

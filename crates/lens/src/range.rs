@@ -90,7 +90,7 @@ impl Series<'_> {
     /// visible keys are targets.
     fn share(&self, sequence: usize, query: usize) -> Option<f64> {
         let row = self.targets.row(sequence, query)?;
-        let has_share = query >= FIRST_QUERY && row.null < 1.0;
+        let has_share = query >= self.targets.start + FIRST_QUERY && row.null < 1.0;
         has_share.then(|| (self.weight(sequence, query) - row.null) / (1.0 - row.null))
     }
 

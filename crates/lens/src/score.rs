@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use headlight_heads::{MayAttend, Score, ScoreName, Scores};
-use headlight_vector::{Kernel, LANES, entropy as entropy_of, vectorised};
+use headlight_vector::{Kernel, LANES, Simd, entropy as entropy_of, vectorised};
 
 use crate::{
     RoleTargets,
@@ -24,6 +24,7 @@ pub struct LayerPattern<'a> {
     keys: usize,
     weights: &'a [f32],
     may_attend: MayAttend,
+    has_start: bool,
 }
 
 impl<'a> LayerPattern<'a> {
@@ -42,6 +43,7 @@ impl<'a> LayerPattern<'a> {
             keys: length,
             weights,
             may_attend: MayAttend::Causal,
+            has_start: false,
         }
     }
 
@@ -64,6 +66,7 @@ impl<'a> LayerPattern<'a> {
             keys,
             weights,
             may_attend: MayAttend::All,
+            has_start: false,
         }
     }
 
@@ -90,6 +93,40 @@ impl<'a> LayerPattern<'a> {
             may_attend: MayAttend::causal(window),
             ..self
         }
+    }
+
+    /// The same of sequences whose first token is the start of the sequence, if `has_start`. Scores
+    /// leave it out: it is no query, no key of the null, and the first token is the one behind it.
+    /// What a head gives to the start counts for nothing.
+    ///
+    /// ```
+    /// use headlight_heads::Measure;
+    /// use headlight_lens::{LayerPattern, score_layer};
+    ///
+    /// // The start and three tokens: the third looks at the second, the others at the start.
+    /// let start = [1.0, 0.0, 0.0, 0.0];
+    /// let weights = [start, start, start, [0.0, 0.0, 1.0, 0.0]].concat();
+    /// let pattern = LayerPattern::new([1, 1, 4], &weights).with_start(true);
+    /// let scores = &score_layer(pattern, &[vec![9, 4, 5, 6]])[0];
+    /// // Of two queries, one looks one back; evenly that would be (1/2 + 1/3)/2.
+    /// let previous = scores[&Measure::PreviousToken.into()];
+    /// assert_eq!((previous.value, previous.null), (0.5, 5.0 / 12.0));
+    /// assert_eq!(scores[&Measure::FirstToken.into()].value, 0.0);
+    /// ```
+    #[must_use]
+    pub fn with_start(self, has_start: bool) -> Self {
+        Self { has_start, ..self }
+    }
+
+    /// The number of tokens that scores leave out at the beginning.
+    pub(crate) fn start(&self) -> usize {
+        usize::from(self.has_start)
+    }
+
+    /// The keys that a query sees and that scores count.
+    pub(crate) fn counted(&self, query: usize) -> Range<usize> {
+        let seen = self.seen(query);
+        seen.start.max(self.start())..seen.end
     }
 
     /// The keys that a query sees.
@@ -261,7 +298,7 @@ impl Kernel for Entropies<'_> {
     type Output = f64;
 
     #[inline(always)]
-    fn run(self) -> f64 {
+    fn run<S: Simd>(self, _: S) -> f64 {
         let mut sum = 0.0;
         for (q, most) in self.most.iter().enumerate() {
             if *most > 0.0 {

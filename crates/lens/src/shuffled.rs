@@ -77,7 +77,7 @@ impl<'a> ShuffledContext<'a> {
     #[must_use]
     pub fn scores(&self, pattern: LayerPattern) -> Vec<Scores> {
         let mut scores = vec![Scores::new(); pattern.n_heads()];
-        for measure in Measure::ALL
+        for measure in Measure::all()
             .into_iter()
             .filter(|measure| measure.asks_tokens())
         {

@@ -11,6 +11,8 @@ use crate::LayerPattern;
 pub(crate) struct Targets {
     length: usize,
     n_keys: usize,
+    /// The tokens at the beginning that scores leave out.
+    pub start: usize,
     /// `[sequence · length + query]`; none where the query sees no target.
     rows: Vec<Option<Row>>,
     /// The visible targets, each at `query · n_keys + key`, sequence by sequence.
@@ -42,8 +44,11 @@ pub(crate) struct OfSequence {
 impl Targets {
     /// The targets of a measure; `tokens` are those of the pattern.
     pub fn of(measure: Measure, pattern: &LayerPattern, tokens: &[Vec<u32>]) -> Self {
+        let start = pattern.start();
         Self::new(pattern, |sequence, query| {
-            let mut targets = measure.each_target(&tokens[sequence], query).peekable();
+            let tokens = &tokens[sequence][start..];
+            let targets = measure.each_target(tokens, query.checked_sub(start)?);
+            let mut targets = targets.map(move |key| key + start).peekable();
             // A query without a target does not count.
             targets.peek().is_some().then_some(targets)
         })
@@ -59,6 +64,7 @@ impl Targets {
         let mut all = Self {
             length,
             n_keys,
+            start: pattern.start(),
             rows: Vec::with_capacity(pattern.sequences() * length),
             places: Vec::new(),
             sequences: Vec::with_capacity(pattern.sequences()),
@@ -67,7 +73,7 @@ impl Targets {
             let mut sequence = OfSequence::default();
             sequence.places.start = all.places.len();
             for query in 0..length {
-                let (seen, first) = (pattern.seen(query), all.places.len());
+                let (seen, first) = (pattern.counted(query), all.places.len());
                 if let Some(keys) = targets(index, query) {
                     sequence.counted += 1;
                     for key in keys {
@@ -77,7 +83,8 @@ impl Targets {
                     }
                 }
                 let count = all.places.len() - first;
-                let null = count as f64 / seen.len() as f64;
+                // The start of a sequence sees nothing that counts.
+                let null = count as f64 / seen.len().max(1) as f64;
                 sequence.reachable += usize::from(count > 0);
                 sequence.uniform += null;
                 let row = (count > 0).then_some(Row { first, count, null });
@@ -170,7 +177,7 @@ impl RoleTargets {
         );
         let of_measure = |measure| (measure, Targets::of(measure, pattern, tokens));
         Self {
-            measures: Measure::ALL.map(of_measure).into(),
+            measures: Measure::all().into_iter().map(of_measure).collect(),
             sequences: tokens.len(),
         }
     }

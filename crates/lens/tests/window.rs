@@ -43,7 +43,7 @@ fn uniform_attention_over_a_window_scores_its_nulls() {
         let weights = uniform(window);
         let pattern = LayerPattern::new([1, 1, LENGTH], &weights).with_window(Some(window));
         let scores = &score_layer(pattern, &tokens())[0];
-        for measure in Measure::ALL {
+        for measure in Measure::BUILT_IN {
             let score = scores[&measure.into()];
             assert!(
                 (score.value - score.null).abs() < 1e-6,
@@ -81,7 +81,7 @@ fn the_ceiling_is_the_share_of_queries_that_see_a_target() {
         let pattern = LayerPattern::new([1, 1, LENGTH], &weights).with_window(window);
         score_layer(pattern, &tokens())[0][&measure.into()].ceiling
     };
-    for measure in Measure::ALL {
+    for measure in Measure::BUILT_IN {
         assert_eq!(ceiling(None, measure), 1.0);
     }
     // Three matches: 3 → 1, 6 → 2, 7 → 0; what followed stands one nearer.

@@ -20,6 +20,7 @@ pub(crate) const BLUISH_GREEN: [u8; 3] = [0, 158, 115];
 pub(crate) const REDDISH_PURPLE: [u8; 3] = [204, 121, 167];
 pub(crate) const SKY_BLUE: [u8; 3] = [86, 180, 233];
 pub(crate) const ORANGE: [u8; 3] = [230, 159, 0];
+pub(crate) const YELLOW: [u8; 3] = [240, 228, 66];
 
 /// The colour of the line with this number; after six they come again.
 #[must_use]

@@ -15,7 +15,7 @@ pub fn finding(data: &ReportData) -> Vec<String> {
         return vec![format!(
             "After {} steps no head looks like one of the roles that are measured here: {}. Accuracy is {:.3} (guessing {:.3}).",
             data.run.steps,
-            measures_as_told().map(Measure::name).join(", "),
+            names_as_told().join(", "),
             data.run.accuracy,
             data.run.chance
         )];
@@ -27,6 +27,11 @@ pub fn finding(data: &ReportData) -> Vec<String> {
         path(data, &heads),
     ];
     sentences.into_iter().flatten().collect()
+}
+
+/// The names of all roles but `mixed`.
+fn names_as_told() -> Vec<&'static str> {
+    measures_as_told().into_iter().map(Measure::name).collect()
 }
 
 /// The head to show first: of those that the finding speaks of, the first with the largest score.

@@ -35,6 +35,7 @@ mod terminal_head_scores;
 mod terminal_heads;
 mod terminal_heatmap;
 mod terminal_relations;
+mod tidy;
 #[cfg(test)]
 mod vocabulary;
 mod walk_data;
@@ -74,4 +75,5 @@ pub use terminal_head_scores::head_scores_table;
 pub use terminal_heads::{HeadLine, heads_table};
 pub use terminal_heatmap::Heatmap;
 pub use terminal_relations::relations_table;
+pub use tidy::{TidyTable, tidy_tables};
 pub use walk_data::{WalkData, WalkHead, WalkLayer, WalkNorm};

@@ -2,7 +2,7 @@
 
 use headlight_heads::{Measure, Role, ScoreName};
 
-use crate::colour::{BLUE, BLUISH_GREEN, REDDISH_PURPLE, SKY_BLUE, VERMILLION};
+use crate::colour::{BLUE, BLUISH_GREEN, ORANGE, REDDISH_PURPLE, SKY_BLUE, VERMILLION, YELLOW};
 
 /// What pictures need to know of a role.
 struct Look {
@@ -20,8 +20,20 @@ fn look(measure: Measure) -> Look {
         Measure::DuplicateToken => (2, REDDISH_PURPLE),
         Measure::CurrentToken => (3, VERMILLION),
         Measure::FirstToken => (4, BLUISH_GREEN),
+        Measure::Own(_) => own_look(measure),
     };
     Look { told, colour }
+}
+
+/// Measures that a program has added are told after the others, in their order, and share the colours
+/// that are left.
+fn own_look(measure: Measure) -> (usize, [u8; 3]) {
+    let all = Measure::all();
+    let place = all.iter().position(|known| *known == measure);
+    let place = place.unwrap_or(all.len());
+    let colours = [ORANGE, YELLOW];
+    let own = place.saturating_sub(Measure::BUILT_IN.len());
+    (place, colours[own % colours.len()])
 }
 
 /// The colour of a measure's curves, and of the heads that have its role.
@@ -32,8 +44,8 @@ pub fn role_colour(measure: Measure) -> [u8; 3] {
 
 /// All measures, first the one that takes most to tell.
 #[must_use]
-pub fn measures_as_told() -> [Measure; Measure::ALL.len()] {
-    let mut measures = Measure::ALL;
+pub fn measures_as_told() -> Vec<Measure> {
+    let mut measures = Measure::all();
     measures.sort_by_key(|&measure| look(measure).told);
     measures
 }
@@ -42,9 +54,9 @@ pub fn measures_as_told() -> [Measure; Measure::ALL.len()] {
 #[must_use]
 pub fn scores_as_told() -> Vec<ScoreName> {
     let is_measure = |score: &ScoreName| matches!(score, ScoreName::Measure(_));
-    let measures = measures_as_told().map(ScoreName::Measure);
+    let measures = measures_as_told().into_iter().map(ScoreName::Measure);
     let others = ScoreName::all().filter(|score| !is_measure(score));
-    measures.into_iter().chain(others).collect()
+    measures.chain(others).collect()
 }
 
 /// The first letter of a role, for eyes and terminals that see no colours.
@@ -66,8 +78,8 @@ mod tests {
 
     #[test]
     fn roles_are_told_apart_by_colour_letter_and_word() {
-        let colours: BTreeSet<_> = Measure::ALL.map(role_colour).into();
-        assert_eq!(colours.len(), Measure::ALL.len());
+        let colours: BTreeSet<_> = Measure::BUILT_IN.map(role_colour).into();
+        assert_eq!(colours.len(), Measure::BUILT_IN.len());
         let roles = Role::all().count();
         let letters: BTreeSet<char> = Role::all().map(role_letter).collect();
         assert_eq!(letters.len(), roles, "{letters:?}");
@@ -77,7 +89,10 @@ mod tests {
 
     #[test]
     fn each_measure_has_its_own_place_where_roles_are_told() {
-        let places = measures_as_told().map(|measure| look(measure).told);
+        let places: Vec<usize> = measures_as_told()
+            .into_iter()
+            .map(|measure| look(measure).told)
+            .collect();
         assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
     }
 }

@@ -12,7 +12,7 @@ use crate::role_look::measures_as_told;
 
 /// The roles as they are told; `mixed` is the last.
 fn roles() -> Vec<Role> {
-    let mut roles: Vec<Role> = measures_as_told().map(Role::Of).into();
+    let mut roles: Vec<Role> = measures_as_told().into_iter().map(Role::Of).collect();
     roles.push(Role::Mixed);
     roles
 }

@@ -129,7 +129,7 @@ pub use decoder_config::DecoderConfig;
 pub use edit::{Edit, Edits, Part};
 #[cfg(feature = "exchange")]
 pub use exchange::{
-    ExchangeError, ExportedFiles, expected_of, from_huggingface, to_huggingface,
+    ExchangeError, ExportedFiles, Gguf, expected_of, from_huggingface, to_huggingface,
     to_transformer_lens,
 };
 pub use feed_forward::{FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward};

@@ -80,6 +80,12 @@ pub trait Task: Send + Sync {
         None
     }
 
+    /// The token that begins every sequence and stands nowhere else, if there is one. The probe
+    /// begins with it too, and scores leave it out.
+    fn start(&self) -> Option<u32> {
+        None
+    }
+
     /// The number of training rows where there are only so many; each step then takes all of them.
     fn training_rows(&self) -> Option<usize> {
         None

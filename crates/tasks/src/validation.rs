@@ -41,7 +41,13 @@ impl Validation {
     /// ```
     #[must_use]
     pub fn of<T: Task + ?Sized>(task: &T, seed: u64) -> Self {
-        let sequences = batch(task, seed, Use::Validation, 0, task.validation_rows());
+        Self::of_first(task, seed, task.validation_rows())
+    }
+
+    /// The first `rows` validation sequences of a task.
+    #[must_use]
+    pub fn of_first<T: Task + ?Sized>(task: &T, seed: u64, rows: usize) -> Self {
+        let sequences = batch(task, seed, Use::Validation, 0, rows);
         let floor = known(&sequences, |sequence| {
             task.floor_losses(sequence).map(rounded)
         });

@@ -53,7 +53,7 @@ pub fn range_events(
     for ((head, scores), ranges) in probe.heads.iter().zip(&probe.ranges) {
         let before = known.remove(head).unwrap_or_default();
         let mut now = Vec::new();
-        for measure in Measure::ALL {
+        for measure in Measure::all() {
             let role = Role::Of(measure);
             // A range that has grown into the role of the whole head is not lost.
             if Role::of(scores) == role {

@@ -44,8 +44,21 @@ impl Setup {
     /// # Errors
     /// If the configuration does not make a task and a model.
     pub fn prepare(config: Config, device_name: &str) -> Result<Self, Error> {
-        let device = headlight_watch::device::open(device_name)?;
         let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
+        Self::prepare_with(config, task, device_name)
+    }
+
+    /// [`prepare`](Self::prepare) with a task that was built from the configuration, by a program
+    /// that has more than the built-in tasks.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare).
+    pub fn prepare_with(
+        config: Config,
+        task: Box<dyn Task>,
+        device_name: &str,
+    ) -> Result<Self, Error> {
+        let device = headlight_watch::device::open(device_name)?;
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
         let validation = task.validation(config.seed);
@@ -69,7 +82,9 @@ impl Setup {
             )),
             rows => rows.map(|rows| tasks::batch(&*task, config.seed, Use::Training, 0, rows)),
         };
-        let watched = [Watched::probe(&probe), Watched::task(&validation)];
+        let has_start = task.start().is_some();
+        let watched = [Watched::probe(&probe), Watched::task(&validation)]
+            .map(|watched| watched.with_start(has_start));
         Ok(Self {
             device_name: device_name.to_owned(),
             floor: validation.floor(),
@@ -119,6 +134,7 @@ impl Setup {
             files,
             training_share: self.task.training_share(),
             chance: self.task.chance(),
+            start: self.task.start(),
         }
     }
 

@@ -76,7 +76,7 @@ impl<'a> Training<'a> {
                 version: VERSION.to_owned(),
                 device: setup.device_name.clone(),
                 step: 0,
-                ended: false,
+                ended: train.steps == 0,
                 seconds: 0.0,
                 best: None,
                 measured_since_best: 0,

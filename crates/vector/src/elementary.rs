@@ -1,5 +1,21 @@
 //! `exp`, `ln`, `tanh` and `erf` as polynomials.
 
+use pulp::Simd;
+
+/// `a·b + c`, rounded once on a processor that has an instruction for it.
+///
+/// Without the instruction, `f32::mul_add` is a slow call of a function, so the sum is rounded
+/// twice.
+#[inline(always)]
+#[must_use]
+pub fn mul_add<S: Simd>(_: S, a: f32, b: f32, c: f32) -> f32 {
+    if S::IS_SCALAR {
+        a * b + c
+    } else {
+        a.mul_add(b, c)
+    }
+}
+
 /// Below this, `exp` in f32 is no longer a normal number. Here it is 0.
 const SMALLEST: f32 = -87.3;
 
@@ -10,16 +26,16 @@ const SMALLEST: f32 = -87.3;
 /// degree 7, whose remainder is below 6·10⁻⁹; `2^n` by adding `n` to the exponent bits.
 #[inline(always)]
 #[must_use]
-pub fn exp(x: f32) -> f32 {
+pub fn exp<S: Simd>(simd: S, x: f32) -> f32 {
     // Adding 1.5·2²³ leaves the rounded integer in the low bits of the sum.
     const ROUND: f32 = 12_582_912.0;
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let clamped = if x < SMALLEST { SMALLEST } else { x };
-    let shifted = clamped * std::f32::consts::LOG2_E + ROUND;
+    let shifted = mul_add(simd, clamped, std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     // ln 2 in two parts, the first exact in few bits: r loses nothing to cancellation.
-    let r = (clamped - n * LN_2_HIGH) - n * LN_2_LOW;
+    let r = mul_add(simd, -n, LN_2_LOW, mul_add(simd, -n, LN_2_HIGH, clamped));
     let mut p = 1.0 / 5040.0;
     for c in [
         1.0 / 720.0,
@@ -30,7 +46,7 @@ pub fn exp(x: f32) -> f32 {
         1.0,
         1.0,
     ] {
-        p = p * r + c;
+        p = mul_add(simd, p, r, c);
     }
     let scaled = f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23));
     if x < SMALLEST {
@@ -69,59 +85,80 @@ pub fn ln(x: f32) -> f32 {
 /// `tanh x = 1 − 2/(e^{2x} + 1)`, within 2·10⁻⁷ of the true value.
 #[inline(always)]
 #[must_use]
-pub fn tanh(x: f32) -> f32 {
+pub fn tanh<S: Simd>(simd: S, x: f32) -> f32 {
     let bounded = x.clamp(-20.0, 20.0);
-    1.0 - 2.0 / (exp(2.0 * bounded) + 1.0)
+    1.0 - 2.0 / (exp(simd, 2.0 * bounded) + 1.0)
 }
 
 /// The logistic function `1/(1 + e^{−x})`, within 2·10⁻⁷ of the true value.
 #[inline(always)]
 #[must_use]
-pub fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + exp(-x.clamp(-80.0, 80.0)))
+pub fn sigmoid<S: Simd>(simd: S, x: f32) -> f32 {
+    1.0 / (1.0 + exp(simd, -x.clamp(-80.0, 80.0)))
 }
 
 /// The error function, within 5·10⁻⁷ of the true value (Abramowitz & Stegun 1964, formula 7.1.26).
-///
-/// ```
-/// assert!((headlight_vector::erf(1.0) - 0.842_700_8).abs() < 5e-7);
-/// ```
 #[inline(always)]
 #[must_use]
-pub fn erf(x: f32) -> f32 {
-    let size = x.abs();
-    let t = 1.0 / (1.0 + 0.327_591_1 * size);
+pub fn erf<S: Simd>(simd: S, x: f32) -> f32 {
+    erf_beside(simd, x, exp(simd, -x * x))
+}
+
+/// `erf x`, where `power = e^{−x²}` is known already.
+#[inline(always)]
+fn erf_beside<S: Simd>(simd: S, x: f32, power: f32) -> f32 {
+    let t = 1.0 / mul_add(simd, 0.327_591_1, x.abs(), 1.0);
     let mut p = 1.061_405_4;
     for c in [-1.453_152_1, 1.421_413_8, -0.284_496_74, 0.254_829_6] {
-        p = p * t + c;
+        p = mul_add(simd, p, t, c);
     }
-    let positive = 1.0 - p * t * exp(-size * size);
+    let positive = 1.0 - p * t * power;
     positive.copysign(x)
+}
+
+/// The standard normal distribution: `Φ(x) = (1 + erf(x/√2))/2`, and its density `φ(x) =
+/// e^{−x²/2}/√(2π)`. They share one exponential.
+#[inline(always)]
+#[must_use]
+pub fn gauss<S: Simd>(simd: S, x: f32) -> (f32, f32) {
+    const SCALE: f32 = 0.398_942_3;
+    let power = exp(simd, -0.5 * x * x);
+    let erf = erf_beside(simd, x * std::f32::consts::FRAC_1_SQRT_2, power);
+    (0.5 + 0.5 * erf, SCALE * power)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Kernel, for_tests::on_every_processor};
 
-    #[test]
-    fn exp_is_within_two_units_in_the_last_place() {
-        let mut worst: f64 = 0.0;
-        for i in 0..2_000_000 {
-            let x = -87.2 + i as f32 * (175.0 / 2_000_000.0);
-            let exact = f64::from(x).exp();
-            let unit = f64::from(exact as f32) * f64::from(f32::EPSILON);
-            worst = worst.max((f64::from(exp(x)) - exact).abs() / unit);
+    #[derive(Clone, Copy)]
+    struct ExpIsClose;
+
+    impl Kernel for ExpIsClose {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            let mut worst: f64 = 0.0;
+            for i in 0..2_000_000 {
+                let x = -87.2 + i as f32 * (175.0 / 2_000_000.0);
+                let exact = f64::from(x).exp();
+                let unit = f64::from(exact as f32) * f64::from(f32::EPSILON);
+                worst = worst.max((f64::from(exp(simd, x)) - exact).abs() / unit);
+            }
+            assert!(worst < 2.0, "{worst}");
+            assert_eq!(
+                [f32::NEG_INFINITY, -1e30, -88.0, 0.0].map(|x| exp(simd, x)),
+                [0.0, 0.0, 0.0, 1.0]
+            );
+            assert!(exp(simd, f32::NAN).is_nan());
         }
-        assert!(worst < 2.0, "{worst}");
     }
 
     #[test]
-    fn exp_of_masked_scores_is_zero_and_nan_stays() {
-        assert_eq!(
-            [exp(f32::NEG_INFINITY), exp(-1e30), exp(-88.0), exp(0.0)],
-            [0.0, 0.0, 0.0, 1.0]
-        );
-        assert!(exp(f32::NAN).is_nan());
+    fn exp_is_within_two_units_in_the_last_place_and_0_for_masked_scores() {
+        on_every_processor(ExpIsClose);
     }
 
     #[test]
@@ -136,34 +173,64 @@ mod tests {
         assert_eq!(ln(1.0), 0.0);
     }
 
-    #[test]
-    fn tanh_and_sigmoid_are_close_everywhere() {
-        for i in -40_000..=40_000 {
-            let x = i as f32 / 1000.0;
-            assert!(
-                (f64::from(tanh(x)) - f64::from(x).tanh()).abs() < 2e-7,
-                "{x}"
-            );
-            assert!(
-                (f64::from(sigmoid(x)) - 1.0 / (1.0 + (-f64::from(x)).exp())).abs() < 2e-7,
-                "{x}"
-            );
+    #[derive(Clone, Copy)]
+    struct TanhAndSigmoidAreClose;
+
+    impl Kernel for TanhAndSigmoidAreClose {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            for i in -40_000..=40_000 {
+                let x = i as f32 / 1000.0;
+                let (exact, exact_sigmoid) =
+                    (f64::from(x).tanh(), 1.0 / (1.0 + (-f64::from(x)).exp()));
+                assert!((f64::from(tanh(simd, x)) - exact).abs() < 2e-7, "{x}");
+                let error = f64::from(sigmoid(simd, x)) - exact_sigmoid;
+                assert!(error.abs() < 2e-7, "{x}");
+            }
         }
     }
 
     #[test]
-    fn erf_is_close_everywhere() {
-        // ∫ of the density by the midpoint rule, fine enough to be exact to 1e-10.
-        let (mut exact, step) = (0.0_f64, 1e-5);
-        for i in 0..500_000 {
-            let middle = (f64::from(i) + 0.5) * step;
-            exact += step * std::f64::consts::FRAC_2_SQRT_PI * (-middle * middle).exp();
-            if i % 100 == 99 {
-                let x = (f64::from(i) + 1.0) * step;
-                assert!((f64::from(erf(x as f32)) - exact).abs() < 5e-7, "{x}");
-                assert!((f64::from(erf(-x as f32)) + exact).abs() < 5e-7, "{x}");
+    fn tanh_and_sigmoid_are_close_everywhere() {
+        on_every_processor(TanhAndSigmoidAreClose);
+    }
+
+    #[derive(Clone, Copy)]
+    struct ErfAndGaussAreClose;
+
+    impl Kernel for ErfAndGaussAreClose {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            // ∫ of the density by the midpoint rule, fine enough to be exact to 1e-10.
+            let (mut exact, step) = (0.0_f64, 1e-5);
+            for i in 0..500_000 {
+                let middle = (f64::from(i) + 0.5) * step;
+                exact += step * std::f64::consts::FRAC_2_SQRT_PI * (-middle * middle).exp();
+                if i % 100 == 99 {
+                    let x = (f64::from(i) + 1.0) * step;
+                    for sign in [1.0, -1.0] {
+                        let error = f64::from(erf(simd, (sign * x) as f32)) - sign * exact;
+                        assert!(error.abs() < 5e-7, "{x}");
+                        let x = sign * x * std::f64::consts::SQRT_2;
+                        let (below, density) = gauss(simd, x as f32);
+                        let exact_below = 0.5 + 0.5 * sign * exact;
+                        assert!((f64::from(below) - exact_below).abs() < 3e-7, "{x}");
+                        let exact_density =
+                            (-0.5 * x * x).exp() / (2.0 * std::f64::consts::PI).sqrt();
+                        assert!((f64::from(density) - exact_density).abs() < 1e-7, "{x}");
+                    }
+                }
             }
+            assert!(erf(simd, 0.0).abs() < 1e-7);
         }
-        assert!(erf(0.0).abs() < 1e-7);
+    }
+
+    #[test]
+    fn erf_and_the_normal_distribution_are_close_everywhere() {
+        on_every_processor(ErfAndGaussAreClose);
     }
 }

@@ -1,17 +1,36 @@
 //! Sums and maxima in lanes: many numbers are added at once, in a fixed order.
 
-use crate::{exp, ln};
+use pulp::Simd;
+
+use crate::{exp, ln, mul_add};
 
 /// The number of lanes. A loop over a multiple of it has no slow remainder.
 pub const LANES: usize = 32;
+
+/// The number of `f32` in the widest vector of any processor. Loops over maxima and exponentials
+/// have no slow remainder for a multiple of it.
+pub const WIDEST: usize = 16;
+
+/// The sum of all lanes, in halves: few steps that wait for each other.
+#[inline(always)]
+fn total<const N: usize>(mut lanes: [f32; N]) -> f32 {
+    let mut half = N / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] += lanes[half + i];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
 
 /// The largest value of a row, −∞ for an empty one; NaN is ignored here and makes the sum of the
 /// row NaN.
 #[inline(always)]
 #[must_use]
 pub fn max_of(row: &[f32]) -> f32 {
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    let chunks = row.chunks_exact(LANES);
+    let mut lanes = [f32::NEG_INFINITY; WIDEST];
+    let chunks = row.chunks_exact(WIDEST);
     let rest = chunks.remainder();
     for chunk in chunks {
         for (lane, &x) in lanes.iter_mut().zip(chunk) {
@@ -21,12 +40,11 @@ pub fn max_of(row: &[f32]) -> f32 {
     for (lane, &x) in lanes.iter_mut().zip(rest) {
         *lane = if x > *lane { x } else { *lane };
     }
-    // In halves: few steps that wait for each other.
-    let mut half = LANES / 2;
+    let mut half = WIDEST / 2;
     while half > 0 {
-        let (left, right) = lanes.split_at_mut(half);
-        for (left, &x) in left.iter_mut().zip(&*right) {
-            *left = if x > *left { x } else { *left };
+        for i in 0..half {
+            let x = lanes[half + i];
+            lanes[i] = if x > lanes[i] { x } else { lanes[i] };
         }
         half /= 2;
     }
@@ -35,18 +53,18 @@ pub fn max_of(row: &[f32]) -> f32 {
 
 /// Replaces each `x` by `e^{x − shift}` and returns the sum.
 #[inline(always)]
-pub fn exp_and_sum(row: &mut [f32], shift: f32) -> f32 {
-    let mut lanes = [0.0; LANES];
-    let mut chunks = row.chunks_exact_mut(LANES);
+pub fn exp_and_sum<S: Simd>(simd: S, row: &mut [f32], shift: f32) -> f32 {
+    let mut lanes = [0.0; WIDEST];
+    let mut chunks = row.chunks_exact_mut(WIDEST);
     for chunk in &mut chunks {
         for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *x = exp(*x - shift);
+            *x = exp(simd, *x - shift);
             *lane += *x;
         }
     }
-    let mut sum: f32 = lanes.iter().sum();
+    let mut sum = total(lanes);
     for x in chunks.into_remainder() {
-        *x = exp(*x - shift);
+        *x = exp(simd, *x - shift);
         sum += *x;
     }
     sum
@@ -55,7 +73,7 @@ pub fn exp_and_sum(row: &mut [f32], shift: f32) -> f32 {
 /// `Σ a·b`
 #[inline(always)]
 #[must_use]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; LANES];
     let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest: f32 = left
@@ -66,10 +84,10 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
         .sum();
     for (a, b) in left.zip(right) {
         for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-            *lane += a * b;
+            *lane = mul_add(simd, *a, *b, *lane);
         }
     }
-    lanes.iter().sum::<f32>() + rest
+    total(lanes) + rest
 }
 
 /// Whether no number is NaN or ±∞.
@@ -96,7 +114,7 @@ pub fn sum_of(row: &[f32]) -> f32 {
             *lane += x;
         }
     }
-    lanes.iter().sum::<f32>() + rest
+    total(lanes) + rest
 }
 
 /// `−Σ x ln x` over the numbers that are positive and normal; smaller ones add less than 10⁻³⁵
@@ -119,24 +137,13 @@ pub fn entropy(row: &[f32]) -> f32 {
             *lane += term(x);
         }
     }
-    lanes.iter().sum::<f32>() + rest
+    total(lanes) + rest
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kernel, vectorised};
-
-    struct ExpAndSum<'a>(&'a mut [f32]);
-
-    impl Kernel for ExpAndSum<'_> {
-        type Output = f32;
-
-        #[inline(always)]
-        fn run(self) -> f32 {
-            exp_and_sum(self.0, 1.0)
-        }
-    }
+    use crate::{Kernel, for_tests::on_every_processor};
 
     #[test]
     fn one_number_that_is_not_finite_is_found_at_every_place() {
@@ -154,24 +161,36 @@ mod tests {
         }
     }
 
+    #[derive(Clone, Copy)]
+    struct SumsAndMaxima;
+
+    impl Kernel for SumsAndMaxima {
+        type Output = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, simd: S) {
+            for length in 0..100 {
+                let row: Vec<f32> = (0..length)
+                    .map(|i| ((i * 37 + 11) % 50) as f32 / 10.0 - 2.0)
+                    .collect();
+                assert_eq!(
+                    max_of(&row),
+                    row.iter().copied().fold(f32::NEG_INFINITY, f32::max)
+                );
+                let exact: f64 = row.iter().map(|&x| f64::from(x - 1.0).exp()).sum();
+                let mut powers = row.clone();
+                let sum = exp_and_sum(simd, &mut powers, 1.0);
+                assert!((f64::from(sum) - exact).abs() <= 1e-6 * exact.max(1.0));
+                let squares: f64 = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+                let plain: f64 = row.iter().map(|&x| f64::from(x)).sum();
+                assert!((f64::from(sum_of(&row)) - plain).abs() < 1e-4);
+                assert!((f64::from(dot(simd, &row, &row)) - squares).abs() < 1e-4);
+            }
+        }
+    }
+
     #[test]
     fn sums_and_maxima_of_every_length() {
-        for length in 0..100 {
-            let row: Vec<f32> = (0..length)
-                .map(|i| ((i * 37 + 11) % 50) as f32 / 10.0 - 2.0)
-                .collect();
-            assert_eq!(
-                max_of(&row),
-                row.iter().copied().fold(f32::NEG_INFINITY, f32::max)
-            );
-            let exact: f64 = row.iter().map(|&x| f64::from(x - 1.0).exp()).sum();
-            let mut powers = row.clone();
-            let sum = vectorised(ExpAndSum(&mut powers));
-            assert!((f64::from(sum) - exact).abs() <= 1e-6 * exact.max(1.0));
-            let squares: f64 = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
-            let plain: f64 = row.iter().map(|&x| f64::from(x)).sum();
-            assert!((f64::from(sum_of(&row)) - plain).abs() < 1e-4);
-            assert!((f64::from(dot(&row, &row)) - squares).abs() < 1e-4);
-        }
+        on_every_processor(SumsAndMaxima);
     }
 }

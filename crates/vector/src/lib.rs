@@ -8,13 +8,20 @@
     reason = "vector width is chosen outside, so loops must be compiled inside the caller"
 )]
 
+mod block;
 mod elementary;
+#[cfg(test)]
+mod for_tests;
 mod lanes;
 mod matrix;
+mod transpose;
 
-pub use elementary::{erf, exp, ln, sigmoid, tanh};
-pub use lanes::{LANES, all_finite, dot, entropy, exp_and_sum, max_of, sum_of};
+pub use block::{BLOCK, block_product};
+pub use elementary::{erf, exp, gauss, ln, mul_add, sigmoid, tanh};
+pub use lanes::{LANES, WIDEST, all_finite, dot, entropy, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, new_product, product};
+pub use pulp::Simd;
+pub use transpose::transpose;
 
 /// Loops over numbers, with their arguments as fields.
 ///
@@ -24,20 +31,20 @@ pub trait Kernel {
     /// The result of the loops.
     type Output;
 
-    /// Runs the loops.
-    fn run(self) -> Self::Output;
+    /// Runs the loops with the instructions of a kind of processor, which `simd` stands for.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
 /// Runs a kernel compiled for the widest vectors this processor has.
 #[inline(always)]
 pub fn vectorised<K: Kernel>(kernel: K) -> K::Output {
     struct Call<K>(K);
-    impl<K: Kernel> pulp::NullaryFnOnce for Call<K> {
+    impl<K: Kernel> pulp::WithSimd for Call<K> {
         type Output = K::Output;
 
         #[inline(always)]
-        fn call(self) -> K::Output {
-            self.0.run()
+        fn with_simd<S: Simd>(self, simd: S) -> K::Output {
+            self.0.run(simd)
         }
     }
     pulp::Arch::new().dispatch(Call(kernel))

@@ -55,6 +55,16 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// Columns `from .. from + count`.
+    #[must_use]
+    pub fn some_columns(self, from: usize, count: usize) -> Self {
+        Self {
+            start: self.start + from * self.column_stride,
+            columns: count,
+            ..self
+        }
+    }
+
     /// Row `i`, if its elements lie next to each other.
     #[must_use]
     pub fn row(self, i: usize) -> Option<&'a [f32]> {
@@ -69,7 +79,7 @@ impl<'a> Matrix<'a> {
         self.data[self.start + i * self.row_stride + j * self.column_stride]
     }
 
-    fn last_index(&self) -> usize {
+    pub(crate) fn last_index(&self) -> usize {
         self.start + (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
     }
 }
@@ -178,7 +188,7 @@ pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32
 /// The number of multiplications below which one thread is faster than two.
 const MOST_ALONE: usize = 1 << 22;
 
-fn assert_inside(left: Matrix, right: Matrix) {
+pub(crate) fn assert_inside(left: Matrix, right: Matrix) {
     let (rows, inner, columns) = (left.rows, left.columns, right.columns);
     assert!(
         right.rows == inner,

@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod batch;
+pub mod compiled;
 mod cores;
 pub mod device;
 mod evaluate;

@@ -7,9 +7,12 @@ use headlight_residual::{
 };
 use headlight_run::{
     Config, Error, ErrorKind, FeedForwardKind, InitializationKind, NormKind, NormPlacement,
-    PositionKind, RunDirectory, Weights,
+    PositionKind, RunDirectory, TaskConfig, Weights,
     untrusted::{MOST_PARAMETERS, ROOM_FOR_PARAMETERS},
 };
+use headlight_tasks::program_code;
+
+use crate::compiled;
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
 const ROTARY_BASE: f64 = 10_000.0;
@@ -25,9 +28,18 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
         let message = format_args!("has {parameters} parameters, more than {MOST_PARAMETERS}");
         return Err(Error::config(message).at("[model]"));
     }
-    decoder
+    let model = decoder
         .try_init(config.seed, device)
-        .map_err(|error| Error::because(ErrorKind::Config, "[model]", error))
+        .map_err(|error| Error::because(ErrorKind::Config, "[model]", error))?;
+    match (&config.task, config.model.initialization) {
+        (TaskConfig::Program(program), InitializationKind::Compiled) => {
+            let compiled = program_code(program)?
+                .compile(config.model.coldness())
+                .map_err(|error| Error::because(ErrorKind::Config, "[task]", error))?;
+            compiled::with_weights(model, &compiled)
+        }
+        _ => Ok(model),
+    }
 }
 
 fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
@@ -77,7 +89,10 @@ fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderCo
         },
         initialization: match model.initialization {
             InitializationKind::Gpt2 => residual::Initialization::Gpt2,
-            InitializationKind::Normal => residual::Initialization::Normal,
+            // Compiled weights take the place of what is drawn.
+            InitializationKind::Normal | InitializationKind::Compiled => {
+                residual::Initialization::Normal
+            }
             InitializationKind::Xavier => residual::Initialization::Xavier,
         },
         init_std: model.init_std,

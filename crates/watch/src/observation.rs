@@ -31,6 +31,8 @@ pub struct Watched {
     pub tokens: Vec<Vec<u32>>,
     /// The gold relations of each sequence.
     pub relations: Vec<Vec<Relation>>,
+    /// Whether the first token is the start of the sequence, which scores leave out.
+    pub has_start: bool,
 }
 
 /// The probe: the jittered `repeat` task over the tokens that occur in the training data of `task`.
@@ -39,8 +41,17 @@ pub struct Watched {
 #[must_use]
 pub fn probe(task: &dyn Task, n_ctx: usize, seed: u64) -> Vec<Sequence> {
     let all = || (0..task.vocabulary().len() as u32).collect();
-    let task = Repeat::probe(task.training_tokens().unwrap_or_else(all), n_ctx);
-    batch(&task, seed, Use::Probe, 0, WATCHED_SEQUENCES)
+    let start = task.start();
+    let length = n_ctx - usize::from(start.is_some());
+    let task = Repeat::probe(task.training_tokens().unwrap_or_else(all), length);
+    let mut sequences = batch(&task, seed, Use::Probe, 0, WATCHED_SEQUENCES);
+    if let Some(start) = start {
+        for sequence in &mut sequences {
+            sequence.tokens.insert(0, start);
+            sequence.scored.insert(0, false);
+        }
+    }
+    sequences
 }
 
 /// What the heads do on some sequences.
@@ -98,7 +109,14 @@ impl Watched {
             kind,
             tokens: inputs,
             relations: between_inputs,
+            has_start: false,
         }
+    }
+
+    /// The same sequences, whose first token is the start of the sequence if `has_start`.
+    #[must_use]
+    pub fn with_start(self, has_start: bool) -> Self {
+        Self { has_start, ..self }
     }
 
     /// Runs `model` over the sequences and scores every head.
@@ -117,7 +135,10 @@ impl Watched {
         let mut relations = Vec::new();
         let mut kept = Vec::new();
         let kept_rows = rows.min(KEPT_SEQUENCES);
-        let layers: Vec<LayerPattern> = patterns.layers().collect();
+        let layers: Vec<LayerPattern> = patterns
+            .layers()
+            .map(|layer| layer.with_start(self.has_start))
+            .collect();
         // All layers see the same keys.
         let targets = RoleTargets::of(&layers[0], &self.tokens);
         for (layer, &pattern) in layers.iter().enumerate() {
@@ -184,7 +205,7 @@ impl Observation {
     #[must_use]
     pub fn holders(&self) -> Vec<(Measure, Vec<HeadName>)> {
         let mut holders = Vec::new();
-        for measure in Measure::ALL {
+        for measure in Measure::all() {
             let mut heads = Vec::new();
             for ((head, scores), ranges) in self.heads.iter().zip(&self.ranges) {
                 let in_range = ranges.iter().any(|range| range.role == measure);

@@ -1,16 +1,19 @@
 //! Backward: computes each tile of weights again, from the scores and the saved log-sum.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
-use headlight_vector::{Kernel, Matrix, dot, exp, product, vectorised};
+use headlight_vector::{
+    BLOCK, Kernel, Matrix, Simd, WIDEST, block_product, dot, exp, transpose, vectorised,
+};
 use rayon::prelude::*;
 
 use super::{
     Plan,
-    forward::{Inputs, in_order, matrix},
+    forward::Inputs,
+    head::{in_order, in_vectors, matrix},
     poison::Poison,
-    tile::{self, KEYS, QUERIES, tiles},
+    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, tiles},
 };
 
 /// The tensors and log-sums that forward saved.
@@ -88,34 +91,44 @@ pub(crate) fn backward(
         .zip(d_biases)
         .enumerate()
         .for_each(|(task, (((d_query, d_key), d_value_rows), d_bias))| {
-            for index in 0..in_task * group {
-                let first_head = if side_by_side {
-                    0
-                } else {
-                    task % kv_heads * group
-                };
-                let kv = index / group;
-                let of_head = shape.queries * bias_width;
-                vectorised(OneHead {
-                    saved,
-                    upstream,
-                    poison,
-                    batch: if side_by_side { task } else { task / kv_heads },
-                    head: first_head + index,
-                    d_query: Rows {
-                        numbers: &mut d_query[index * d_head..],
-                        stride: in_task * group * d_head,
-                    },
-                    d_key: Rows {
-                        numbers: &mut d_key[kv * d_head..],
-                        stride: in_task * d_head,
-                    },
-                    d_value: Rows {
-                        numbers: &mut d_value_rows[kv * d_value..],
-                        stride: in_task * d_value,
-                    },
-                    d_bias: &mut d_bias[index * of_head..][..of_head],
-                });
+            let (batch, first_kv_head) = if side_by_side {
+                (task, 0)
+            } else {
+                (task / kv_heads, task % kv_heads)
+            };
+            let runs: Vec<_> = (0..shape.queries)
+                .map(|row| saved.plan.visible.run(batch, row))
+                .collect();
+            let mut room = Room::default();
+            for kv in 0..in_task {
+                fill(
+                    &mut room.d_key,
+                    shape.keys * d_head.next_multiple_of(WIDEST),
+                );
+                fill(
+                    &mut room.d_value,
+                    shape.keys * d_value.next_multiple_of(WIDEST),
+                );
+                for index in kv * group..(kv + 1) * group {
+                    let of_head = shape.queries * bias_width;
+                    vectorised(OneHead {
+                        saved,
+                        upstream,
+                        poison,
+                        batch,
+                        head: first_kv_head * group + index,
+                        runs: &runs,
+                        room: &mut room,
+                        d_bias: &mut d_bias[index * of_head..][..of_head],
+                    });
+                    let stride = in_task * group * d_head;
+                    let out = &mut d_query[index * d_head..];
+                    write_rows(out, stride, d_head, saved.plan.scale, &room.d_query);
+                }
+                let (out, stride) = (&mut d_key[kv * d_head..], in_task * d_head);
+                write_rows(out, stride, d_head, saved.plan.scale, &room.d_key);
+                let (out, stride) = (&mut d_value_rows[kv * d_value..], in_task * d_value);
+                write_rows(out, stride, d_value, 1.0, &room.d_value);
             }
         });
     let [d_query, d_key, d_value_rows, d_bias] = gradients;
@@ -147,37 +160,51 @@ fn parts(numbers: &mut [f32], size: usize, count: usize) -> Vec<&mut [f32]> {
     numbers.chunks_mut(size).collect()
 }
 
-/// Rows of one head, with other heads' rows between them.
-struct Rows<'a> {
-    numbers: &'a mut [f32],
-    stride: usize,
-}
-
-impl Rows<'_> {
-    /// Adds `factor·left·right` to the rows from `first` on.
-    #[inline(always)]
-    fn add(&mut self, first: usize, factor: f32, left: Matrix, right: Matrix) {
-        product(
-            &mut self.numbers[first * self.stride..],
-            self.stride,
-            true,
-            factor,
-            left,
-            right,
-        );
+/// Writes `factor` times the rows of a head, each filled up to whole vectors, into rows of `width`
+/// numbers that begin `stride` apart: other heads' rows lie between them.
+fn write_rows(out: &mut [f32], stride: usize, width: usize, factor: f32, rows: &[f32]) {
+    let rows = rows.chunks_exact(width.next_multiple_of(WIDEST));
+    for (out, row) in out.chunks_mut(stride).zip(rows) {
+        for (out, &x) in out[..width].iter_mut().zip(row) {
+            *out = factor * x;
+        }
     }
 }
 
-/// One query head; `d_key` and `d_value` may hold gradients that other heads of its group added.
+/// Makes `numbers` a vector of `length` zeros.
+fn fill(numbers: &mut Vec<f32>, length: usize) {
+    numbers.clear();
+    numbers.resize(length, 0.0);
+}
+
+/// Memory that the heads of a task use in turn.
+#[derive(Default)]
+struct Room {
+    /// Copies of queries, keys and upstream, if they are no right factors as they are.
+    copies: [Vec<f32>; 3],
+    /// `Kᵀ` and `Vᵀ` of a tile.
+    turned_key: Vec<f32>,
+    turned_value: Vec<f32>,
+    /// Weights and gradients of the scores of a tile.
+    weights: Vec<f32>,
+    d_scores: Vec<f32>,
+    /// Sums for the gradients of the head's queries, and of all keys and values of its key/value
+    /// head. Rows are filled up to whole vectors.
+    d_query: Vec<f32>,
+    d_key: Vec<f32>,
+    d_value: Vec<f32>,
+}
+
+/// One query head; `d_key` and `d_value` of the room may hold sums of other heads of its group.
 struct OneHead<'a> {
     saved: &'a Saved,
     upstream: &'a FlexTensor,
     poison: &'a Poison,
     batch: usize,
     head: usize,
-    d_query: Rows<'a>,
-    d_key: Rows<'a>,
-    d_value: Rows<'a>,
+    /// The run of keys that each query sees.
+    runs: &'a [Range<usize>],
+    room: &'a mut Room,
     /// `[queries, keys]`, or empty if no gradient of the bias is wanted.
     d_bias: &'a mut [f32],
 }
@@ -186,140 +213,235 @@ impl Kernel for OneHead<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         let Self {
             saved,
             upstream,
             poison,
             batch,
             head,
-            mut d_query,
-            mut d_key,
-            mut d_value,
+            runs,
+            room,
             d_bias,
         } = self;
+        let Room {
+            copies: [query_copy, key_copy, upstream_copy],
+            turned_key,
+            turned_value,
+            weights,
+            d_scores,
+            d_query,
+            d_key,
+            d_value,
+        } = room;
         let plan = &*saved.plan;
-        let (heads, keys) = (plan.shape.heads, plan.shape.keys);
+        let (heads, keys_in_all) = (plan.shape.heads, plan.shape.keys);
         let of = |tensor| matrix(tensor, batch, head, heads);
-        let Inputs {
-            query,
-            key,
-            value,
-            bias,
-        } = &saved.inputs;
-        let (query, key, value, bias) = (of(query), of(key), of(value), bias.as_ref().map(of));
+        let inputs = &saved.inputs;
+        let (query, key, value) = (of(&inputs.query), of(&inputs.key), of(&inputs.value));
+        let bias = inputs.bias.as_ref().map(of);
         let (output, upstream) = (of(&saved.output), of(upstream));
+        let query_rows = in_vectors(query, query_copy);
+        let key_rows = in_vectors(key, key_copy);
+        let upstream_rows = in_vectors(upstream, upstream_copy);
+        let (width, value_width) = (query_rows.columns, upstream_rows.columns);
         let log_sum_of =
             |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
-        let tile = QUERIES.min(query.rows) * KEYS.min(key.rows);
-        let (mut weights, mut d_weights) = (vec![0.0; tile], vec![0.0; tile]);
-        let mut row_sums = [0.0; QUERIES];
+        let row_sums: Vec<f32> = (0..query.rows)
+            .map(|row| row_product(simd, upstream, output, row))
+            .collect();
+        let widest = KEYS.min(key.rows.next_multiple_of(WIDEST));
+        fill(turned_key, key.columns * widest);
+        fill(turned_value, value.columns * widest);
+        fill(weights, QUERIES.min(query.rows) * widest);
+        fill(d_scores, weights.len());
+        fill(d_query, query.rows * width);
         let mut slopes = [1.0; KEYS];
 
-        for first in (0..query.rows).step_by(QUERIES) {
-            let count = QUERIES.min(query.rows - first);
-            for (row, sum) in row_sums[..count].iter_mut().enumerate() {
-                *sum = row_product(upstream, output, first + row);
-            }
-            let upstream = upstream.some_rows(first, count);
-            for place in tiles(plan, batch, head, first..first + count) {
-                let columns = place.keys.len();
-                let size = count * columns;
-                tile::scores(&mut weights, plan, poison, &place, query, key);
-                let value = value.some_rows(place.keys.start, columns);
-                product(
-                    &mut d_weights,
-                    columns,
-                    false,
-                    1.0,
-                    upstream,
-                    value.transposed(),
-                );
-                let rows = weights[..size]
-                    .chunks_exact_mut(columns)
-                    .zip(d_weights[..size].chunks_exact_mut(columns));
-                for (row, (weights, d_scores)) in (first..).zip(rows) {
-                    let seen = tile::seen(weights, plan, &place, bias, row);
-                    for part in [0..seen.start, seen.end..columns] {
-                        weights[part.clone()].fill(0.0);
-                        d_scores[part].fill(0.0);
+        for keys in tiles(runs) {
+            let stride = keys.len().next_multiple_of(WIDEST);
+            transpose(
+                simd,
+                key.some_rows(keys.start, keys.len()),
+                turned_key,
+                stride,
+            );
+            transpose(
+                simd,
+                value.some_rows(keys.start, keys.len()),
+                turned_value,
+                stride,
+            );
+            let tile_of_keys = Matrix::dense(turned_key, key.columns, stride);
+            let tile_of_values = Matrix::dense(turned_value, value.columns, stride);
+            for first in (0..query.rows).step_by(QUERIES) {
+                let count = QUERIES.min(query.rows - first);
+                let runs = &runs[first..first + count];
+                if seen_by_block(runs, &keys).is_empty() {
+                    continue;
+                }
+                for from in (0..count).step_by(BLOCK) {
+                    let block = from..(from + BLOCK).min(count);
+                    let seen = seen_by_block(&runs[block.clone()], &keys);
+                    let place = Place {
+                        batch,
+                        head,
+                        queries: first + block.start..first + block.end,
+                        keys: keys.clone(),
+                    };
+                    let rows = block.start * stride..block.end * stride;
+                    let (weights, d_scores) = (&mut weights[rows.clone()], &mut d_scores[rows]);
+                    if seen.is_empty() {
+                        weights.fill(0.0);
+                        d_scores.fill(0.0);
+                        continue;
                     }
-                    let (from, to) = (seen.start, seen.end);
-                    let (weights, d_scores) = (&mut weights[seen.clone()], &mut d_scores[seen]);
-                    if let Some(cap) = plan.softcap {
-                        // The derivative of the softcap, from the softcapped scores before the
-                        // bias.
-                        for (j, (slope, &score)) in slopes.iter_mut().zip(&*weights).enumerate() {
-                            let capped = score
-                                - bias
-                                    .map_or(0.0, |bias| bias.at(row, place.keys.start + from + j));
-                            *slope = 1.0 - (capped / cap) * (capped / cap);
+                    tile::scores(
+                        simd,
+                        weights,
+                        stride,
+                        plan,
+                        poison,
+                        &place,
+                        &seen,
+                        query,
+                        tile_of_keys,
+                    );
+                    block_product(
+                        simd,
+                        &mut d_scores[seen.start..],
+                        stride,
+                        false,
+                        1.0,
+                        upstream.some_rows(place.queries.start, block.len()),
+                        tile_of_values
+                            .some_columns(seen.start, seen.len().next_multiple_of(WIDEST)),
+                    );
+                    let rows = weights
+                        .chunks_exact_mut(stride)
+                        .zip(d_scores.chunks_exact_mut(stride));
+                    for (row, (weights, d_scores)) in place.queries.clone().zip(rows) {
+                        let visible = inside(&runs[row - first], &keys);
+                        let columns = tile::seen(simd, weights, plan, &place, bias, row, &visible);
+                        for part in [0..columns.start, columns.end..stride] {
+                            weights[part.clone()].fill(0.0);
+                            d_scores[part].fill(0.0);
                         }
-                    }
-                    if let Some(dropout) = &plan.dropout {
-                        tile::drop_some(d_scores, dropout, plan, &place, row, from);
-                    }
-                    let (log_sum, sum) = (log_sum_of(row), row_sums[row - first]);
-                    for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
-                        // By selection: the log-sum is NaN if the row may attend to NaN, and its
-                        // masked weights are 0 all the same.
-                        *weight = if *weight == f32::NEG_INFINITY {
-                            0.0
-                        } else {
-                            exp(*weight - log_sum)
-                        };
-                        *d_score = if *weight == 0.0 {
-                            0.0
-                        } else {
-                            *weight * (*d_score - sum)
-                        };
-                    }
-                    if !d_bias.is_empty() {
-                        d_bias[row * keys + place.keys.start..][from..to].copy_from_slice(d_scores);
-                    }
-                    if plan.softcap.is_some() {
-                        // The slope of a masked score is −∞.
-                        for ((d_score, slope), weight) in
-                            d_scores.iter_mut().zip(&slopes).zip(&*weights)
-                        {
+                        let from = columns.start;
+                        let (weights, d_scores) =
+                            (&mut weights[columns.clone()], &mut d_scores[columns]);
+                        if let Some(cap) = plan.softcap {
+                            // The derivative of the softcap, from the softcapped scores before the
+                            // bias.
+                            let real = weights.iter().take(keys.len() - from).enumerate();
+                            for (slope, (j, &score)) in slopes.iter_mut().zip(real) {
+                                let column = keys.start + from + j;
+                                let capped = score - bias.map_or(0.0, |bias| bias.at(row, column));
+                                *slope = 1.0 - (capped / cap) * (capped / cap);
+                            }
+                        }
+                        if let Some(dropout) = &plan.dropout {
+                            tile::drop_some(d_scores, dropout, plan, &place, row, from);
+                        }
+                        let (log_sum, sum) = (log_sum_of(row), row_sums[row]);
+                        for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
+                            // By selection: the log-sum is NaN if the row may attend to NaN, and
+                            // its masked weights are 0 all the same.
+                            *weight = if *weight == f32::NEG_INFINITY {
+                                0.0
+                            } else {
+                                exp(simd, *weight - log_sum)
+                            };
                             *d_score = if *weight == 0.0 {
                                 0.0
                             } else {
-                                *d_score * slope
+                                *weight * (*d_score - sum)
                             };
                         }
+                        if !d_bias.is_empty() {
+                            let out = &mut d_bias[row * keys_in_all..][keys.start + from..];
+                            for (out, &d_score) in
+                                out[..visible.end - from].iter_mut().zip(&*d_scores)
+                            {
+                                *out = d_score;
+                            }
+                        }
+                        if plan.softcap.is_some() {
+                            // The slope of a masked score is −∞.
+                            for ((d_score, slope), weight) in
+                                d_scores.iter_mut().zip(&slopes).zip(&*weights)
+                            {
+                                *d_score = if *weight == 0.0 {
+                                    0.0
+                                } else {
+                                    *d_score * slope
+                                };
+                            }
+                        }
+                        if let Some(dropout) = &plan.dropout {
+                            tile::drop_some(weights, dropout, plan, &place, row, from);
+                        }
                     }
-                    if let Some(dropout) = &plan.dropout {
-                        tile::drop_some(weights, dropout, plan, &place, row, from);
-                    }
+                    let d_scores = Matrix::dense(d_scores, block.len(), stride);
+                    block_product(
+                        simd,
+                        &mut d_query[place.queries.start * width..],
+                        width,
+                        true,
+                        1.0,
+                        d_scores.some_columns(seen.start, seen.len()),
+                        key_rows.some_rows(keys.start + seen.start, seen.len()),
+                    );
                 }
-                let (weights, d_scores) = (
-                    Matrix::dense(&weights, count, columns),
-                    Matrix::dense(&d_weights, count, columns),
-                );
-                d_value.add(place.keys.start, 1.0, weights.transposed(), upstream);
-                d_key.add(
-                    place.keys.start,
-                    plan.scale,
-                    d_scores.transposed(),
-                    query.some_rows(first, count),
-                );
-                d_query.add(
-                    first,
-                    plan.scale,
-                    d_scores,
-                    key.some_rows(place.keys.start, columns),
-                );
+                let weights = Matrix::dense(weights, count, stride);
+                let d_scores = Matrix::dense(d_scores, count, stride);
+                for from in (0..keys.len()).step_by(BLOCK) {
+                    let columns = BLOCK.min(keys.len() - from);
+                    let seeing = seeing(runs, &(keys.start + from..keys.start + from + columns));
+                    let turned = [weights, d_scores].map(|tile| {
+                        let rows = tile.some_rows(seeing.start, seeing.len());
+                        rows.some_columns(from, columns).transposed()
+                    });
+                    let rows = first + seeing.start;
+                    let key = keys.start + from;
+                    block_product(
+                        simd,
+                        &mut d_value[key * value_width..],
+                        value_width,
+                        true,
+                        1.0,
+                        turned[0],
+                        upstream_rows.some_rows(rows, seeing.len()),
+                    );
+                    block_product(
+                        simd,
+                        &mut d_key[key * width..],
+                        width,
+                        true,
+                        1.0,
+                        turned[1],
+                        query_rows.some_rows(rows, seeing.len()),
+                    );
+                }
             }
         }
     }
 }
 
+/// A run of the rows of a tile that includes every row that sees one of `keys`.
+#[inline(always)]
+fn seeing(runs: &[Range<usize>], keys: &Range<usize>) -> Range<usize> {
+    let sees = |run: &Range<usize>| run.start < keys.end && keys.start < run.end;
+    let first = runs.iter().position(sees).unwrap_or(0);
+    let end = runs.iter().rposition(sees).map_or(0, |last| last + 1);
+    first..end
+}
+
 /// `Σ a·b` over row `i` of both.
 #[inline(always)]
-fn row_product(a: Matrix, b: Matrix, i: usize) -> f32 {
+fn row_product<S: Simd>(simd: S, a: Matrix, b: Matrix, i: usize) -> f32 {
     match (a.row(i), b.row(i)) {
-        (Some(a), Some(b)) => dot(a, b),
+        (Some(a), Some(b)) => dot(simd, a, b),
         _ => (0..a.columns).map(|j| a.at(i, j) * b.at(i, j)).sum(),
     }
 }

@@ -1,13 +1,19 @@
 //! Forward: a pass over the keys with a running maximum and a running sum.
 
+use std::ops::Range;
+
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
-use headlight_vector::{Kernel, Matrix, exp, exp_and_sum, max_of, product, vectorised};
+use headlight_vector::{
+    BLOCK, Kernel, Matrix, Simd, WIDEST, block_product, exp, exp_and_sum, max_of, transpose,
+    vectorised,
+};
 use rayon::prelude::*;
 
 use super::{
     Plan,
+    head::{in_vectors, matrix},
     poison::Poison,
-    tile::{self, KEYS, QUERIES, tiles},
+    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, tiles},
 };
 
 /// The tensors of a call. Query, key and value are finite: [`Poison`] has taken out the rest.
@@ -46,25 +52,33 @@ pub(crate) fn forward(inputs: &Inputs, poison: &Poison, plan: &Plan) -> (FlexTen
     sequences
         .enumerate()
         .for_each(|(batch, (output, log_sums))| {
+            let sources = KeysAndValues::new(key, value, batch);
             let blocks = output
                 .par_chunks_mut(QUERIES * heads * d_value)
                 .zip(log_sums.par_chunks_mut(QUERIES * heads));
             blocks.enumerate().for_each(|(block, (output, log_sums))| {
+                let first = block * QUERIES;
+                let rows = first..(first + QUERIES).min(queries);
+                let runs: Vec<_> = rows.map(|row| plan.visible.run(batch, row)).collect();
+                let mut scores = vec![0.0; BLOCK * KEYS];
+                let mut z = Vec::new();
                 for head in 0..heads {
-                    let matrices =
-                        [query, key, value].map(|tensor| matrix(tensor, batch, head, heads));
-                    let bias = bias.as_ref().map(|bias| matrix(bias, batch, head, heads));
-                    let (output, log_sums) = (&mut output[head * d_value..], &mut log_sums[head..]);
                     vectorised(Rows {
                         plan,
                         poison,
                         batch,
                         head,
-                        first: block * QUERIES,
-                        matrices,
-                        bias,
-                        output,
-                        log_sums,
+                        first,
+                        runs: &runs,
+                        query: matrix(query, batch, head, heads),
+                        keys: sources.keys_of(head, heads),
+                        value: sources.values_of(head, heads),
+                        bias: bias.as_ref().map(|bias| matrix(bias, batch, head, heads)),
+                        scores: &mut scores,
+                        z: &mut z,
+                        d_value,
+                        output: &mut output[head * d_value..],
+                        log_sums: &mut log_sums[head..],
                     });
                 }
             });
@@ -76,17 +90,100 @@ pub(crate) fn forward(inputs: &Inputs, poison: &Poison, plan: &Plan) -> (FlexTen
     )
 }
 
-/// The rows of one head from `first` on. In `output` and `log_sums`, rows of the other heads lie
-/// between them.
+/// The keys of a sequence, turned once for all of its queries, and its values.
+struct KeysAndValues<'a> {
+    key: &'a FlexTensor,
+    value: &'a FlexTensor,
+    batch: usize,
+    /// For each key/value head `Kᵀ`, `[d_head, keys]`, its rows filled up to whole vectors.
+    turned: Vec<f32>,
+    /// For each key/value head a copy of its values if they are no rows of whole vectors.
+    copies: Vec<Vec<f32>>,
+}
+
+impl<'a> KeysAndValues<'a> {
+    fn new(key: &'a FlexTensor, value: &'a FlexTensor, batch: usize) -> Self {
+        let [kv_heads, keys, d_head] = [1, 2, 3].map(|axis| key.layout().shape()[axis]);
+        let width = keys.next_multiple_of(WIDEST);
+        let mut turned = vec![0.0; kv_heads * d_head * width];
+        let mut copies = vec![Vec::new(); kv_heads];
+        turned
+            .par_chunks_mut(d_head * width)
+            .zip(&mut copies)
+            .enumerate()
+            .for_each(|(head, (turned, copy))| {
+                vectorised(Turn {
+                    matrix: matrix(key, batch, head, kv_heads),
+                    turned,
+                    width,
+                });
+                in_vectors(matrix(value, batch, head, kv_heads), copy);
+            });
+        Self {
+            key,
+            value,
+            batch,
+            turned,
+            copies,
+        }
+    }
+
+    /// `Kᵀ` for a query head.
+    fn keys_of(&self, head: usize, heads: usize) -> Matrix<'_> {
+        let key = matrix(self.key, self.batch, head, heads);
+        let width = key.rows.next_multiple_of(WIDEST);
+        let size = key.columns * width;
+        let kv_head = head / (heads / self.copies.len());
+        Matrix::dense(&self.turned[kv_head * size..][..size], key.columns, width)
+    }
+
+    /// The values for a query head, as a right factor.
+    fn values_of(&self, head: usize, heads: usize) -> Matrix<'_> {
+        let value = matrix(self.value, self.batch, head, heads);
+        let copy = &self.copies[head / (heads / self.copies.len())];
+        if copy.is_empty() {
+            value
+        } else {
+            Matrix::dense(copy, value.rows, copy.len() / value.rows)
+        }
+    }
+}
+
+/// Turns a matrix.
+struct Turn<'a> {
+    matrix: Matrix<'a>,
+    turned: &'a mut [f32],
+    width: usize,
+}
+
+impl Kernel for Turn<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        transpose(simd, self.matrix, self.turned, self.width);
+    }
+}
+
+/// The rows of one head from `first` on, each with the run of keys it sees. In `output` and
+/// `log_sums`, rows of the other heads lie between them.
 struct Rows<'a> {
     plan: &'a Plan,
     poison: &'a Poison,
     batch: usize,
     head: usize,
     first: usize,
-    /// Query, key, value.
-    matrices: [Matrix<'a>; 3],
+    runs: &'a [Range<usize>],
+    query: Matrix<'a>,
+    /// `Kᵀ`
+    keys: Matrix<'a>,
+    value: Matrix<'a>,
     bias: Option<Matrix<'a>>,
+    /// Room for the scores of a block.
+    scores: &'a mut [f32],
+    /// Room for the sums of weighted values.
+    z: &'a mut Vec<f32>,
+    d_value: usize,
     output: &'a mut [f32],
     log_sums: &'a mut [f32],
 }
@@ -95,105 +192,117 @@ impl Kernel for Rows<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         let Self {
             plan,
             poison,
             batch,
             head,
             first,
-            matrices: [query, key, value],
+            runs,
+            query,
+            keys: all_keys,
+            value,
             bias,
+            scores,
+            z,
+            d_value,
             output,
             log_sums,
         } = self;
-        let heads = plan.shape.heads;
-        let count = log_sums.len().div_ceil(heads);
-        let (d_value, stride) = (value.columns, heads * value.columns);
-        let mut scores = vec![0.0; count * KEYS.min(key.rows)];
+        let (heads, count, width) = (plan.shape.heads, runs.len(), value.columns);
+        z.clear();
+        z.resize(count * width, 0.0);
         let mut maxima = [f32::NEG_INFINITY; QUERIES];
         let mut sums = [0.0_f32; QUERIES];
-        for place in tiles(plan, batch, head, first..first + count) {
-            tile::scores(&mut scores, plan, poison, &place, query, key);
-            let columns = place.keys.len();
-            for (row, weights) in scores[..count * columns]
-                .chunks_exact_mut(columns)
-                .enumerate()
-            {
-                let seen = tile::seen(weights, plan, &place, bias, first + row);
-                weights[..seen.start].fill(0.0);
-                weights[seen.end..].fill(0.0);
-                let (from, weights) = (seen.start, &mut weights[seen]);
-                let before = maxima[row];
-                let max = before.max(max_of(weights));
-                if max == f32::NEG_INFINITY {
-                    // The row sees no key, unless all of its visible scores are NaN. That case must
-                    // stay NaN.
-                    if weights.iter().any(|score| score.is_nan()) {
-                        sums[row] = f32::NAN;
-                    }
-                    weights.fill(0.0);
+        for keys in tiles(runs) {
+            let stride = keys.len().next_multiple_of(WIDEST);
+            for from in (0..count).step_by(BLOCK) {
+                let block = from..(from + BLOCK).min(count);
+                let seen = seen_by_block(&runs[block.clone()], &keys);
+                if seen.is_empty() {
                     continue;
                 }
-                let sum = exp_and_sum(weights, max);
-                // The sums so far were taken under the old maximum: this scales them to the new
-                // one.
-                let shrink = exp(before - max);
-                sums[row] = sums[row] * shrink + sum;
-                if let Some(dropout) = &plan.dropout {
-                    tile::drop_some(weights, dropout, plan, &place, first + row, from);
-                }
-                maxima[row] = max;
-                if before != f32::NEG_INFINITY && shrink != 1.0 {
-                    for z in &mut output[row * stride..][..d_value] {
-                        *z *= shrink;
+                let place = Place {
+                    batch,
+                    head,
+                    queries: first + block.start..first + block.end,
+                    keys: keys.clone(),
+                };
+                let tile_of_keys = all_keys.some_columns(keys.start, stride);
+                tile::scores(
+                    simd,
+                    scores,
+                    stride,
+                    plan,
+                    poison,
+                    &place,
+                    &seen,
+                    query,
+                    tile_of_keys,
+                );
+                for (row, weights) in block.clone().zip(scores.chunks_exact_mut(stride)) {
+                    let visible = inside(&runs[row], &keys);
+                    if visible.is_empty() {
+                        weights[seen.clone()].fill(0.0);
+                        continue;
+                    }
+                    let columns =
+                        tile::seen(simd, weights, plan, &place, bias, first + row, &visible);
+                    weights[seen.start..columns.start].fill(0.0);
+                    weights[columns.end.min(seen.end)..seen.end].fill(0.0);
+                    let (column, weights) = (columns.start, &mut weights[columns]);
+                    let before = maxima[row];
+                    let max = before.max(max_of(weights));
+                    if max == f32::NEG_INFINITY {
+                        // The row sees no key, unless all of its visible scores are NaN. That case
+                        // must stay NaN.
+                        if weights.iter().any(|score| score.is_nan()) {
+                            sums[row] = f32::NAN;
+                        }
+                        weights.fill(0.0);
+                        continue;
+                    }
+                    let sum = exp_and_sum(simd, weights, max);
+                    // The sums so far were taken under the old maximum: this scales them to the
+                    // new one.
+                    let shrink = exp(simd, before - max);
+                    sums[row] = sums[row] * shrink + sum;
+                    if let Some(dropout) = &plan.dropout {
+                        tile::drop_some(weights, dropout, plan, &place, first + row, column);
+                    }
+                    maxima[row] = max;
+                    if before != f32::NEG_INFINITY && shrink != 1.0 {
+                        for z in &mut z[row * width..][..width] {
+                            *z *= shrink;
+                        }
                     }
                 }
+                let weights = Matrix {
+                    row_stride: stride,
+                    ..Matrix::dense(scores, block.len(), seen.end)
+                };
+                block_product(
+                    simd,
+                    &mut z[from * width..],
+                    width,
+                    true,
+                    1.0,
+                    weights.some_columns(seen.start, seen.len()),
+                    value.some_rows(keys.start + seen.start, seen.len()),
+                );
             }
-            let value = value.some_rows(place.keys.start, columns);
-            product(
-                output,
-                stride,
-                true,
-                1.0,
-                Matrix::dense(&scores, count, columns),
-                value,
-            );
         }
-        for (row, log_sum) in log_sums.iter_mut().step_by(heads).enumerate() {
+        let outputs = output.chunks_mut(heads * d_value);
+        let log_sums = log_sums.iter_mut().step_by(heads);
+        for (row, (output, log_sum)) in outputs.zip(log_sums).enumerate() {
             if sums[row] != 0.0 {
                 *log_sum = maxima[row] + sums[row].ln();
                 let share = 1.0 / sums[row];
-                for z in &mut output[row * stride..][..d_value] {
-                    *z *= share;
+                for (output, z) in output[..d_value].iter_mut().zip(&z[row * width..]) {
+                    *output = z * share;
                 }
             }
         }
-    }
-}
-
-/// The tensor itself, or a copy if one of its axes runs backwards.
-pub(crate) fn in_order(tensor: FlexTensor) -> FlexTensor {
-    if tensor.layout().has_positive_strides() {
-        tensor
-    } else {
-        tensor.to_contiguous()
-    }
-}
-
-/// The matrix `[seq, width]` of one head of a tensor `[batch, heads or kv_heads, seq, width]` with
-/// any strides.
-pub(crate) fn matrix(tensor: &FlexTensor, batch: usize, head: usize, heads: usize) -> Matrix<'_> {
-    let layout = tensor.layout();
-    let (shape, strides) = (layout.shape(), layout.strides());
-    let stride = |axis: usize| strides[axis] as usize;
-    let own_head = head / (heads / shape[1]);
-    Matrix {
-        data: tensor.storage::<f32>(),
-        start: layout.start_offset() + batch * stride(0) + own_head * stride(1),
-        rows: shape[2],
-        columns: shape[3],
-        row_stride: stride(2),
-        column_stride: stride(3),
     }
 }

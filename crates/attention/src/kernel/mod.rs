@@ -12,6 +12,7 @@
 
 mod backward;
 mod forward;
+mod head;
 mod operation;
 mod poison;
 mod rows;

@@ -17,7 +17,8 @@ use burn::backend::{
 use super::{
     Plan,
     backward::{Saved, backward},
-    forward::{Inputs, forward, in_order},
+    forward::{Inputs, forward},
+    head::in_order,
     poison::Poison,
     weights::weights,
 };

@@ -11,10 +11,10 @@ use burn::{
     backend::flex::FlexTensor,
     tensor::{Shape, TensorData},
 };
-use headlight_vector::{Kernel, all_finite, vectorised};
+use headlight_vector::{Kernel, Simd, all_finite, vectorised};
 use rayon::prelude::*;
 
-use super::{forward::matrix, tile::Place};
+use super::{head::matrix, tile::Place};
 
 /// The rows that are not finite.
 #[derive(Debug, Clone, Default)]
@@ -69,14 +69,14 @@ impl Poison {
         self.keys.zeroed_in(tensor)
     }
 
-    /// Sets the scores of a tile to NaN where the query or the key is not finite. `heads` is the
-    /// number of query heads.
+    /// Sets the scores of a tile to NaN where the query or the key is not finite. Row `i` of the
+    /// scores begins at `i·stride`; `heads` is the number of query heads.
     #[inline(always)]
-    pub fn mark(&self, scores: &mut [f32], place: &Place, heads: usize) {
+    pub fn mark(&self, scores: &mut [f32], stride: usize, place: &Place, heads: usize) {
         if self.queries.flags.is_empty() && self.keys.flags.is_empty() {
             return;
         }
-        let rows = scores.chunks_exact_mut(place.keys.len());
+        let rows = scores.chunks_mut(stride);
         for (query, scores) in place.queries.clone().zip(rows) {
             let query_is_marked = self.queries.has(place.batch, place.head, heads, query);
             for (key, score) in place.keys.clone().zip(scores) {
@@ -169,7 +169,7 @@ impl Kernel for FiniteSequence<'_> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self) -> bool {
+    fn run<S: Simd>(self, _: S) -> bool {
         let Self { tensor, batch } = self;
         let layout = tensor.layout();
         let (shape, strides) = (layout.shape(), layout.strides());

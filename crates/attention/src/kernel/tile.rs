@@ -1,18 +1,18 @@
-//! One tile of scores: some queries of a head against some keys.
+//! One tile of scores: some queries of a head against some keys, a block of queries at a time.
 
 use std::ops::Range;
 
-use headlight_vector::{LANES, Matrix, product, tanh};
+use headlight_vector::{BLOCK, Matrix, Simd, WIDEST, block_product, tanh};
 
 use super::{Plan, poison::Poison};
 use crate::{Dropout, score_shape::ScoreShape};
 
-/// Rows and columns of a tile.
-pub(crate) const QUERIES: usize = 128;
-/// See [`QUERIES`].
+/// Rows of a tile: whole blocks.
+pub(crate) const QUERIES: usize = 16 * BLOCK;
+/// Columns of a tile.
 pub(crate) const KEYS: usize = 256;
 
-/// The place of a tile in the scores.
+/// The place of a tile, or of a block of its rows, in the scores.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub batch: usize,
@@ -21,88 +21,110 @@ pub(crate) struct Place {
     pub keys: Range<usize>,
 }
 
-/// The tiles of the rows `queries`: all keys that any of these rows may see, in steps of [`KEYS`].
-pub(crate) fn tiles(
-    plan: &Plan,
-    batch: usize,
-    head: usize,
-    queries: Range<usize>,
-) -> impl Iterator<Item = Place> {
-    let runs = queries
-        .clone()
-        .map(|row| plan.visible.run(batch, row))
-        .filter(|run| !run.is_empty());
-    let all = runs
-        .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
-        .unwrap_or(0..0);
-    let step = |start: usize| Place {
-        batch,
-        head,
-        queries: queries.clone(),
-        keys: start..(start + KEYS).min(all.end),
-    };
-    all.clone()
+/// The keys of each tile that rows need which see these `runs` of keys: all that any row sees, in
+/// steps of [`KEYS`].
+pub(crate) fn tiles(runs: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> + use<> {
+    let all = union(runs);
+    let start = all.start / WIDEST * WIDEST;
+    (start..all.end)
         .step_by(KEYS)
-        .map(step)
-        .collect::<Vec<_>>()
-        .into_iter()
+        .map(move |start| start..(start + KEYS).min(all.end))
 }
 
-/// `scores ← Q·Kᵀ·scale`, as dense rows, and NaN where the query or the key is not finite. Only the
-/// columns of [`seen`] are valid in each row.
+/// The columns of a tile that some row of a block sees, from a multiple of the widest vector on.
+pub(crate) fn seen_by_block(runs: &[Range<usize>], keys: &Range<usize>) -> Range<usize> {
+    let all = inside(&union(runs), keys);
+    all.start / WIDEST * WIDEST..all.end
+}
+
+/// The part of a run of keys that lies in a tile, as columns of the tile.
+pub(crate) fn inside(run: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
+    let column = |key: usize| key.clamp(keys.start, keys.end) - keys.start;
+    column(run.start)..column(run.end)
+}
+
+/// The smallest run that holds all runs that are not empty.
+fn union(runs: &[Range<usize>]) -> Range<usize> {
+    let mut all = usize::MAX..0;
+    for run in runs {
+        if !run.is_empty() {
+            all = all.start.min(run.start)..all.end.max(run.end);
+        }
+    }
+    if all.is_empty() { 0..0 } else { all }
+}
+
+/// `scores ← Q·Kᵀ·scale` for a block of rows, and NaN where the query or the key is not finite.
+/// Row `i` begins at `i·stride`. Only the columns `seen` are written, and then up to a multiple of
+/// the widest vector.
+///
+/// `keys` holds `Kᵀ`, of which the columns of the tile begin at `first_key`.
 #[inline(always)]
-pub(crate) fn scores(
+pub(crate) fn scores<S: Simd>(
+    simd: S,
     scores: &mut [f32],
+    stride: usize,
     plan: &Plan,
     poison: &Poison,
     place: &Place,
+    seen: &Range<usize>,
     query: Matrix,
-    key: Matrix,
+    tile_of_keys: Matrix,
 ) {
-    let (rows, columns) = (place.queries.len(), place.keys.len());
-    let query = query.some_rows(place.queries.start, rows);
-    let key = key.some_rows(place.keys.start, columns);
-    product(scores, columns, false, plan.scale, query, key.transposed());
-    poison.mark(&mut scores[..rows * columns], place, plan.shape.heads);
+    let query = query.some_rows(place.queries.start, place.queries.len());
+    let width = seen.len().next_multiple_of(WIDEST);
+    block_product(
+        simd,
+        &mut scores[seen.start..],
+        stride,
+        false,
+        plan.scale,
+        query,
+        tile_of_keys.some_columns(seen.start, width),
+    );
+    poison.mark(scores, stride, place, plan.shape.heads);
 }
 
-/// Applies softcap and bias to the scores of row `row` and returns the range of columns to read.
-/// The range begins and ends at a multiple of the vector width, so that loops over it have no slow
-/// remainder. Masked columns in the range are −∞.
+/// Applies softcap and bias to the scores of row `row`, which sees the columns `visible`, and
+/// returns the range of columns to read. The range begins and ends at a multiple of the widest
+/// vector, or at the end of the row, so that loops over it have no slow remainder. Masked columns
+/// in the range are −∞.
 #[inline(always)]
-pub(crate) fn seen(
+pub(crate) fn seen<S: Simd>(
+    simd: S,
     scores: &mut [f32],
     plan: &Plan,
     place: &Place,
     bias: Option<Matrix>,
     row: usize,
+    visible: &Range<usize>,
 ) -> Range<usize> {
-    let run = plan.visible.run(place.batch, row);
-    let inside = |column: usize| column.clamp(place.keys.start, place.keys.end) - place.keys.start;
-    let (start, end) = (inside(run.start), inside(run.end));
+    let &Range { start, end } = visible;
     let columns = if start == end {
         start..end
     } else {
-        start / LANES * LANES..end.next_multiple_of(LANES).min(scores.len())
+        start / WIDEST * WIDEST..end.next_multiple_of(WIDEST).min(scores.len())
     };
-    let scores = &mut scores[columns.clone()];
     if let Some(cap) = plan.softcap {
-        for x in &mut *scores {
-            *x = cap * tanh(*x / cap);
+        for x in &mut scores[start..end] {
+            *x = cap * tanh(simd, *x / cap);
         }
     }
     if let Some(bias) = bias {
-        for (score, column) in scores
+        for (score, column) in scores[start..end]
             .iter_mut()
-            .zip(place.keys.start + columns.start..place.keys.end)
+            .zip(place.keys.start + start..)
         {
             *score += bias.at(row, column);
         }
     }
-    scores[..start - columns.start].fill(f32::NEG_INFINITY);
-    scores[end - columns.start..].fill(f32::NEG_INFINITY);
+    scores[columns.start..start].fill(f32::NEG_INFINITY);
+    scores[end..columns.end].fill(f32::NEG_INFINITY);
     if !plan.visible.in_runs() {
-        for (score, column) in scores.iter_mut().zip(place.keys.start + columns.start..) {
+        for (score, column) in scores[start..end]
+            .iter_mut()
+            .zip(place.keys.start + start..)
+        {
             if !plan.visible.sees(place.batch, place.head, row, column) {
                 *score = f32::NEG_INFINITY;
             }

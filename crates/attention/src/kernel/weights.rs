@@ -5,12 +5,12 @@ use burn::{
     backend::flex::FlexTensor,
     tensor::{Shape, TensorData},
 };
-use headlight_vector::{Kernel, Matrix, exp_and_sum, max_of, vectorised};
+use headlight_vector::{Kernel, Matrix, Simd, exp_and_sum, max_of, product, vectorised};
 use rayon::prelude::*;
 
 use super::{
     Plan,
-    forward::matrix,
+    head::matrix,
     poison::Poison,
     tile::{self, Place},
 };
@@ -76,7 +76,7 @@ impl Kernel for OneHead<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         let Self {
             plan,
             poison,
@@ -86,9 +86,12 @@ impl Kernel for OneHead<'_> {
             bias,
             weights,
         } = self;
-        tile::scores(weights, plan, poison, &place, query, key);
-        for (row, weights) in weights.chunks_exact_mut(key.rows).enumerate() {
-            let seen = tile::seen(weights, plan, &place, bias, row);
+        let keys = key.rows;
+        product(weights, keys, false, plan.scale, query, key.transposed());
+        poison.mark(weights, keys, &place, plan.shape.heads);
+        for (row, weights) in weights.chunks_exact_mut(keys).enumerate() {
+            let visible = plan.visible.run(place.batch, row);
+            let seen = tile::seen(simd, weights, plan, &place, bias, row, &visible);
             weights[..seen.start].fill(0.0);
             weights[seen.end..].fill(0.0);
             let weights = &mut weights[seen];
@@ -101,7 +104,7 @@ impl Kernel for OneHead<'_> {
                 }
                 continue;
             }
-            let share = 1.0 / exp_and_sum(weights, max);
+            let share = 1.0 / exp_and_sum(simd, weights, max);
             for weight in weights {
                 // By selection: the share is NaN if the row may attend to NaN.
                 *weight = if *weight == 0.0 { 0.0 } else { *weight * share };

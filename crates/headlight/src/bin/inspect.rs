@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use headlight::{command_line, inspect};
+use headlight::Program;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    command_line::run(inspect::arguments, inspect::run)
+    Program::new().run_inspect()
 }

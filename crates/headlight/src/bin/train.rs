@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-use headlight::{command_line, train};
+use headlight::Program;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    command_line::run(train::Arguments::parse, train::run)
+    Program::new().run_train()
 }

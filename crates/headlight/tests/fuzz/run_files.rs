@@ -389,6 +389,7 @@ fn data() {
         files: vec![file; 2],
         training_share: Some(0.9),
         chance: 0.1,
+        start: Some(3),
     };
     run_file("data.json", vec![line(&data)], |run| {
         if let Ok(read) = run.data() {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use headlight_heads::{Ablation, HeadName, HeadSet, Role};
 use headlight_lens::{Behaviour, ablate, all_heads, control_sets};
-use headlight_report::{Control, ReportData, RunFacts, report_page};
+use headlight_report::{Control, Printout, ReportData, RunFacts, report_page};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadsUse, Summary, UsesRow, write_atomically};
 use headlight_watch::{
@@ -20,7 +20,29 @@ use headlight_watch::{
     uses::{self, left},
 };
 
-use super::{ModelParts, Subject, learn::write_lesson};
+use super::{ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print};
+
+/// The whole run as one page, written to report.html in the run
+#[derive(Debug, clap::Args)]
+pub struct ReportVerb {
+    /// What stands in place of heads that are off: zero, mean or resample. Training measures with
+    /// mean; the others are measured anew
+    #[arg(long, value_name = "zero|mean|resample", default_value_t)]
+    by: Ablation,
+}
+
+impl Verb for ReportVerb {
+    const NAME: &'static str = "report";
+    const NEEDS: &'static [Need] = &[Need::Logs];
+
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        if out.is_text() {
+            let path = subject.write_report(self.by)?;
+            return print(&format!("Written to {}.", path.display()));
+        }
+        out.show(&subject.report(self.by)?, |_| Printout::new())
+    }
+}
 
 /// Random sets beside the heads of each role.
 const CONTROLS: usize = 3;
@@ -33,6 +55,7 @@ impl Subject {
     /// # Errors
     /// If a file of the run is damaged.
     pub fn report(&self, by: Ablation) -> Result<ReportData, Error> {
+        let run = self.trained()?;
         let summary = self.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
         if !summary
@@ -41,17 +64,14 @@ impl Subject {
             .map(|head| head.head)
             .eq(all_heads(&model))
         {
-            let place = format!("{}/summary.json", self.run.path().display());
+            let place = format!("{}/summary.json", self.path().display());
             return Err(Error::damaged(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
         let mut used_as = self.uses_by(&model, &behaviour, by)?;
         // Rows after the point that is looked at speak of another model.
         used_as.retain(|row| row.step <= summary.steps);
-        let is_one_of_several = self
-            .run
-            .path()
-            .ends_with(format!("seed-{}", self.config.seed));
+        let is_one_of_several = self.path().ends_with(format!("seed-{}", self.seed()));
         let mut left_out = Vec::new();
         if let Some(step) = self.diverged()? {
             left_out.push(format!("step {step}, at which the loss is no number"));
@@ -68,7 +88,7 @@ impl Subject {
             run: self.facts(&summary, &model)?,
             metrics: self.finite_metrics()?,
             measures: over.measures,
-            events: self.run.events()?,
+            events: run.directory.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
             shuffled: self
                 .shuffled_heads()
@@ -83,7 +103,7 @@ impl Subject {
             },
             uses: used_as,
             seeds: if is_one_of_several {
-                self.run.seeds()?
+                run.directory.seeds()?
             } else {
                 None
             },
@@ -104,13 +124,13 @@ impl Subject {
     /// As [`report`](Self::report), or if the file cannot be written.
     pub fn write_report(&self, by: Ablation) -> Result<PathBuf, Error> {
         let html = report_page(self.report(by)?)?;
-        let name = match self.chosen() {
+        let name = match self.trained()?.chosen() {
             Some(point) => format!("report-{point}.html"),
             None => "report.html".to_owned(),
         };
-        let path = self.run.path().join(name);
+        let path = self.path().join(name);
         write_atomically(&path, html.as_bytes())?;
-        write_lesson(&self.run.path().join("learn.html"), &self.device)?;
+        write_lesson(&self.path().join("learn.html"), &self.device)?;
         Ok(path)
     }
 
@@ -122,7 +142,7 @@ impl Subject {
         behaviour: &Behaviour,
         by: Ablation,
     ) -> Result<Vec<UsesRow>, Error> {
-        let measured = self.run.uses()?;
+        let measured = self.logged_uses()?;
         let Some(last) = measured.last() else {
             return Ok(measured);
         };
@@ -130,7 +150,8 @@ impl Subject {
             return Ok(measured);
         }
         let probe = self.probe()?.observe(model, &self.device)?;
-        let row = uses::all_uses(model, behaviour, &probe, self.step()?, by, Cores::all())?;
+        let step = self.trained()?.step()?;
+        let row = uses::all_uses(model, behaviour, &probe, step, by, Cores::all())?;
         Ok(vec![row])
     }
 
@@ -166,7 +187,7 @@ impl Subject {
             if row.uses.iter().any(holds_more) {
                 continue;
             }
-            for heads in control_sets(model, &uses.heads, &needed, CONTROLS, self.config.seed) {
+            for heads in control_sets(model, &uses.heads, &needed, CONTROLS, self.seed()) {
                 let performance = ablate(model, behaviour, &heads, row.by);
                 controls.push(Control {
                     role,
@@ -179,7 +200,7 @@ impl Subject {
     }
 
     fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, Error> {
-        let path = self.run.path();
+        let path = self.path();
         let name = path
             .canonicalize()
             .ok()
@@ -193,8 +214,8 @@ impl Subject {
                 .unwrap_or(&line)
                 .trim()
                 .to_owned(),
-            config: self.config.to_toml()?,
-            seed: self.config.seed,
+            config: self.trained()?.config.to_toml()?,
+            seed: self.seed(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             device: summary.device.clone(),
             steps: summary.steps,
@@ -205,7 +226,7 @@ impl Subject {
             floor: summary.floor,
             chance: summary.chance,
             breakdown: summary.breakdown.clone(),
-            window: self.config.model.window,
+            window: self.window(),
         })
     }
 }

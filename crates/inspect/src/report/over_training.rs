@@ -60,7 +60,7 @@ impl Scores {
         summary: &Summary,
         left_out: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        let rows = run.run.heads()?;
+        let rows = run.head_rows()?;
         let heads: Vec<HeadName> = summary.heads.iter().map(|head| head.head).collect();
         let all: Vec<usize> = rows
             .iter()
@@ -191,7 +191,7 @@ impl Subject {
         vocabulary: &[String],
         left_out: &mut Vec<String>,
     ) -> Result<Vec<PatternSet>, Error> {
-        let all = self.run.pattern_steps()?;
+        let all = self.trained()?.directory.pattern_steps()?;
         let Some(&last) = all.last() else {
             return Ok(Vec::new());
         };
@@ -242,7 +242,7 @@ impl Subject {
                 let same = |file: &PatternFile| file.tokens().get(sequence) == Some(row);
                 if !files.iter().all(same) {
                     return Err(Error::damaged(
-                        self.run.path().display(),
+                        self.path().display(),
                         "patterns are of different sequences",
                     ));
                 }
@@ -257,7 +257,7 @@ impl Subject {
                     weights.push(lower_triangles(file, sequence, row.len()));
                 }
                 let mut value_norms = None;
-                if last == self.config.train.steps {
+                if last == self.trained()?.config.train.steps {
                     value_norms = Some(Floats(self.value_norms_at(model, row)?));
                 }
                 sets.push(PatternSet {
@@ -280,7 +280,7 @@ impl Subject {
         model: &Decoder,
         vocabulary: &[String],
     ) -> Result<PatternFile, Error> {
-        let file = self.run.patterns(step, kind)?;
+        let file = self.trained()?.directory.patterns(step, kind)?;
         let [layers, _, heads, length] = file.sizes();
         let known = file
             .tokens()
@@ -294,7 +294,7 @@ impl Subject {
         {
             let place = format!(
                 "{}/patterns/step-{step}/{kind}.safetensors",
-                self.run.path().display()
+                self.path().display()
             );
             return Err(Error::damaged(place, "holds patterns of another model"));
         }

@@ -1,7 +1,7 @@
 //! AdamW in one pass.
 
 use burn::backend::{Backend, Flex, backend_extension, flex::FlexTensor, tensor::FloatTensor};
-use headlight_vector::{Kernel, vectorised};
+use headlight_vector::{Kernel, Simd, vectorised};
 use rayon::prelude::*;
 
 use super::{contiguous, numbers, shaped};
@@ -74,7 +74,7 @@ impl Kernel for Update<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         let AdamWStep {
             learning_rate,
             beta_1,

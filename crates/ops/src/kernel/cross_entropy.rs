@@ -2,7 +2,7 @@
 //! kept.
 
 use burn::{backend::flex::FlexTensor, tensor::DType, tensor::Shape};
-use headlight_vector::{Kernel, exp, exp_and_sum, max_of, vectorised};
+use headlight_vector::{Kernel, Simd, exp, exp_and_sum, max_of, vectorised};
 use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, width};
@@ -95,7 +95,7 @@ impl Kernel for Losses<'_> {
     type Output = f64;
 
     #[inline(always)]
-    fn run(self) -> f64 {
+    fn run<S: Simd>(self, simd: S) -> f64 {
         let Self {
             logits,
             log_sums,
@@ -111,7 +111,7 @@ impl Kernel for Losses<'_> {
             }
             let max = max_of(logits);
             powers.copy_from_slice(logits);
-            log_sums[row] = max + exp_and_sum(&mut powers, max).ln();
+            log_sums[row] = max + exp_and_sum(simd, &mut powers, max).ln();
             loss += f64::from(weights[row]) * f64::from(log_sums[row] - logits[targets[row]]);
         }
         loss
@@ -132,7 +132,7 @@ impl Kernel for Gradients<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         let Self {
             gradient,
             saved,
@@ -153,7 +153,7 @@ impl Kernel for Gradients<'_> {
                 saved.log_sums[row],
             );
             for (gradient, &logit) in gradient.iter_mut().zip(logits) {
-                *gradient = factor * exp(logit - log_sum);
+                *gradient = factor * exp(simd, logit - log_sum);
             }
             gradient[saved.targets[row]] -= factor;
         }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use burn::backend::flex::FlexTensor;
-use headlight_vector::{Kernel, erf, exp, tanh, vectorised};
+use headlight_vector::{Kernel, Simd, gauss, tanh, vectorised};
 use rayon::prelude::*;
 
 use super::{CHUNK, numbers, shaped};
@@ -25,29 +25,21 @@ pub(crate) fn backward(x: &FlexTensor, form: Form, upstream: &FlexTensor) -> Fle
 
 /// A distribution function and its density.
 trait Distribution: Send + Sync {
-    fn value(x: f32) -> f32;
-    fn density(x: f32) -> f32;
+    /// Both at `x`. What the caller does not use is not computed.
+    fn at<S: Simd>(simd: S, x: f32) -> (f32, f32);
 }
 
 /// The standard normal.
 struct Exact;
 
 impl Distribution for Exact {
-    /// `Φ(x) = (1 + erf(x/√2))/2`
     #[inline(always)]
-    fn value(x: f32) -> f32 {
-        0.5 + 0.5 * erf(x * std::f32::consts::FRAC_1_SQRT_2)
-    }
-
-    /// `φ(x) = e^{−x²/2}/√(2π)`
-    #[inline(always)]
-    fn density(x: f32) -> f32 {
-        const SCALE: f32 = 0.398_942_3;
-        SCALE * exp(-0.5 * x * x)
+    fn at<S: Simd>(simd: S, x: f32) -> (f32, f32) {
+        gauss(simd, x)
     }
 }
 
-/// `(1 + tanh u)/2` with `u = √(2/π)·(x + c·x³)`.
+/// `(1 + tanh u)/2` with `u = √(2/π)·(x + c·x³)`, and `(1 − tanh² u)/2 · u′`.
 struct Tanh;
 
 /// `√(2/π)`
@@ -56,15 +48,10 @@ const CUBIC: f32 = 0.044_715;
 
 impl Distribution for Tanh {
     #[inline(always)]
-    fn value(x: f32) -> f32 {
-        0.5 + 0.5 * tanh(FACTOR * (x + CUBIC * x * x * x))
-    }
-
-    /// `(1 − tanh² u)/2 · u′`
-    #[inline(always)]
-    fn density(x: f32) -> f32 {
-        let t = tanh(FACTOR * (x + CUBIC * x * x * x));
-        0.5 * (1.0 - t * t) * FACTOR * (1.0 + 3.0 * CUBIC * x * x)
+    fn at<S: Simd>(simd: S, x: f32) -> (f32, f32) {
+        let t = tanh(simd, FACTOR * (x + CUBIC * x * x * x));
+        let density = 0.5 * (1.0 - t * t) * FACTOR * (1.0 + 3.0 * CUBIC * x * x);
+        (0.5 + 0.5 * t, density)
     }
 }
 
@@ -113,9 +100,9 @@ impl<D: Distribution> Kernel for Values<'_, D> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         for (y, &x) in self.y.iter_mut().zip(self.x) {
-            *y = x * D::value(x);
+            *y = x * D::at(simd, x).0;
         }
     }
 }
@@ -131,9 +118,10 @@ impl<D: Distribution> Kernel for Slopes<'_, D> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         for ((gradient, &x), &upstream) in self.gradient.iter_mut().zip(self.x).zip(self.upstream) {
-            *gradient = upstream * (D::value(x) + x * D::density(x));
+            let (value, density) = D::at(simd, x);
+            *gradient = upstream * (value + x * density);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Layer norm, one pass over the rows each way.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{Kernel, dot, sum_of, vectorised};
+use headlight_vector::{Kernel, Simd, dot, sum_of, vectorised};
 use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, sum_in_order, width};
@@ -86,7 +86,7 @@ impl Kernel for Normalise<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         let Self {
             y,
             x,
@@ -105,7 +105,7 @@ impl Kernel for Normalise<'_> {
             for (y, &x) in y.iter_mut().zip(x) {
                 *y = x - mean;
             }
-            let variance = dot(y, y) / width as f32;
+            let variance = dot(simd, y, y) / width as f32;
             let inverse = 1.0 / (variance + epsilon).sqrt();
             for ((y, &gain), &bias) in y.iter_mut().zip(gain).zip(bias) {
                 *y = *y * inverse * gain + bias;
@@ -129,7 +129,7 @@ impl Kernel for Gradients<'_> {
 
     /// Fills `d_x` and returns the parts of `d gain` and `d bias` of these rows.
     #[inline(always)]
-    fn run(self) -> (Vec<f32>, Vec<f32>) {
+    fn run<S: Simd>(self, simd: S) -> (Vec<f32>, Vec<f32>) {
         let Self {
             d_x,
             x,
@@ -157,7 +157,7 @@ impl Kernel for Gradients<'_> {
                 *d_x = upstream * gain;
             }
             let mean_g = sum_of(d_x) / width as f32;
-            let mean_gn = dot(d_x, &normal) / width as f32;
+            let mean_gn = dot(simd, d_x, &normal) / width as f32;
             for (d_x, &normal) in d_x.iter_mut().zip(&normal) {
                 *d_x = inverse * (*d_x - mean_g - normal * mean_gn);
             }

@@ -1,7 +1,7 @@
 //! `x·W + b`: one matrix product over all rows each way.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{Kernel, Matrix, new_product, vectorised};
+use headlight_vector::{Kernel, Matrix, Simd, new_product, vectorised};
 
 use super::{numbers, shaped, width};
 
@@ -61,7 +61,7 @@ impl Kernel for SumOfRows<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, _: S) {
         for row in self.rows.chunks_exact(self.sums.len()) {
             for (sum, &x) in self.sums.iter_mut().zip(row) {
                 *sum += x;

@@ -1,7 +1,7 @@
 //! RMS norm, one pass over the rows each way.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{Kernel, dot, vectorised};
+use headlight_vector::{Kernel, Simd, dot, vectorised};
 use rayon::prelude::*;
 
 use super::{ROWS, numbers, shaped, sum_in_order, width};
@@ -77,7 +77,7 @@ impl Kernel for Normalise<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         let Self {
             y,
             x,
@@ -91,7 +91,7 @@ impl Kernel for Normalise<'_> {
             .zip(x.chunks_exact(width))
             .zip(inverses)
         {
-            *inverse = 1.0 / (dot(x, x) / width as f32 + epsilon).sqrt();
+            *inverse = 1.0 / (dot(simd, x, x) / width as f32 + epsilon).sqrt();
             for ((y, &x), &gain) in y.iter_mut().zip(x).zip(gain) {
                 *y = x * *inverse * gain;
             }
@@ -113,7 +113,7 @@ impl Kernel for Gradients<'_> {
 
     /// Fills `d_x` and returns the part of `d gain` of these rows.
     #[inline(always)]
-    fn run(self) -> Vec<f32> {
+    fn run<S: Simd>(self, simd: S) -> Vec<f32> {
         let Self {
             d_x,
             x,
@@ -135,7 +135,7 @@ impl Kernel for Gradients<'_> {
                 *d_gain += upstream * x * inverse;
                 *d_x = upstream * gain;
             }
-            let mean_gn = dot(d_x, x) * inverse / width as f32;
+            let mean_gn = dot(simd, d_x, x) * inverse / width as f32;
             for (d_x, &x) in d_x.iter_mut().zip(x) {
                 *d_x = inverse * (*d_x - x * inverse * mean_gn);
             }

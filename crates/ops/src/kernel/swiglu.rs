@@ -2,7 +2,7 @@
 //! `d gate = upstream·up·σ·(1 + gate·(1 − σ))` and `d up = upstream·gate·σ`.
 
 use burn::backend::flex::FlexTensor;
-use headlight_vector::{Kernel, sigmoid, vectorised};
+use headlight_vector::{Kernel, Simd, sigmoid, vectorised};
 use rayon::prelude::*;
 
 use super::{CHUNK, numbers, shaped};
@@ -58,9 +58,9 @@ impl Kernel for Values<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         for ((y, &gate), &up) in self.y.iter_mut().zip(self.gate).zip(self.up) {
-            *y = gate * sigmoid(gate) * up;
+            *y = gate * sigmoid(simd, gate) * up;
         }
     }
 }
@@ -77,12 +77,12 @@ impl Kernel for Slopes<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, simd: S) {
         let outputs = self.d_gate.iter_mut().zip(self.d_up);
         for ((d_gate, d_up), ((&gate, &up), &upstream)) in
             outputs.zip(self.gate.iter().zip(self.up).zip(self.upstream))
         {
-            let share = sigmoid(gate);
+            let share = sigmoid(simd, gate);
             *d_gate = upstream * up * share * (1.0 + gate * (1.0 - share));
             *d_up = upstream * gate * share;
         }

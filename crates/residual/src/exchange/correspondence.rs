@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 
 use burn::tensor::TensorData;
 
-use super::{ExchangeError, shapes::shapes};
+use super::{ExchangeError, shapes::shapes, stored_tensor::StoredTensor};
 use crate::{
     Decoder,
     parameters::{parameters, with_parameters},
@@ -55,7 +55,7 @@ impl Correspondence {
 
 /// The entries under the names that the file has, in which `prefix` may be left out of all.
 pub fn named_as_in(
-    tensors: &BTreeMap<String, TensorData>,
+    tensors: &BTreeMap<String, StoredTensor>,
     prefix: &str,
     mut entries: Vec<Correspondence>,
 ) -> Vec<Correspondence> {
@@ -95,7 +95,7 @@ pub fn export(
 pub fn import(
     model: Decoder,
     entries: &[Correspondence],
-    mut tensors: BTreeMap<String, TensorData>,
+    mut tensors: BTreeMap<String, StoredTensor>,
 ) -> Result<Decoder, ExchangeError> {
     let own = shapes(&model);
     let mut values = BTreeMap::new();
@@ -114,7 +114,7 @@ pub fn import(
             .collect::<Result<_, _>>()?;
         let widths: Vec<usize> = wanted.iter().map(|shape| last_axis(shape)).collect();
         let expected = entry.layout.shape(wanted[0], widths.iter().sum());
-        let found = theirs.shape().to_vec();
+        let found = theirs.shape.clone();
         if found != expected {
             return Err(ExchangeError::Shape {
                 name: name.clone(),
@@ -122,7 +122,7 @@ pub fn import(
                 expected,
             });
         }
-        let parts = split(entry.layout.import(theirs), &widths);
+        let parts = split(entry.layout.import(theirs.read()), &widths);
         values.extend(entry.ours.iter().cloned().zip(parts));
     }
     if let Some(name) = tensors.into_keys().next() {

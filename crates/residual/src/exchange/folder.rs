@@ -6,26 +6,19 @@ use std::{
     path::Path,
 };
 
-use burn::tensor::TensorData;
-use safetensors::tensor::TensorView;
+use safetensors::{SafeTensors, tensor::TensorInfo};
 use serde_json::{Map, Value};
 
-use super::ExchangeError;
-use crate::tensor_file::{data_of, open};
+use super::{
+    ExchangeError,
+    stored_tensor::{StoredTensor, map, wrong},
+    tensor_type::TensorType,
+};
+use crate::tensor_file::{Float, check_header};
 
-/// The largest file of tensors that is read: far above any mini-transformer. What is promised of
-/// hostile files stands in `headlight-run`, module `untrusted`.
-const MOST_TENSOR_BYTES: u64 = 4 << 30;
 /// The size limit of a JSON file: the list of 700 tensors has 60 KB. Small values in a hostile file
 /// take 100 times their bytes in memory.
 const MOST_JSON_BYTES: u64 = 128 << 10;
-
-fn wrong(file: &Path, reason: impl ToString) -> ExchangeError {
-    ExchangeError::File {
-        file: file.display().to_string(),
-        reason: reason.to_string(),
-    }
-}
 
 fn read(file: &Path, most: u64) -> Result<Vec<u8>, ExchangeError> {
     let metadata = fs::metadata(file).map_err(|error| wrong(file, error))?;
@@ -61,7 +54,7 @@ pub type ShapeOfBuffer<'a> = &'a dyn Fn(&str) -> Option<Vec<usize>>;
 pub fn read_tensors(
     folder: &Path,
     buffer: ShapeOfBuffer<'_>,
-) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
+) -> Result<BTreeMap<String, StoredTensor>, ExchangeError> {
     let single = folder.join("model.safetensors");
     let index = folder.join("model.safetensors.index.json");
     if single.exists() || !index.is_file() {
@@ -99,29 +92,40 @@ pub fn read_tensors(
 
 /// The tensors of a file. Buffers need not be floats: they must have their shape, and are left out.
 fn read_file(
-    file: &Path,
+    path: &Path,
     buffer: ShapeOfBuffer<'_>,
-) -> Result<BTreeMap<String, TensorData>, ExchangeError> {
-    let bytes = read(file, MOST_TENSOR_BYTES)?;
-    let mut tensors = BTreeMap::new();
-    let opened = open(&bytes).map_err(|reason| wrong(file, reason))?;
+) -> Result<BTreeMap<String, StoredTensor>, ExchangeError> {
+    let file = map(path)?;
+    check_header(&file).map_err(|reason| wrong(path, reason))?;
+    let (header, metadata) =
+        SafeTensors::read_metadata(&file).map_err(|error| wrong(path, error))?;
+    let data = size_of::<u64>() + header;
     // By name, so that of several faults the same one is told each time.
-    let views: BTreeMap<&str, TensorView> = opened.iter().collect();
-    for (name, view) in views {
-        match buffer(name) {
-            Some(shape) if shape == view.shape() => {}
+    let infos: BTreeMap<String, &TensorInfo> = metadata.tensors().into_iter().collect();
+    let mut tensors = BTreeMap::new();
+    for (name, info) in infos {
+        let shape = info.shape.clone();
+        match buffer(&name) {
+            Some(expected) if expected == shape => continue,
             Some(expected) => {
                 return Err(ExchangeError::Shape {
-                    name: name.to_owned(),
-                    found: view.shape().to_vec(),
+                    name,
+                    found: shape,
                     expected,
                 });
             }
-            None => {
-                let data = data_of(name, &view).map_err(|reason| wrong(file, reason))?;
-                tensors.insert(name.to_owned(), data);
-            }
+            None => {}
         }
+        let float = Float::of(&name, info.dtype).map_err(|reason| wrong(path, reason))?;
+        let (from, to) = info.data_offsets;
+        let stored = StoredTensor {
+            shape,
+            kind: TensorType::Float(float),
+            paired_heads: None,
+            file: file.clone(),
+            bytes: data + from..data + to,
+        };
+        tensors.insert(name, stored);
     }
     Ok(tensors)
 }

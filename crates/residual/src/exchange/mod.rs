@@ -4,17 +4,22 @@
 //! |---|---|---|
 //! | Hugging Face GPT-2 folder | [`to_huggingface`] | [`from_huggingface`] |
 //! | Hugging Face Llama folder | [`to_huggingface`] | [`from_huggingface`] |
+//! | GGUF file of a Llama | | [`Gguf`] |
 //! | `TransformerLens` weight names | [`to_transformer_lens`] | |
 //!
 //! Each correspondence is one list of names and layouts, which serves both directions.
 
+mod blocks;
 mod correspondence;
 mod expected;
 mod folder;
+mod gguf;
 mod gpt2;
 mod keys;
 mod llama;
 mod shapes;
+mod stored_tensor;
+mod tensor_type;
 mod transformer_lens;
 
 use std::{collections::BTreeMap, path::Path};
@@ -24,17 +29,21 @@ use headlight_attention::ConfigError;
 use serde_json::{Value, json};
 
 pub use expected::expected_of;
+pub use gguf::Gguf;
 pub use transformer_lens::to_transformer_lens;
 
 use crate::{Decoder, DecoderConfig, parameters::Mismatch, tensor_file::serialize};
 use correspondence::{Correspondence, named_as_in};
 use keys::Keys;
+use stored_tensor::StoredTensor;
 
 /// The most parameters that are made room for: far above any mini-transformer. What is promised of
 /// hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_PARAMETERS: usize = 1 << 30;
 /// The tensor that makes logits of the stream, in every family.
 const HEAD: &str = "lm_head.weight";
+/// The file of a folder that describes the model.
+const CONFIG: &str = "config.json";
 /// Our name of the embedding.
 const EMBEDDING: &str = "w_e";
 /// So many parameters are made room for in any case: what is wrong with a small model is then named
@@ -62,9 +71,27 @@ pub enum ExchangeError {
         /// The reason why it is wrong.
         reason: String,
     },
-    /// The sizes in `config.json` do not fit together.
-    #[error("config.json: {0}")]
-    Sizes(#[from] ConfigError),
+    /// A value in the header of a GGUF file is one that a model of this crate cannot have.
+    #[error("{file}: {key} = {value}: {reason}")]
+    Metadata {
+        /// The file.
+        file: String,
+        /// The key.
+        key: String,
+        /// Its value.
+        value: String,
+        /// The reason why it is wrong.
+        reason: String,
+    },
+    /// The sizes that a file describes do not fit together.
+    #[error("{file}: {reason}")]
+    Sizes {
+        /// The file.
+        file: String,
+        /// The numbers that do not.
+        #[source]
+        reason: ConfigError,
+    },
     /// The file lacks a tensor of the model.
     #[error("there is no tensor {0}")]
     Missing(String),
@@ -205,21 +232,15 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
     };
     let decoder = (family.read_config)(&mut keys)?;
     keys.check_all_read()?;
-    decoder.validate()?;
-    let parameters = decoder.parameters();
-    if parameters > MOST_PARAMETERS {
-        return Err(too_large(format!(
-            "describes {parameters} parameters, more than {MOST_PARAMETERS}"
-        )));
-    }
+    let parameters = check_sizes(&decoder, CONFIG)?;
     let buffer = |name: &str| (family.shape_of_buffer)(name, &decoder);
     let mut tensors = folder::read_tensors(folder, &buffer)?;
-    check_backed(&decoder, parameters, &tensors)?;
+    check_backed(&decoder, parameters, &tensors, CONFIG)?;
     let entries = named_as_in(&tensors, family.prefix, (family.entries)(&decoder));
     if decoder.tied_embedding {
         take_tied_head(&mut tensors, &entries, &keys)?;
     }
-    let model = decoder.try_lay_out(device)?;
+    let model = laid_out(&decoder, device, CONFIG)?;
     correspondence::import(model, &entries, tensors)
 }
 
@@ -237,7 +258,7 @@ struct Family {
 /// it depends on the version what `transformers` makes of it: version 4 reads the embedding alone,
 /// version 5.24 reads both, does not tie them, and warns.
 fn take_tied_head(
-    tensors: &mut BTreeMap<String, TensorData>,
+    tensors: &mut BTreeMap<String, StoredTensor>,
     entries: &[Correspondence],
     keys: &Keys<'_>,
 ) -> Result<(), ExchangeError> {
@@ -249,7 +270,7 @@ fn take_tied_head(
         return Ok(());
     };
     match tensors.get(embedding) {
-        Some(values) if !are_equal(values, &head) => {
+        Some(values) if !are_equal(&values.read(), &head.read()) => {
             let reason = format!("{HEAD} differs from {embedding}; with false both are read");
             Err(keys.refused("tie_word_embeddings", &json!(true), &reason))
         }
@@ -262,32 +283,59 @@ fn are_equal(a: &TensorData, b: &TensorData) -> bool {
     a.shape() == b.shape() && a.iter::<f32>().eq(b.iter::<f32>())
 }
 
+/// The model that `file` describes, without its matrices.
+fn laid_out(
+    decoder: &DecoderConfig,
+    device: &Device,
+    file: &str,
+) -> Result<Decoder, ExchangeError> {
+    let model = decoder.try_lay_out(device);
+    model.map_err(|reason| wrong_sizes(file, reason))
+}
+
+/// The number of parameters, if the sizes fit together and are not too large.
+fn check_sizes(decoder: &DecoderConfig, file: &str) -> Result<usize, ExchangeError> {
+    let fit = decoder.validate();
+    fit.map_err(|reason| wrong_sizes(file, reason))?;
+    let parameters = decoder.parameters();
+    if parameters > MOST_PARAMETERS {
+        let reason = format!("describes {parameters} parameters, more than {MOST_PARAMETERS}");
+        return Err(too_large(file, reason));
+    }
+    Ok(parameters)
+}
+
 /// Checks that the tensors can fill the sizes of the configuration before memory is allocated for
 /// them.
 fn check_backed(
     decoder: &DecoderConfig,
     parameters: usize,
-    tensors: &BTreeMap<String, TensorData>,
+    tensors: &BTreeMap<String, StoredTensor>,
+    file: &str,
 ) -> Result<(), ExchangeError> {
     if decoder.n_layers > tensors.len() {
-        return Err(too_large(format!(
-            "describes {} layers, there are {} tensors",
-            decoder.n_layers,
-            tensors.len()
-        )));
+        let (layers, tensors) = (decoder.n_layers, tensors.len());
+        let reason = format!("describes {layers} layers, there are {tensors} tensors");
+        return Err(too_large(file, reason));
     }
-    let stored: usize = tensors.values().map(TensorData::num_elements).sum();
+    let stored: usize = tensors.values().map(StoredTensor::count).sum();
     if parameters > stored.max(ALWAYS_ROOM) {
-        return Err(too_large(format!(
-            "describes {parameters} parameters, the tensors hold {stored}"
-        )));
+        let reason = format!("describes {parameters} parameters, the tensors hold {stored}");
+        return Err(too_large(file, reason));
     }
     Ok(())
 }
 
-fn too_large(reason: String) -> ExchangeError {
+fn wrong_sizes(file: &str, reason: ConfigError) -> ExchangeError {
+    ExchangeError::Sizes {
+        file: file.to_owned(),
+        reason,
+    }
+}
+
+fn too_large(file: &str, reason: String) -> ExchangeError {
     ExchangeError::File {
-        file: "config.json".to_owned(),
+        file: file.to_owned(),
         reason,
     }
 }

@@ -1,14 +1,14 @@
 //! Whether two configurations are the same, and if not, which key differs.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::collections::BTreeSet;
 
 use toml::{Table, Value};
 
-use crate::{Config, Error, ErrorKind, TaskConfig, TextTokens};
+use crate::{Config, Error, ErrorKind};
 
 impl Config {
-    /// Checks that `other` is this configuration, the one of a run that was begun. Where a text and
-    /// its tokenizer lie may differ: what they are is known from their bytes.
+    /// Checks that `other` is this configuration, the one of a run that was begun. Where the files
+    /// of its task lie may differ: what they are is known from their bytes.
     ///
     /// # Errors
     /// Names the first key that differs, with both values.
@@ -32,11 +32,9 @@ impl Config {
             Table::try_from(config)
                 .map_err(|error| Error::because(ErrorKind::Config, "config", error))
         };
-        let Some((key, [begun, now])) = difference(
-            "",
-            &table(&self.without_places())?,
-            &table(&other.without_places())?,
-        ) else {
+        let (mut begun, mut now) = (self.clone(), other.clone());
+        begun.task.forget_places(&mut now.task);
+        let Some((key, [begun, now])) = difference("", &table(&begun)?, &table(&now)?) else {
             return Ok(());
         };
         let shown = |value: Option<Value>| {
@@ -47,18 +45,6 @@ impl Config {
             shown(begun)
         );
         Err(Error::config(message).key(key).value(shown(now)))
-    }
-
-    /// The same wherever its files are.
-    fn without_places(&self) -> Self {
-        let mut config = self.clone();
-        if let TaskConfig::Text(text) = &mut config.task {
-            text.path = PathBuf::new();
-            if let TextTokens::Tokenizer(path) = &mut text.tokens {
-                *path = "tokenizer.json".into();
-            }
-        }
-        config
     }
 }
 

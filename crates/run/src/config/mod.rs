@@ -111,6 +111,13 @@ impl Config {
         ] {
             require(value >= 1, key, value, "must be at least 1")?;
         }
-        task.check(model)
+        task.check(model)?;
+        let has_program = matches!(task, TaskConfig::Program(_));
+        require(
+            has_program || model.initialization != InitializationKind::Compiled,
+            "model.initialization",
+            "compiled",
+            "there is no program to compile; set task.name = \"program\"",
+        )
     }
 }

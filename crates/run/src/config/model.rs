@@ -69,6 +69,9 @@ pub struct ModelConfig {
     /// The standard deviation of the initial weights.
     #[serde(default = "default_init_std")]
     pub init_std: f64,
+    /// The factor on the scores of compiled weights; left out: 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coldness: Option<f64>,
 }
 
 fn default_norm_epsilon() -> f64 {
@@ -149,9 +152,17 @@ pub enum InitializationKind {
     Normal,
     /// A deviation from each matrix's shape.
     Xavier,
+    /// Not drawn: the weights compute the program that the task asks for.
+    Compiled,
 }
 
 impl ModelConfig {
+    /// The factor on the scores of compiled weights, in force.
+    #[must_use]
+    pub fn coldness(&self) -> f64 {
+        self.coldness.unwrap_or(100.0)
+    }
+
     /// The width of a head in force.
     #[must_use]
     pub fn d_head(&self) -> usize {
@@ -259,6 +270,13 @@ impl ModelConfig {
             "post",
             "there is no norm to place; set model.norm",
         )?;
+        require(
+            self.coldness.is_none() || self.initialization == InitializationKind::Compiled,
+            "model.coldness",
+            self.coldness.unwrap_or_default(),
+            "only compiled weights have one; set model.initialization = \"compiled\"",
+        )?;
+        require_positive("model.coldness", self.coldness())?;
         require_positive("model.rotary_base", self.rotary_base.unwrap_or(1.0))?;
         require_positive("model.norm_epsilon", self.norm_epsilon)?;
         require_positive("model.init_std", self.init_std)?;

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::{preset, token_budget};
 use crate::{
-    Config, Error, ErrorKind, TaskConfig,
+    Config, Error, ErrorKind, OwnTasks, TaskConfig,
     error::one_line,
     untrusted::{MOST_CONFIG_BYTES, read_at_most},
 };
@@ -19,12 +19,24 @@ impl Config {
     /// # Errors
     /// Names the file, the key and the value that are wrong, and the nearest known key.
     pub fn load(path: &Path, assignments: &[String]) -> Result<Self, Error> {
+        Self::load_with(path, assignments, OwnTasks::NONE)
+    }
+
+    /// [`load`](Self::load) for a program that has tasks beside the built-in ones.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_with(
+        path: &Path,
+        assignments: &[String],
+        own: OwnTasks<'_>,
+    ) -> Result<Self, Error> {
         let text = String::from_utf8(read_at_most(path, MOST_CONFIG_BYTES)?).map_err(|error| {
             Error::config("is not UTF-8")
                 .at(path.display())
                 .caused_by(error)
         })?;
-        Self::parse(&text, &path.display().to_string(), assignments)
+        Self::parse_with(&text, &path.display().to_string(), assignments, own)
     }
 
     /// [`load`](Self::load) for a text already read; `place` is named in errors.
@@ -47,6 +59,15 @@ impl Config {
     /// # Ok::<(), headlight_run::Error>(())
     /// ```
     pub fn parse(text: &str, place: &str, assignments: &[String]) -> Result<Self, Error> {
+        Self::parse_with(text, place, assignments, OwnTasks::NONE)
+    }
+
+    fn parse_with(
+        text: &str,
+        place: &str,
+        assignments: &[String],
+        own: OwnTasks<'_>,
+    ) -> Result<Self, Error> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error
                 .span()
@@ -59,7 +80,7 @@ impl Config {
             assign(&mut table, assignment)?;
         }
         // An error about a key that --set wrote is an error of that argument.
-        Self::from_table(table).map_err(|error| {
+        Self::from_table(table, own).map_err(|error| {
             let key = error.key_name();
             let culprit = assignments
                 .iter()
@@ -72,7 +93,7 @@ impl Config {
         })
     }
 
-    fn from_table(mut table: Table) -> Result<Self, Error> {
+    fn from_table(mut table: Table, own: OwnTasks<'_>) -> Result<Self, Error> {
         if let Some(Value::Table(model)) = table.get_mut("model") {
             preset::expand(model)?;
         }
@@ -80,7 +101,7 @@ impl Config {
             token_budget::allow_without_steps(train);
         }
         let task = match table.remove("task") {
-            Some(Value::Table(task)) => Some(parse_task(task)?),
+            Some(Value::Table(task)) => Some(parse_task(task, own)?),
             Some(other) => {
                 return Err(wrong(
                     "task",
@@ -92,10 +113,11 @@ impl Config {
         };
         // The task is parsed on its own, by its name, so that its keys are named in full; here it
         // is known to be good.
-        if let Some(value) = task.and_then(|task| Value::try_from(task).ok()) {
+        if let Some(value) = task.as_ref().and_then(|task| Value::try_from(task).ok()) {
             table.insert("task".to_owned(), value);
         }
         let mut config: Self = parse_strictly("", table)?;
+        config.task = task.unwrap_or(config.task);
         config.resolve_steps();
         config.validate()?;
         Ok(config)
@@ -111,18 +133,18 @@ impl Config {
     }
 }
 
-fn parse_task(mut task: Table) -> Result<TaskConfig, Error> {
+fn parse_task(mut task: Table, own: OwnTasks<'_>) -> Result<TaskConfig, Error> {
     let name = match task.remove("name") {
         Some(Value::String(name)) => name,
         other => {
             return Err(wrong(
                 "task.name",
                 other.as_ref(),
-                &format!("must be one of {}", TaskConfig::NAMES.join(", ")),
+                &format!("must be one of {}", TaskConfig::names_with(own).join(", ")),
             ));
         }
     };
-    TaskConfig::parse(&name, task)
+    TaskConfig::parse(&name, task, own)
 }
 
 /// An error about `task.name`.

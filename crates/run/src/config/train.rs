@@ -16,7 +16,8 @@ const MOST_ROWS: usize = 65_536;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The number of updates; may be left out where `tokens` is given.
+    /// The number of updates; may be left out where `tokens` is given. With 0 the initial model is
+    /// measured.
     pub steps: usize,
     /// Training ends with the update that has seen so many tokens, or after `steps`, whichever
     /// comes first; left out: after `steps`.
@@ -168,7 +169,6 @@ impl TrainConfig {
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (key, value) in [
             ("train.tokens", self.tokens.unwrap_or(1)),
-            ("train.steps", self.steps),
             ("train.batch_size", self.batch_size),
             ("train.shards", self.shards),
             ("train.accumulate", self.accumulate),
@@ -244,7 +244,8 @@ impl TrainConfig {
 
     fn check_schedule(&self) -> Result<(), Error> {
         let below = format_args!("must be below train.steps = {}", self.steps);
-        require(self.warmup < self.steps, "train.warmup", self.warmup, below)?;
+        let fits = self.warmup < self.steps || (self.warmup, self.steps) == (0, 0);
+        require(fits, "train.warmup", self.warmup, below)?;
         let cools = self.schedule == ScheduleKind::WarmupStableDecay;
         let cooldown = self.cooldown();
         let message = "only warmup_stable_decay cools down; set train.schedule";

@@ -34,6 +34,9 @@ pub struct Data {
     pub training_share: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
+    /// The token that begins every sequence and stands nowhere else; none where tokens are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<u32>,
 }
 
 /// All that a run keeps beside its configuration, so that it can be looked at without the data that

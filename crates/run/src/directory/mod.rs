@@ -28,7 +28,7 @@ pub use log_lengths::LogLengths;
 pub use patterns::PatternFile;
 
 use crate::{
-    Config, Error, ErrorKind, SeedsSummary, Summary,
+    Config, Error, ErrorKind, OwnTasks, SeedsSummary, Summary,
     atomic::{parent_of, put_in_place, remove_temporary, temporary_directory_beside, write_new},
     untrusted::{
         MOST_PATTERN_BYTES, MOST_SEEDS_BYTES, MOST_SUMMARY_BYTES, MOST_TEXT_BYTES, from_json,
@@ -191,12 +191,12 @@ impl RunDirectory {
         &self.path
     }
 
-    /// The resolved configuration.
+    /// The resolved configuration. Its task may be one that this program does not have.
     ///
     /// # Errors
     /// If it cannot be read or is not valid.
     pub fn config(&self) -> Result<Config, Error> {
-        Config::load(&self.path.join("config.toml"), &[])
+        Config::load_with(&self.path.join("config.toml"), &[], OwnTasks::Any)
     }
 
     /// Writes `summary.json`.

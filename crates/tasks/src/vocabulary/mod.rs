@@ -146,6 +146,31 @@ impl Vocabulary {
         }
     }
 
+    /// The tokens of a `tokenizer.json`, such as stands beside a model.
+    ///
+    /// # Errors
+    /// If it is no tokenizer, or has more tokens than a vocabulary may have.
+    pub fn of_tokenizer(json: &[u8]) -> Result<Self, NoPieces> {
+        Ok(Self::Pieces(Pieces::parse(json)?))
+    }
+
+    /// The tokens that a text is made of: all but those that a tokenizer adds, which begin, end or
+    /// fill texts, and ids that no token has.
+    ///
+    /// ```
+    /// use headlight_tasks::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::of_names(vec!["a".into(), "b".into()]);
+    /// assert_eq!(vocabulary.ordinary(), [0, 1]);
+    /// ```
+    #[must_use]
+    pub fn ordinary(&self) -> Vec<u32> {
+        match self {
+            Self::Pieces(pieces) => pieces.ordinary(),
+            _ => (0..self.len() as u32).collect(),
+        }
+    }
+
     /// The number of tokens; ids are below it.
     #[must_use]
     #[expect(

@@ -98,6 +98,15 @@ impl Pieces {
         (0..self.count as u32).map(name).collect()
     }
 
+    /// The tokens but those that the tokenizer adds to its model's.
+    pub(super) fn ordinary(&self) -> Vec<u32> {
+        let added = self.tokenizer.get_added_tokens_decoder();
+        let is_ordinary = |token: &u32| {
+            !added.contains_key(token) && self.tokenizer.id_to_token(*token).is_some()
+        };
+        (0..self.count as u32).filter(is_ordinary).collect()
+    }
+
     pub(super) fn encode(&self, text: &str) -> Result<Vec<u32>, UnknownToken> {
         let pieces = self.cut(text)?;
         Ok(pieces.into_iter().map(|piece| piece.token).collect())

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{Error, ModelConfig, config::requirements::require};
 
 /// `task.name = "dyck"`
@@ -22,7 +22,7 @@ impl Default for DyckConfig {
     }
 }
 
-impl CheckTask for DyckConfig {
+impl TaskKeys for DyckConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require(
             (2..=4).contains(&self.kinds),

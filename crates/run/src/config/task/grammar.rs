@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{Error, ModelConfig, config::requirements::require};
 
 /// `task.name = "grammar"`; it has no keys of its own.
@@ -11,7 +11,7 @@ use crate::{Error, ModelConfig, config::requirements::require};
 #[serde(deny_unknown_fields, default)]
 pub struct GrammarConfig {}
 
-impl CheckTask for GrammarConfig {
+impl TaskKeys for GrammarConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require(
             model.n_ctx >= 8,

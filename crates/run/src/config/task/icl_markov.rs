@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{
     Error, ModelConfig,
     config::requirements::{require, require_positive},
@@ -29,7 +29,7 @@ impl Default for IclMarkovConfig {
     }
 }
 
-impl CheckTask for IclMarkovConfig {
+impl TaskKeys for IclMarkovConfig {
     fn check(&self, _: &ModelConfig) -> Result<(), Error> {
         // Each sequence draws a matrix of states² numbers and solves for its stationary
         // distribution.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{
     Error, ModelConfig,
     config::requirements::{require, require_positive},
@@ -28,7 +28,7 @@ impl Default for LaggedMarkovConfig {
     }
 }
 
-impl CheckTask for LaggedMarkovConfig {
+impl TaskKeys for LaggedMarkovConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         // The matrix takes states² numbers, and where it settles states³ steps.
         require(

@@ -5,6 +5,8 @@ mod grammar;
 mod icl_markov;
 mod lagged_markov;
 mod modular_addition;
+mod own;
+mod program;
 mod rearrange;
 mod recall;
 mod repeat;
@@ -20,6 +22,8 @@ pub use grammar::GrammarConfig;
 pub use icl_markov::IclMarkovConfig;
 pub use lagged_markov::LaggedMarkovConfig;
 pub use modular_addition::ModularAdditionConfig;
+pub use own::{OwnTask, OwnTaskKeys, OwnTasks};
+pub use program::ProgramConfig;
 pub use rearrange::RearrangeConfig;
 pub use recall::RecallConfig;
 pub use repeat::RepeatConfig;
@@ -31,9 +35,13 @@ use crate::{
     config::parse::{parse_strictly, unknown_task},
 };
 
-/// Whether a task's numbers make sense, alone and with the model.
-trait CheckTask {
+/// What is asked of the keys of a task.
+trait TaskKeys {
+    /// Whether the numbers make sense, alone and with the model.
     fn check(&self, model: &ModelConfig) -> Result<(), Error>;
+
+    /// Takes out where files lie: what is in them is known from their bytes.
+    fn forget_places(&mut self) {}
 }
 
 /// The enum of all tasks, and what follows from the list of them.
@@ -44,32 +52,71 @@ macro_rules! tasks {
         #[serde(tag = "name")]
         pub enum TaskConfig {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $Task($Config),)+
+            /// A task that a program adds.
+            #[serde(untagged)]
+            #[schemars(skip)]
+            Own(OwnTask),
         }
 
         impl TaskConfig {
-            /// Every task's name.
+            /// Every built-in task's name.
             pub const NAMES: &[&str] = &[$($name),+];
 
             /// The task's name, as in `task.name`.
             #[must_use]
-            pub fn name(&self) -> &'static str {
-                match self { $(Self::$Task(_) => $name,)+ }
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$Task(_) => $name,)+
+                    Self::Own(task) => &task.name,
+                }
             }
 
             /// The task called `name` with the keys of `table`.
-            pub(crate) fn parse(name: &str, table: Table) -> Result<Self, Error> {
+            pub(crate) fn parse(
+                name: &str,
+                table: Table,
+                own: OwnTasks<'_>,
+            ) -> Result<Self, Error> {
                 match name {
                     $($name => Ok(Self::$Task(parse_strictly("task", table)?)),)+
-                    _ => Err(unknown_task(name, Self::NAMES)),
+                    _ => match own.read(name, table)? {
+                        Some(task) => Ok(Self::Own(task)),
+                        None => Err(unknown_task(name, &Self::names_with(own))),
+                    },
                 }
             }
 
             /// Checks the task's numbers.
             pub(crate) fn check(&self, model: &ModelConfig) -> Result<(), Error> {
-                match self { $(Self::$Task(task) => task.check(model),)+ }
+                match self {
+                    $(Self::$Task(task) => task.check(model),)+
+                    // Its program has checked it.
+                    Self::Own(_) => Ok(()),
+                }
+            }
+
+            /// Takes out of this task, with which a run was begun, and out of the task `now` where
+            /// their files lie.
+            pub(crate) fn forget_places(&mut self, now: &mut Self) {
+                match (self, now) {
+                    $((Self::$Task(begun), Self::$Task(now)) => {
+                        begun.forget_places();
+                        now.forget_places();
+                    })+
+                    (Self::Own(begun), Self::Own(now)) => begun.forget_places(now),
+                    // Tasks of different names are not the same, wherever their files are.
+                    _ => {}
+                }
             }
         }
     };
+}
+
+impl TaskConfig {
+    /// The names of the built-in tasks, then those of `own`.
+    pub(crate) fn names_with(own: OwnTasks<'_>) -> Vec<&'static str> {
+        Self::NAMES.iter().copied().chain(own.names()).collect()
+    }
 }
 
 tasks! {
@@ -91,6 +138,8 @@ tasks! {
     "dyck": Dyck(DyckConfig),
     /// A small English with gold relations.
     "grammar": Grammar(GrammarConfig),
+    /// What a program answers; its circuit is known.
+    "program": Program(ProgramConfig),
     /// Sequences from files of one's own.
     "sequences": Sequences(SequencesConfig),
     /// Any UTF-8 text.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{Error, ModelConfig, config::requirements::require};
 
 /// `task.name = "modular_addition"`
@@ -33,7 +33,7 @@ impl ModularAdditionConfig {
     }
 }
 
-impl CheckTask for ModularAdditionConfig {
+impl TaskKeys for ModularAdditionConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         // All p² pairs are held in memory.
         require(

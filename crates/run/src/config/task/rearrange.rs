@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{Error, ModelConfig, config::requirements::require, untrusted::MOST_TOKENS};
 
 /// `task.name = "sort"` and `task.name = "reverse"`
@@ -25,7 +25,7 @@ impl Default for RearrangeConfig {
     }
 }
 
-impl CheckTask for RearrangeConfig {
+impl TaskKeys for RearrangeConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         // One token more stands between the symbols and the answer.
         require(

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{
     Error, ModelConfig,
     config::requirements::{require, require_vocabulary},
@@ -31,7 +31,7 @@ impl Default for RecallConfig {
     }
 }
 
-impl CheckTask for RecallConfig {
+impl TaskKeys for RecallConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require_vocabulary("task.keys", self.keys)?;
         require_vocabulary("task.values", self.values)?;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{
     Error, ModelConfig,
     config::requirements::{require, require_vocabulary},
@@ -31,7 +31,7 @@ impl Default for RepeatConfig {
     }
 }
 
-impl CheckTask for RepeatConfig {
+impl TaskKeys for RepeatConfig {
     fn check(&self, model: &ModelConfig) -> Result<(), Error> {
         require_vocabulary("task.vocabulary", self.vocabulary)?;
         for (key, [least, most]) in [("task.prefix", self.prefix), ("task.block", self.block)] {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{Error, ModelConfig, config::requirements::require};
 
 /// `task.name = "sequences"`
@@ -23,13 +23,21 @@ pub struct SequencesConfig {
     pub vocabulary: Option<PathBuf>,
 }
 
-impl CheckTask for SequencesConfig {
+impl TaskKeys for SequencesConfig {
     fn check(&self, _model: &ModelConfig) -> Result<(), Error> {
         named("task.path", &self.path)?;
         named("task.validation", &self.validation)?;
         match &self.vocabulary {
             Some(vocabulary) => named("task.vocabulary", vocabulary),
             None => Ok(()),
+        }
+    }
+
+    fn forget_places(&mut self) {
+        self.path = PathBuf::new();
+        self.validation = PathBuf::new();
+        if let Some(vocabulary) = &mut self.vocabulary {
+            *vocabulary = PathBuf::new();
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{
     de::{self, value::MapAccessDeserializer},
 };
 
-use super::CheckTask;
+use super::TaskKeys;
 use crate::{Error, ModelConfig, config::requirements::require, untrusted::MOST_TOKENS};
 
 /// The least tokens of a trained tokenizer: one for each byte.
@@ -145,7 +145,7 @@ impl<'de> de::Visitor<'de> for TokensVisitor {
     }
 }
 
-impl CheckTask for TextConfig {
+impl TaskKeys for TextConfig {
     fn check(&self, _model: &ModelConfig) -> Result<(), Error> {
         require(
             !self.path.as_os_str().is_empty(),
@@ -164,5 +164,12 @@ impl CheckTask for TextConfig {
             )?;
         }
         Ok(())
+    }
+
+    fn forget_places(&mut self) {
+        self.path = PathBuf::new();
+        if let TextTokens::Tokenizer(path) = &mut self.tokens {
+            *path = "tokenizer.json".into();
+        }
     }
 }

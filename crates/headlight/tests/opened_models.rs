@@ -1,0 +1,200 @@
+//! Models that other tools made open like runs: a folder of `transformers`, a GGUF file.
+
+mod common;
+
+use std::{fs, path::Path};
+
+use common::{Workshop, assert_ok};
+use serde_json::Value;
+
+/// A run of a Llama, and the folder that it exports.
+struct Exported {
+    workshop: Workshop,
+}
+
+impl Exported {
+    fn new() -> Self {
+        let text = "
+            seed = 0
+            task = { name = 'repeat', vocabulary = 12, prefix = [0, 2], block = [3, 5] }
+            model = { preset = 'llama', n_layers = 2, n_heads = 4, n_kv_heads = 2, d_model = 16, n_ctx = 16, init_std = 0.5, initialization = 'normal' }
+            train = { steps = 4, batch_size = 4, learning_rate = 1e-3, shards = 1 }
+            log = { every = 2, patterns_every = 4 }
+        ";
+        let workshop = Workshop::new();
+        let config = workshop.write("small.toml", text);
+        assert_ok(&workshop.train(&config, &["--out", "run"]));
+        assert_ok(&workshop.inspect("run", &["export", "--to", "folder"]));
+        Self { workshop }
+    }
+
+    fn json(&self, subject: &str, arguments: &[&str]) -> Value {
+        let output = self
+            .workshop
+            .inspect(subject, &[arguments, &["--json"]].concat());
+        assert_ok(&output);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// The one line of a verb that a model cannot answer.
+    fn refused(&self, subject: &str, arguments: &[&str]) -> String {
+        let output = self.workshop.inspect(subject, arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let error = String::from_utf8(output.stderr).unwrap();
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!(lines.len(), 1, "{error}");
+        error
+    }
+}
+
+const PROMPT: &str = "a b c d a b c";
+
+#[test]
+fn a_folder_says_what_the_run_says_that_it_was_exported_from() {
+    let exported = Exported::new();
+    for arguments in [
+        &["pattern", "--prompt", PROMPT] as &[&str],
+        &["predict", "--prompt", PROMPT],
+        &[
+            "predict", "--prompt", PROMPT, "--off", "L0H1", "--by", "zero",
+        ],
+        &["lens", "--prompt", PROMPT],
+        &["detect", "--prompt", PROMPT],
+        &["circuits"],
+        &["patch", "--prompt", PROMPT, "--corrupted", "d b a c a d c"],
+        &[
+            "generate",
+            "--prompt",
+            PROMPT,
+            "--temperature",
+            "0",
+            "--tokens",
+            "5",
+        ],
+    ] {
+        let (run, folder) = (
+            exported.json("run", arguments),
+            exported.json("folder", arguments),
+        );
+        assert!(folder == run, "{arguments:?}");
+    }
+}
+
+#[test]
+fn verbs_that_need_a_log_say_so_and_all_others_answer() {
+    let exported = Exported::new();
+    for verb in ["curves", "scores", "phases", "report"] {
+        let error = exported.refused("folder", &[verb]);
+        let expected = "folder: is a model without a log of its training; this verb needs a run";
+        assert!(error.contains(expected), "{verb}: {error}");
+    }
+    for verb in [
+        "heads",
+        "pattern",
+        "ablate",
+        "paths",
+        "positions",
+        "shared",
+        "swap",
+        "lens",
+        "circuits",
+        "detect",
+        "offsets",
+        "evaluate",
+        "generate",
+    ] {
+        exported.json("folder", &[verb]);
+        assert_ok(&exported.workshop.inspect("folder", &[verb]));
+    }
+    assert_ok(
+        &exported
+            .workshop
+            .inspect("folder", &["export", "--to", "again"]),
+    );
+    assert_ok(
+        &exported
+            .workshop
+            .inspect("folder", &["activations", "--to", "all.safetensors"]),
+    );
+    let files = ["model.safetensors", "tokenizer.json"];
+    for file in files {
+        let read = |folder: &str| fs::read(exported.workshop.path(folder).join(file)).unwrap();
+        assert!(read("again") == read("folder"), "{file}");
+    }
+    let error = exported.refused("folder", &["heads", "--at", "best"]);
+    assert!(
+        error.contains("folder is a model, which has one point"),
+        "{error}"
+    );
+    let error = exported.refused("folder", &["relations"]);
+    assert!(
+        error.contains("random tokens that come back has no gold relations"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_folder_without_a_tokenizer_numbers_its_tokens() {
+    let exported = Exported::new();
+    fs::remove_file(exported.workshop.path("folder").join("tokenizer.json")).unwrap();
+    let run = exported.json("run", &["predict", "--prompt", "a b a"]);
+    let folder = exported.json("folder", &["predict", "--prompt", "0 1 0"]);
+    let best = |answer: &Value| answer["predictions"][0]["probability"].clone();
+    assert!(best(&run).is_number());
+    assert_eq!(best(&folder), best(&run));
+}
+
+#[test]
+fn a_gguf_file_opens() {
+    let exported = Exported::new();
+    let fixture =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../residual/tests/fixtures/gguf/llama.gguf");
+    fs::copy(fixture, exported.workshop.path("model.gguf")).unwrap();
+    let heads = exported.json("model.gguf", &["heads"]);
+    assert_eq!(heads.as_array().unwrap().len(), 8);
+    let text = exported.json(
+        "model.gguf",
+        &["predict", "--prompt", "the light of the lamp"],
+    );
+    let tokens: String = text["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|token| token.as_str().unwrap())
+        .collect();
+    assert_eq!(tokens.replace('Ġ', " "), "the light of the lamp");
+    assert_ok(
+        &exported
+            .workshop
+            .inspect("model.gguf", &["export", "--to", "from-gguf"]),
+    );
+    let folder = exported.json(
+        "from-gguf",
+        &["predict", "--prompt", "the light of the lamp"],
+    );
+    assert_eq!(folder, text);
+}
+
+#[test]
+fn what_is_no_model_is_one_line() {
+    let exported = Exported::new();
+    let folder = exported.workshop.path("folder");
+    let error = exported.refused("nowhere", &["heads"]);
+    assert!(error.contains("nowhere"), "{error}");
+    fs::write(exported.workshop.path("text.gguf"), "not a model").unwrap();
+    let error = exported.refused("text.gguf", &["heads"]);
+    assert!(error.contains("text.gguf: is no GGUF file"), "{error}");
+    fs::write(folder.join("tokenizer.json"), "{}").unwrap();
+    let error = exported.refused("folder", &["heads"]);
+    assert!(
+        error.contains("tokenizer.json: is no tokenizer.json"),
+        "{error}"
+    );
+    fs::remove_file(folder.join("tokenizer.json")).unwrap();
+    fs::write(folder.join("config.json"), "{\"model_type\": \"bert\"}").unwrap();
+    let error = exported.refused("folder", &["heads"]);
+    assert!(
+        error.contains("config.json: model_type = \"bert\": must be gpt2 or llama"),
+        "{error}"
+    );
+}

@@ -1,0 +1,101 @@
+//! A model that another tool made: a folder of `transformers`, or a GGUF file.
+
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use headlight_residual::{Decoder, ExchangeError, Gguf, from_huggingface};
+use headlight_run::{Error, ErrorKind, untrusted::read_at_most};
+use headlight_tasks::{Repeat, Sequence, Use, Validation, Vocabulary, batch};
+use headlight_watch::WATCHED_SEQUENCES;
+
+/// The file that describes the model of a folder.
+const CONFIG: &str = "config.json";
+const TOKENIZER: &str = "tokenizer.json";
+/// Inputs of a sequence that the model is measured on: enough for a block to come back, and few
+/// enough that patterns of hundreds of heads stay small.
+const LENGTH: usize = 64;
+/// Sequences that causal tests are measured on.
+const SEQUENCES: usize = 32;
+/// What draws follow from.
+pub(crate) const SEED: u64 = 0;
+/// The largest tokenizer that is read.
+const MOST_TOKENIZER_BYTES: u64 = 64 << 20;
+
+/// A model with its vocabulary. What it is measured on is a task that every language model meets:
+/// random ordinary tokens that come back.
+pub(crate) struct OpenedModel {
+    pub path: PathBuf,
+    pub model: Decoder,
+    pub vocabulary: Vocabulary,
+    /// The names of the tokens, as many as the model has logits.
+    pub names: Vec<String>,
+    task: Repeat,
+}
+
+impl OpenedModel {
+    /// Whether a path is a GGUF file, or a folder with a `config.json` that is no run.
+    pub fn is_at(path: &Path) -> bool {
+        path.is_file() || path.join(CONFIG).is_file() && !path.join("config.toml").exists()
+    }
+
+    pub fn open(path: &Path, device: &Device) -> Result<Self, Error> {
+        let wrong = |error: ExchangeError| {
+            let place = path.display();
+            Error::because(ErrorKind::Damaged, place, error)
+        };
+        let (model, tokenizer) = if path.is_file() {
+            let file = Gguf::open(path).map_err(wrong)?;
+            let tokenizer = file.tokenizer().map_err(wrong)?;
+            (
+                file.model(device).map_err(wrong)?,
+                tokenizer.map(String::into_bytes),
+            )
+        } else {
+            let tokenizer = path.join(TOKENIZER);
+            let tokenizer = match tokenizer.exists() {
+                true => Some(read_at_most(&tokenizer, MOST_TOKENIZER_BYTES)?),
+                false => None,
+            };
+            (from_huggingface(path, device).map_err(wrong)?, tokenizer)
+        };
+        let size = model.config().vocabulary;
+        let vocabulary = match tokenizer {
+            Some(json) => Vocabulary::of_tokenizer(&json)
+                .map_err(|error| Error::damaged(path.join(TOKENIZER).display(), error))?,
+            None => Vocabulary::of_names((0..size).map(|token| token.to_string()).collect()),
+        };
+        if vocabulary.len() > size {
+            let message = format!(
+                "its tokenizer has {} tokens, its embedding {size}",
+                vocabulary.len()
+            );
+            return Err(Error::damaged(path.display(), message));
+        }
+        let mut names = vocabulary.names();
+        // Some embeddings are padded to a round number of rows.
+        names.extend((names.len()..size).map(|token| format!("unused {token}")));
+        let task = Repeat::probe(vocabulary.ordinary(), LENGTH.min(model.config().n_ctx));
+        Ok(Self {
+            path: path.to_owned(),
+            model,
+            vocabulary,
+            names,
+            task,
+        })
+    }
+
+    /// Sequences on which roles are read.
+    pub fn probe(&self) -> Vec<Sequence> {
+        batch(&self.task, SEED, Use::Probe, 0, WATCHED_SEQUENCES)
+    }
+
+    /// Other sequences of the same kind, on which causal tests are measured.
+    pub fn validation(&self) -> Validation {
+        Validation::of_first(&self.task, SEED, SEQUENCES)
+    }
+
+    /// The accuracy of guessing.
+    pub fn chance(&self) -> f64 {
+        1.0 / self.names.len() as f64
+    }
+}

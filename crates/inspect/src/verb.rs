@@ -1,0 +1,185 @@
+//! What a verb of `inspect` is, and what it says about itself.
+
+use clap::{ArgMatches, Args, Command};
+use headlight_run::{Error, ErrorKind};
+
+use crate::{Output, Subject};
+
+/// A verb: `inspect RUN NAME`, with its fields as options. The first paragraph of its documentation
+/// is its help, and its row in the table of verbs.
+///
+/// ```
+/// use headlight_inspect::{AnyVerb, Output, Printout, Subject, Verb};
+/// use headlight_run::Error;
+///
+/// /// The steps that the weights have been trained for
+/// #[derive(clap::Args)]
+/// struct Steps;
+///
+/// impl Verb for Steps {
+///     const NAME: &'static str = "steps";
+///
+///     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+///         let steps = subject.summary()?.steps;
+///         out.show(&steps, |steps| Printout::new().prose(format!("{steps} steps")))
+///     }
+/// }
+///
+/// let verb = AnyVerb::of::<Steps>();
+/// assert_eq!((verb.name(), verb.help().as_str()), ("steps", "The steps that the weights have been trained for"));
+/// ```
+pub trait Verb: Args {
+    /// What it is called on the command line.
+    const NAME: &'static str;
+
+    /// What it needs of a run beside the weights.
+    const NEEDS: &'static [Need] = &[];
+
+    /// Its parts, where some architectures have not all of them. One part without a name is the
+    /// whole verb on every architecture.
+    const PARTS: &'static [Part] = &[Part::WHOLE];
+
+    /// Computes the result and shows it.
+    ///
+    /// # Errors
+    /// If an option is wrong, or the subject lacks what the verb needs.
+    fn show(self, subject: Subject, out: &Output) -> Result<(), Error>;
+}
+
+/// What a verb needs of a run beside its configuration and its weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// What was logged while training.
+    Logs,
+    /// A task with gold relations.
+    Relations,
+}
+
+impl Need {
+    /// In the table of verbs.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Logs => "the logs of training",
+            Self::Relations => "a task with gold relations, such as `grammar`",
+        }
+    }
+}
+
+/// A part of a verb, and where it is not.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// What it is about; nothing for the whole verb.
+    pub name: &'static str,
+    /// Where there are no numbers.
+    pub limits: &'static [Limit],
+}
+
+impl Part {
+    /// The whole verb, on every architecture.
+    pub const WHOLE: Self = Self::everywhere("");
+
+    /// A part that every architecture has.
+    #[must_use]
+    pub const fn everywhere(name: &'static str) -> Self {
+        Self { name, limits: &[] }
+    }
+}
+
+/// Architectures on which a part of a verb has no numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// Which, of [`ARCHITECTURES`].
+    pub on: &'static [&'static str],
+    /// What the verb says there.
+    pub says: &'static str,
+}
+
+/// The architectures that every verb is tried on, as the table of verbs names them.
+pub const ARCHITECTURES: [&str; 13] = [
+    "attention only",
+    "gpt2",
+    "llama",
+    "post-norm",
+    "post-norm, no MLP",
+    "RMS norm",
+    "no norm",
+    "grouped queries",
+    "window",
+    "rotary",
+    "ALiBi",
+    "sinusoidal",
+    "no positions",
+];
+
+/// Those whose norms replace the stream.
+pub(crate) const POST_NORM: &[&str] = &["post-norm", "post-norm, no MLP"];
+
+/// A verb, whichever it is.
+#[derive(Clone, Copy)]
+pub struct AnyVerb {
+    name: &'static str,
+    needs: &'static [Need],
+    parts: &'static [Part],
+    command: fn() -> Command,
+    show: fn(&ArgMatches, Subject, &Output) -> Result<(), Error>,
+}
+
+impl AnyVerb {
+    /// The verb `V`.
+    #[must_use]
+    pub fn of<V: Verb>() -> Self {
+        Self {
+            name: V::NAME,
+            needs: V::NEEDS,
+            parts: V::PARTS,
+            command: || V::augment_args(Command::new(V::NAME)),
+            show: |matches, subject, out| {
+                let verb = V::from_arg_matches(matches)
+                    .map_err(|error| Error::because(ErrorKind::Argument, V::NAME, error))?;
+                verb.show(subject, out)
+            },
+        }
+    }
+
+    /// What it is called on the command line.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it needs of a run beside the weights.
+    #[must_use]
+    pub fn needs(&self) -> &'static [Need] {
+        self.needs
+    }
+
+    /// Its parts, and on which architectures they are missing.
+    #[must_use]
+    pub fn parts(&self) -> &'static [Part] {
+        self.parts
+    }
+
+    /// Its name, its help and its options.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        (self.command)()
+    }
+
+    /// What it shows, in one sentence.
+    #[must_use]
+    pub fn help(&self) -> String {
+        self.command()
+            .get_about()
+            .map(ToString::to_string)
+            .unwrap_or_default()
+    }
+
+    /// Shows a subject as the arguments of the [`command`](Self::command) ask for.
+    ///
+    /// # Errors
+    /// As [`Verb::show`].
+    pub fn show(&self, matches: &ArgMatches, subject: Subject, out: &Output) -> Result<(), Error> {
+        (self.show)(matches, subject, out)
+    }
+}
