@@ -20,10 +20,8 @@ use burn::{
 };
 use headlight_heads::{Ablation, HeadName, Score};
 use headlight_lens::{LayerPattern, ablate, all_heads, path_tests, score_targets, swap_follow};
-use headlight_own_model::{
-    CROSS, DECODER, ENCODER, EncoderDecoder, SOURCE, TARGET, VOCABULARY, Walk,
-};
 use headlight_residual::{AttentionSite, NoProbe, Probed, Site};
+use own_model::{CROSS, DECODER, ENCODER, EncoderDecoder, SOURCE, TARGET, VOCABULARY, Walk};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 

@@ -8,11 +8,11 @@ use headlight_lens::{
     head_writes, heads_after, keys_and_queries, logit_lens, minimal_set, pairs, path_test,
     path_tests, readers, score_targets, swap_follow, writes_sites,
 };
-use headlight_own_model::{
-    CROSS, DECODER, ENCODER, EncoderDecoder, SOURCE, TARGET, VOCABULARY, Walk, hand_made,
-};
 use headlight_residual::{
     AttentionSite, BlockSite, NoProbe, Probed, Site, check_probed, token_tensor,
+};
+use own_model::{
+    CROSS, DECODER, ENCODER, EncoderDecoder, SOURCE, TARGET, VOCABULARY, Walk, hand_made,
 };
 
 fn model() -> EncoderDecoder {
