@@ -2,5 +2,6 @@
 
 pub mod command_line;
 pub mod inspect;
+pub mod memory;
 pub mod seeds;
 pub mod train;

@@ -13,7 +13,7 @@ use super::{
     forward::Inputs,
     head::{in_order, in_vectors, matrix},
     poison::Poison,
-    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, tiles},
+    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, stride_for, tiles},
 };
 
 /// The tensors and log-sums that forward saved.
@@ -121,14 +121,28 @@ pub(crate) fn backward(
                         room: &mut room,
                         d_bias: &mut d_bias[index * of_head..][..of_head],
                     });
-                    let stride = in_task * group * d_head;
-                    let out = &mut d_query[index * d_head..];
-                    write_rows(out, stride, d_head, saved.plan.scale, &room.d_query);
+                    vectorised(WriteRows {
+                        out: &mut d_query[index * d_head..],
+                        stride: in_task * group * d_head,
+                        width: d_head,
+                        factor: saved.plan.scale,
+                        rows: &room.d_query,
+                    });
                 }
-                let (out, stride) = (&mut d_key[kv * d_head..], in_task * d_head);
-                write_rows(out, stride, d_head, saved.plan.scale, &room.d_key);
-                let (out, stride) = (&mut d_value_rows[kv * d_value..], in_task * d_value);
-                write_rows(out, stride, d_value, 1.0, &room.d_value);
+                vectorised(WriteRows {
+                    out: &mut d_key[kv * d_head..],
+                    stride: in_task * d_head,
+                    width: d_head,
+                    factor: saved.plan.scale,
+                    rows: &room.d_key,
+                });
+                vectorised(WriteRows {
+                    out: &mut d_value_rows[kv * d_value..],
+                    stride: in_task * d_value,
+                    width: d_value,
+                    factor: 1.0,
+                    rows: &room.d_value,
+                });
             }
         });
     let [d_query, d_key, d_value_rows, d_bias] = gradients;
@@ -162,11 +176,24 @@ fn parts(numbers: &mut [f32], size: usize, count: usize) -> Vec<&mut [f32]> {
 
 /// Writes `factor` times the rows of a head, each filled up to whole vectors, into rows of `width`
 /// numbers that begin `stride` apart: other heads' rows lie between them.
-fn write_rows(out: &mut [f32], stride: usize, width: usize, factor: f32, rows: &[f32]) {
-    let rows = rows.chunks_exact(width.next_multiple_of(WIDEST));
-    for (out, row) in out.chunks_mut(stride).zip(rows) {
-        for (out, &x) in out[..width].iter_mut().zip(row) {
-            *out = factor * x;
+struct WriteRows<'a> {
+    out: &'a mut [f32],
+    stride: usize,
+    width: usize,
+    factor: f32,
+    rows: &'a [f32],
+}
+
+impl Kernel for WriteRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let rows = self.rows.chunks_exact(self.width.next_multiple_of(WIDEST));
+        for (out, row) in self.out.chunks_mut(self.stride).zip(rows) {
+            for (out, &x) in out[..self.width].iter_mut().zip(row) {
+                *out = self.factor * x;
+            }
         }
     }
 }
@@ -188,6 +215,8 @@ struct Room {
     /// Weights and gradients of the scores of a tile.
     weights: Vec<f32>,
     d_scores: Vec<f32>,
+    /// `D` of each row.
+    row_sums: Vec<f32>,
     /// Sums for the gradients of the head's queries, and of all keys and values of its key/value
     /// head. Rows are filled up to whole vectors.
     d_query: Vec<f32>,
@@ -230,6 +259,7 @@ impl Kernel for OneHead<'_> {
             turned_value,
             weights,
             d_scores,
+            row_sums,
             d_query,
             d_key,
             d_value,
@@ -247,19 +277,19 @@ impl Kernel for OneHead<'_> {
         let (width, value_width) = (query_rows.columns, upstream_rows.columns);
         let log_sum_of =
             |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
-        let row_sums: Vec<f32> = (0..query.rows)
-            .map(|row| row_product(simd, upstream, output, row))
-            .collect();
-        let widest = KEYS.min(key.rows.next_multiple_of(WIDEST));
-        fill(turned_key, key.columns * widest);
-        fill(turned_value, value.columns * widest);
-        fill(weights, QUERIES.min(query.rows) * widest);
+        fill(row_sums, query.rows);
+        for (row, sum) in row_sums.iter_mut().enumerate() {
+            *sum = row_product(simd, upstream, output, row);
+        }
+        let stride = stride_for(key.rows);
+        fill(turned_key, key.columns * stride);
+        fill(turned_value, value.columns * stride);
+        fill(weights, QUERIES.min(query.rows) * stride);
         fill(d_scores, weights.len());
         fill(d_query, query.rows * width);
         let mut slopes = [1.0; KEYS];
 
         for keys in tiles(runs) {
-            let stride = keys.len().next_multiple_of(WIDEST);
             transpose(
                 simd,
                 key.some_rows(keys.start, keys.len()),
@@ -323,7 +353,8 @@ impl Kernel for OneHead<'_> {
                     for (row, (weights, d_scores)) in place.queries.clone().zip(rows) {
                         let visible = inside(&runs[row - first], &keys);
                         let columns = tile::seen(simd, weights, plan, &place, bias, row, &visible);
-                        for part in [0..columns.start, columns.end..stride] {
+                        let end = columns.end.min(keys.len());
+                        for part in [0..columns.start, end..keys.len()] {
                             weights[part.clone()].fill(0.0);
                             d_scores[part].fill(0.0);
                         }
@@ -442,6 +473,12 @@ fn seeing(runs: &[Range<usize>], keys: &Range<usize>) -> Range<usize> {
 fn row_product<S: Simd>(simd: S, a: Matrix, b: Matrix, i: usize) -> f32 {
     match (a.row(i), b.row(i)) {
         (Some(a), Some(b)) => dot(simd, a, b),
-        _ => (0..a.columns).map(|j| a.at(i, j) * b.at(i, j)).sum(),
+        _ => {
+            let mut sum = 0.0;
+            for j in 0..a.columns {
+                sum += a.at(i, j) * b.at(i, j);
+            }
+            sum
+        }
     }
 }

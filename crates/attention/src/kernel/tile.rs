@@ -12,6 +12,13 @@ pub(crate) const QUERIES: usize = 16 * BLOCK;
 /// Columns of a tile.
 pub(crate) const KEYS: usize = 256;
 
+/// Numbers between rows of a tile that begin one after the other, for so many keys in all: one
+/// vector more than the columns. Rows a power of two apart would compete for the same lines of the
+/// cache.
+pub(crate) fn stride_for(keys: usize) -> usize {
+    KEYS.min(keys.next_multiple_of(WIDEST)) + WIDEST
+}
+
 /// The place of a tile, or of a block of its rows, in the scores.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -25,7 +32,7 @@ pub(crate) struct Place {
 /// steps of [`KEYS`].
 pub(crate) fn tiles(runs: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> + use<> {
     let all = union(runs);
-    let start = all.start / WIDEST * WIDEST;
+    let start = all.start / KEYS * KEYS;
     (start..all.end)
         .step_by(KEYS)
         .map(move |start| start..(start + KEYS).min(all.end))
@@ -58,7 +65,7 @@ fn union(runs: &[Range<usize>]) -> Range<usize> {
 /// Row `i` begins at `i·stride`. Only the columns `seen` are written, and then up to a multiple of
 /// the widest vector.
 ///
-/// `keys` holds `Kᵀ`, of which the columns of the tile begin at `first_key`.
+/// `turned` holds `Kᵀ` of the tile.
 #[inline(always)]
 pub(crate) fn scores<S: Simd>(
     simd: S,
@@ -69,7 +76,7 @@ pub(crate) fn scores<S: Simd>(
     place: &Place,
     seen: &Range<usize>,
     query: Matrix,
-    tile_of_keys: Matrix,
+    turned: Matrix,
 ) {
     let query = query.some_rows(place.queries.start, place.queries.len());
     let width = seen.len().next_multiple_of(WIDEST);
@@ -80,7 +87,7 @@ pub(crate) fn scores<S: Simd>(
         false,
         plan.scale,
         query,
-        tile_of_keys.some_columns(seen.start, width),
+        turned.some_columns(seen.start, width),
     );
     poison.mark(scores, stride, place, plan.shape.heads);
 }

@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use headlight::{
     command_line::{self, Failure},
     inspect::{self, with_usage},
-    train,
+    memory, train,
 };
 
 #[global_allocator]
@@ -39,7 +39,10 @@ fn arguments() -> Arguments {
 
 fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.program {
-        Program::Train(arguments) => train::run(arguments),
+        Program::Train(arguments) => {
+            memory::keep_freed();
+            train::run(arguments)
+        }
         Program::Inspect(arguments) => Ok(inspect::run(arguments)?),
     }
 }

@@ -73,7 +73,19 @@ impl Sizes {
     }
 }
 
+/// As the program `train`.
+#[allow(
+    unsafe_code,
+    reason = "the allocator's options are set by a C function"
+)]
+fn keep_freed_memory() {
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+    // SAFETY: the option is a number; it may be set at any time.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) }
+}
+
 fn main() {
+    keep_freed_memory();
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| argument != "--bench")
