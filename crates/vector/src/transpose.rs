@@ -2,7 +2,10 @@
 
 use std::slice::from_ref;
 
-use pulp::{Simd, bytemuck::cast_slice};
+use pulp::{
+    Simd,
+    bytemuck::{cast_slice, pod_read_unaligned},
+};
 
 use crate::Matrix;
 
@@ -54,7 +57,8 @@ fn four_rows<S: Simd>(
     let mut vectors = [simd.splat_f32s(0.0); FOUR];
     for (row, vector) in vectors.iter_mut().enumerate() {
         let from = matrix.start + (i + row) * matrix.row_stride + j;
-        *vector = simd.partial_load_f32s(&matrix.data[from..from + S::F32_LANES]);
+        let numbers = &matrix.data[from..from + S::F32_LANES];
+        *vector = pod_read_unaligned(cast_slice(numbers));
     }
     // Each 4×4 square inside the four vectors is turned: vector `v` then holds columns `v`, `4 + v`,
     // `8 + v` and so on, four rows of each.

@@ -63,14 +63,11 @@ pub(crate) fn backward(
     let poison = &saved.poison.and_upstream(&upstream);
     let upstream = &poison.out_of_queries(upstream);
     let bias_width = if with_bias { shape.keys } else { 0 };
-    let mut gradients = [
-        (shape.queries, heads, d_head),
-        (shape.keys, kv_heads, d_head),
-        (shape.keys, kv_heads, d_value),
-        (shape.queries, heads, bias_width),
-    ]
-    .map(|(seq, heads, width)| vec![0.0; shape.batch * seq * heads * width]);
-    let [d_query, d_key, d_value_rows, d_bias] = &mut gradients;
+    let (of_queries, of_keys) = (shape.batch * shape.queries, shape.batch * shape.keys);
+    let mut d_query = vec![0.0; of_queries * heads * d_head];
+    let mut d_key = vec![0.0; of_keys * kv_heads * d_head];
+    let mut d_value_rows = vec![0.0; of_keys * kv_heads * d_value];
+    let mut d_bias = vec![0.0; of_queries * heads * bias_width];
 
     // A task is a sequence, with the heads side by side as the projections made them; or, if there
     // are fewer sequences than threads, a key/value head with its query heads. No two tasks add to
@@ -80,7 +77,7 @@ pub(crate) fn backward(
     let group = heads / kv_heads;
     let of_task = |size: usize| in_task * size;
     let d_biases = parts(
-        d_bias,
+        &mut d_bias,
         of_task(group * shape.queries * bias_width),
         shape.batch * kv_heads / in_task,
     );
@@ -145,7 +142,6 @@ pub(crate) fn backward(
                 });
             }
         });
-    let [d_query, d_key, d_value_rows, d_bias] = gradients;
     let tensor = |data: Vec<f32>, seq: usize, heads: usize, width: usize| -> FlexTensor {
         if side_by_side {
             let dims = Shape::new([shape.batch, seq, heads, width]);
@@ -195,6 +191,13 @@ impl Kernel for WriteRows<'_> {
                 *out = self.factor * x;
             }
         }
+    }
+}
+
+/// Makes room for at least `length` numbers, whatever they are.
+fn make_room(numbers: &mut Vec<f32>, length: usize) {
+    if numbers.len() < length {
+        numbers.resize(length, 0.0);
     }
 }
 
@@ -277,15 +280,15 @@ impl Kernel for OneHead<'_> {
         let (width, value_width) = (query_rows.columns, upstream_rows.columns);
         let log_sum_of =
             |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
-        fill(row_sums, query.rows);
-        for (row, sum) in row_sums.iter_mut().enumerate() {
+        make_room(row_sums, query.rows);
+        for (row, sum) in row_sums[..query.rows].iter_mut().enumerate() {
             *sum = row_product(simd, upstream, output, row);
         }
         let stride = stride_for(key.rows);
-        fill(turned_key, key.columns * stride);
-        fill(turned_value, value.columns * stride);
-        fill(weights, QUERIES.min(query.rows) * stride);
-        fill(d_scores, weights.len());
+        make_room(turned_key, key.columns * stride);
+        make_room(turned_value, value.columns * stride);
+        make_room(weights, QUERIES.min(query.rows) * stride);
+        make_room(d_scores, weights.len());
         fill(d_query, query.rows * width);
         let mut slopes = [1.0; KEYS];
 
