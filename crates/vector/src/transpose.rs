@@ -24,8 +24,9 @@ pub fn transpose<S: Simd>(simd: S, matrix: Matrix, out: &mut [f32], out_stride: 
         rows = matrix.rows / FOUR * FOUR;
         columns = matrix.columns / lanes * lanes;
     }
-    for i in (0..rows).step_by(FOUR) {
-        for j in (0..columns).step_by(lanes) {
+    // Down a column first: the lines of the cache that are begun are then filled one after another.
+    for j in (0..columns).step_by(lanes) {
+        for i in (0..rows).step_by(FOUR) {
             four_rows(
                 simd,
                 matrix,

@@ -278,8 +278,7 @@ impl Kernel for OneHead<'_> {
         let key_rows = in_vectors(key, key_copy);
         let upstream_rows = in_vectors(upstream, upstream_copy);
         let (width, value_width) = (query_rows.columns, upstream_rows.columns);
-        let log_sum_of =
-            |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
+        let log_sums = &saved.log_sums[batch * plan.shape.queries * heads + head..];
         make_room(row_sums, query.rows);
         for (row, sum) in row_sums[..query.rows].iter_mut().enumerate() {
             *sum = row_product(simd, upstream, output, row);
@@ -377,7 +376,7 @@ impl Kernel for OneHead<'_> {
                         if let Some(dropout) = &plan.dropout {
                             tile::drop_some(d_scores, dropout, plan, &place, row, from);
                         }
-                        let (log_sum, sum) = (log_sum_of(row), row_sums[row]);
+                        let (log_sum, sum) = (log_sums[row * heads], row_sums[row]);
                         for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
                             // By selection: the log-sum is NaN if the row may attend to NaN, and
                             // its masked weights are 0 all the same.
@@ -432,10 +431,12 @@ impl Kernel for OneHead<'_> {
                 for from in (0..keys.len()).step_by(BLOCK) {
                     let columns = BLOCK.min(keys.len() - from);
                     let seeing = seeing(runs, &(keys.start + from..keys.start + from + columns));
-                    let turned = [weights, d_scores].map(|tile| {
-                        let rows = tile.some_rows(seeing.start, seeing.len());
-                        rows.some_columns(from, columns).transposed()
-                    });
+                    let weights = weights
+                        .some_rows(seeing.start, seeing.len())
+                        .some_columns(from, columns);
+                    let d_scores = d_scores
+                        .some_rows(seeing.start, seeing.len())
+                        .some_columns(from, columns);
                     let rows = first + seeing.start;
                     let key = keys.start + from;
                     block_product(
@@ -444,7 +445,7 @@ impl Kernel for OneHead<'_> {
                         value_width,
                         true,
                         1.0,
-                        turned[0],
+                        weights.transposed(),
                         upstream_rows.some_rows(rows, seeing.len()),
                     );
                     block_product(
@@ -453,7 +454,7 @@ impl Kernel for OneHead<'_> {
                         width,
                         true,
                         1.0,
-                        turned[1],
+                        d_scores.transposed(),
                         query_rows.some_rows(rows, seeing.len()),
                     );
                 }

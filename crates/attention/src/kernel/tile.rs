@@ -39,18 +39,21 @@ pub(crate) fn tiles(runs: &[Range<usize>]) -> impl Iterator<Item = Range<usize>>
 }
 
 /// The columns of a tile that some row of a block sees, from a multiple of the widest vector on.
+#[inline(always)]
 pub(crate) fn seen_by_block(runs: &[Range<usize>], keys: &Range<usize>) -> Range<usize> {
     let all = inside(&union(runs), keys);
     all.start / WIDEST * WIDEST..all.end
 }
 
 /// The part of a run of keys that lies in a tile, as columns of the tile.
+#[inline(always)]
 pub(crate) fn inside(run: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
     let column = |key: usize| key.clamp(keys.start, keys.end) - keys.start;
     column(run.start)..column(run.end)
 }
 
 /// The smallest run that holds all runs that are not empty.
+#[inline(always)]
 fn union(runs: &[Range<usize>]) -> Range<usize> {
     let mut all = usize::MAX..0;
     for run in runs {
