@@ -6,6 +6,7 @@
 pub mod command_line;
 pub mod compile;
 pub mod inspect;
+pub mod memory;
 mod program;
 pub mod seeds;
 pub mod train;

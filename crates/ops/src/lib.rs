@@ -13,6 +13,7 @@ mod kernel;
 mod layer_norm;
 mod linear;
 mod rms_norm;
+mod squared_norm;
 mod swiglu;
 
 pub use adamw::{AdamWStep, adamw};
@@ -21,4 +22,5 @@ pub use gelu::{gelu, gelu_tanh};
 pub use layer_norm::layer_norm;
 pub use linear::{apply, linear};
 pub use rms_norm::rms_norm;
+pub use squared_norm::squared_norm;
 pub use swiglu::swiglu;

@@ -6,7 +6,8 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use headlight_ops::{
-    AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, rms_norm, swiglu,
+    AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, rms_norm, squared_norm,
+    swiglu,
 };
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
@@ -394,6 +395,26 @@ fn a_target_outside_the_vocabulary_is_named() {
         targets,
         Tensor::ones([1, 1], &device),
     );
+}
+
+#[test]
+fn the_squared_norm_equals_the_loop_also_of_a_view() {
+    // More than one chunk of the kernel, and a number of elements that is no multiple of a vector.
+    let (rows, columns) = (251, 199);
+    let x = numbers(rows * columns, 1);
+    let exact: f64 = x.iter().map(|x| x * x).sum();
+    let mut first_columns = 0.0;
+    for (i, x) in x.iter().enumerate() {
+        if i % columns < 7 {
+            first_columns += x * x;
+        }
+    }
+    for place in places() {
+        let x = tensor(&x, [rows, columns], &place);
+        assert_close("all", &values(squared_norm(x.clone())), &[exact]);
+        let part = x.narrow(1, 0, 7);
+        assert_close("a view", &values(squared_norm(part)), &[first_columns]);
+    }
 }
 
 #[test]

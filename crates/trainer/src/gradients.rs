@@ -5,6 +5,7 @@ use burn::{
     optim::GradientsParams,
     tensor::Tensor,
 };
+use headlight_ops::squared_norm;
 
 /// Sums the gradients of all parts, parameter by parameter, first part first: the result depends on
 /// the number of parts, never on which of them was ready first.
@@ -73,7 +74,7 @@ struct SquaredNorms<'a> {
 impl ModuleVisitor for SquaredNorms<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            self.squared_norms.push(gradient.square().sum());
+            self.squared_norms.push(squared_norm(gradient));
         }
     }
 }

@@ -132,9 +132,13 @@ impl Updater {
             ..dropout
         });
         let (losses, parts) = self.shards(model, &sequences[rows], scored, dropout);
-        let gradients = gradients::sum(model, parts);
+        // On a thread of the pool: any other thread would fall asleep at each operation.
+        let gradients = rayon::scope(|_| gradients::sum(model, parts));
         let (losses, gradients) = flat::sum(ranks, model, losses, gradients);
-        let squared_norms = gradients::squared_norms(model, &gradients);
+        let (gradients, squared_norms) = rayon::scope(|_| {
+            let squared_norms = gradients::squared_norms(model, &gradients);
+            (gradients, squared_norms)
+        });
         Gradient {
             update: Update::read(losses, squared_norms),
             gradients,
@@ -144,13 +148,12 @@ impl Updater {
     /// Moves `model` down its gradient, clipped.
     #[must_use]
     pub fn apply(&mut self, model: Decoder, gradient: Gradient, learning_rate: f64) -> Decoder {
-        let gradients = gradients::clip(
-            &model,
-            gradient.gradients,
-            gradient.update.gradient_norm,
-            self.clip,
-        );
-        self.optimizer.step(learning_rate, model, gradients)
+        let (clip, optimizer) = (self.clip, &mut self.optimizer);
+        let norm = gradient.update.gradient_norm;
+        rayon::scope(|_| {
+            let gradients = gradients::clip(&model, gradient.gradients, norm, clip);
+            optimizer.step(learning_rate, model, gradients)
+        })
     }
 
     /// The cores that the shards are worked on.

@@ -74,20 +74,27 @@ pub fn exp_and_sum<S: Simd>(simd: S, row: &mut [f32], shift: f32) -> f32 {
 #[inline(always)]
 #[must_use]
 pub fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[..length], &b[..length]);
     let mut lanes = [0.0; LANES];
-    let (left, right) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
-    let rest: f32 = left
-        .remainder()
-        .iter()
-        .zip(right.remainder())
-        .map(|(a, b)| a * b)
-        .sum();
-    for (a, b) in left.zip(right) {
-        for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-            *lane = mul_add(simd, *a, *b, *lane);
-        }
+    let whole = length / LANES * LANES;
+    for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
+        add_products(simd, &mut lanes, a, b);
     }
-    total(lanes) + rest
+    let vectors = length / WIDEST * WIDEST;
+    add_products(simd, &mut lanes, &a[whole..vectors], &b[whole..vectors]);
+    let mut sum = total(lanes);
+    for i in vectors..length {
+        sum += a[i] * b[i];
+    }
+    sum
+}
+
+#[inline(always)]
+fn add_products<S: Simd>(simd: S, lanes: &mut [f32], a: &[f32], b: &[f32]) {
+    for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
+        *lane = mul_add(simd, *a, *b, *lane);
+    }
 }
 
 /// Whether no number is NaN or ±∞.
@@ -107,14 +114,23 @@ pub fn all_finite(row: &[f32]) -> bool {
 #[must_use]
 pub fn sum_of(row: &[f32]) -> f32 {
     let mut lanes = [0.0; LANES];
-    let chunks = row.chunks_exact(LANES);
-    let rest: f32 = chunks.remainder().iter().sum();
-    for chunk in chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane += x;
-        }
+    let (whole, vectors) = (row.len() / LANES * LANES, row.len() / WIDEST * WIDEST);
+    for chunk in row.chunks_exact(LANES) {
+        add(&mut lanes, chunk);
     }
-    total(lanes) + rest
+    add(&mut lanes, &row[whole..vectors]);
+    let mut sum = total(lanes);
+    for x in &row[vectors..] {
+        sum += x;
+    }
+    sum
+}
+
+#[inline(always)]
+fn add(lanes: &mut [f32], numbers: &[f32]) {
+    for (lane, x) in lanes.iter_mut().zip(numbers) {
+        *lane += x;
+    }
 }
 
 /// `−Σ x ln x` over the numbers that are positive and normal; smaller ones add less than 10⁻³⁵

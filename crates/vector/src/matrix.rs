@@ -21,6 +21,7 @@ pub struct Matrix<'a> {
 
 impl<'a> Matrix<'a> {
     /// A matrix whose rows follow each other.
+    #[inline(always)]
     #[must_use]
     pub fn dense(data: &'a [f32], rows: usize, columns: usize) -> Self {
         Self {
@@ -34,6 +35,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// The transpose.
+    #[inline(always)]
     #[must_use]
     pub fn transposed(self) -> Self {
         Self {
@@ -46,6 +48,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Rows `from .. from + count`.
+    #[inline(always)]
     #[must_use]
     pub fn some_rows(self, from: usize, count: usize) -> Self {
         Self {
@@ -56,6 +59,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Columns `from .. from + count`.
+    #[inline(always)]
     #[must_use]
     pub fn some_columns(self, from: usize, count: usize) -> Self {
         Self {
@@ -66,6 +70,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Row `i`, if its elements lie next to each other.
+    #[inline(always)]
     #[must_use]
     pub fn row(self, i: usize) -> Option<&'a [f32]> {
         let from = self.start + i * self.row_stride;
@@ -79,6 +84,7 @@ impl<'a> Matrix<'a> {
         self.data[self.start + i * self.row_stride + j * self.column_stride]
     }
 
+    #[inline(always)]
     pub(crate) fn last_index(&self) -> usize {
         self.start + (self.rows - 1) * self.row_stride + (self.columns - 1) * self.column_stride
     }
@@ -188,6 +194,7 @@ pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32
 /// The number of multiplications below which one thread is faster than two.
 const MOST_ALONE: usize = 1 << 22;
 
+#[inline(always)]
 pub(crate) fn assert_inside(left: Matrix, right: Matrix) {
     let (rows, inner, columns) = (left.rows, left.columns, right.columns);
     assert!(

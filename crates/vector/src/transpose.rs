@@ -1,12 +1,15 @@
 //! A matrix turned, so that its columns become rows.
 
-use std::slice::from_mut;
+use std::slice::from_ref;
 
-use pulp::{Simd, bytemuck::cast_slice_mut};
+use pulp::{
+    Simd,
+    bytemuck::{cast_slice, pod_read_unaligned},
+};
 
 use crate::Matrix;
 
-/// Columns that are turned at once.
+/// Rows that are turned at once.
 const FOUR: usize = 4;
 
 /// Writes `matrix` turned: element (i, j) becomes `out[j·out_stride + i]`.
@@ -18,12 +21,13 @@ pub fn transpose<S: Simd>(simd: S, matrix: Matrix, out: &mut [f32], out_stride: 
     let lanes = S::F32_LANES;
     let (mut rows, mut columns) = (0, 0);
     if matrix.column_stride == 1 && lanes >= FOUR {
-        rows = matrix.rows / lanes * lanes;
-        columns = matrix.columns / FOUR * FOUR;
+        rows = matrix.rows / FOUR * FOUR;
+        columns = matrix.columns / lanes * lanes;
     }
-    for i in (0..rows).step_by(lanes) {
-        for j in (0..columns).step_by(FOUR) {
-            four_columns(
+    // Down a column first: the lines of the cache that are begun are then filled one after another.
+    for j in (0..columns).step_by(lanes) {
+        for i in (0..rows).step_by(FOUR) {
+            four_rows(
                 simd,
                 matrix,
                 i,
@@ -41,9 +45,9 @@ pub fn transpose<S: Simd>(simd: S, matrix: Matrix, out: &mut [f32], out_stride: 
     }
 }
 
-/// Turns columns `j .. j + 4` of as many rows from `i` on as a vector has lanes.
+/// Turns rows `i .. i + 4` of as many columns from `j` on as a vector has lanes.
 #[inline(always)]
-fn four_columns<S: Simd>(
+fn four_rows<S: Simd>(
     simd: S,
     matrix: Matrix,
     i: usize,
@@ -51,20 +55,19 @@ fn four_columns<S: Simd>(
     out: &mut [f32],
     out_stride: usize,
 ) {
-    // Vector `v` holds four numbers of row `v`, of row `4 + v`, of row `8 + v` and so on. To
-    // deinterleave four such vectors turns each 4×4 square inside them.
     let mut vectors = [simd.splat_f32s(0.0); FOUR];
-    for (v, vector) in vectors.iter_mut().enumerate() {
-        let numbers: &mut [f32] = cast_slice_mut(from_mut(vector));
-        for (square, four) in numbers.chunks_exact_mut(FOUR).enumerate() {
-            let row = i + square * FOUR + v;
-            let from = matrix.start + row * matrix.row_stride + j;
-            four.copy_from_slice(&matrix.data[from..from + FOUR]);
-        }
+    for (row, vector) in vectors.iter_mut().enumerate() {
+        let from = matrix.start + (i + row) * matrix.row_stride + j;
+        let numbers = &matrix.data[from..from + S::F32_LANES];
+        *vector = pod_read_unaligned(cast_slice(numbers));
     }
-    for (v, vector) in simd.deinterleave_shfl_f32s(vectors).iter_mut().enumerate() {
-        let numbers: &mut [f32] = cast_slice_mut(from_mut(vector));
-        out[v * out_stride..][..numbers.len()].copy_from_slice(numbers);
+    // Each 4×4 square inside the four vectors is turned: vector `v` then holds columns `v`, `4 + v`,
+    // `8 + v` and so on, four rows of each.
+    for (v, vector) in simd.deinterleave_shfl_f32s(vectors).iter().enumerate() {
+        let numbers: &[f32] = cast_slice(from_ref(vector));
+        for (square, four) in numbers.chunks_exact(FOUR).enumerate() {
+            out[(square * FOUR + v) * out_stride..][..FOUR].copy_from_slice(four);
+        }
     }
 }
 

@@ -59,32 +59,37 @@ impl Cores {
     pub fn map<T: Send, R: Send>(&self, pieces: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
         let waiting = Mutex::new(pieces.into_iter().enumerate());
         let next = || waiting.lock().ok()?.next();
-        let first: Vec<_> = self
-            .pools
-            .iter()
-            .map_while(|pool| Some((pool, next()?)))
-            .collect();
-        let (work, next) = (&work, &next);
-        let mut results: Vec<(usize, R)> = thread::scope(|scope| {
-            let from = |first| {
-                once(first)
-                    .chain(from_fn(next))
-                    .map(|(index, piece)| (index, work(piece)))
-            };
-            let cores: Vec<_> = first
-                .into_iter()
-                .map(|(pool, first)| {
-                    scope.spawn(move || pool.install(|| from(first).collect::<Vec<_>>()))
-                })
-                .collect();
-            cores
-                .into_iter()
-                .flat_map(|core| core.join().expect("a piece of work panicked"))
-                .collect()
-        });
+        let results = Mutex::new(Vec::new());
+        let from = |first: (usize, T)| {
+            for (index, piece) in once(first).chain(from_fn(next)) {
+                let result = work(piece);
+                let mut results = results
+                    .lock()
+                    .expect("no piece panics while it has results");
+                results.push((index, result));
+            }
+        };
+        let first: Vec<_> = self.pools.iter().map_while(|_| next()).collect();
+        side_by_side(&self.pools, first.into_iter(), &from);
+        let mut results = results.into_inner().expect("all pieces are done");
         results.sort_unstable_by_key(|(index, _)| *index);
         results.into_iter().map(|(_, result)| result).collect()
     }
+}
+
+/// Does each job on a core of its own, whose thread lives on.
+fn side_by_side<J: Send>(
+    pools: &[ThreadPool],
+    mut jobs: std::vec::IntoIter<J>,
+    work: &(impl Fn(J) + Sync),
+) {
+    let (Some((pool, pools)), Some(job)) = (pools.split_first(), jobs.next()) else {
+        return;
+    };
+    pool.in_place_scope(|scope| {
+        scope.spawn(move |_| work(job));
+        side_by_side(pools, jobs, work);
+    });
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::{
     forward::Inputs,
     head::{in_order, in_vectors, matrix},
     poison::Poison,
-    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, tiles},
+    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, stride_for, tiles},
 };
 
 /// The tensors and log-sums that forward saved.
@@ -63,14 +63,11 @@ pub(crate) fn backward(
     let poison = &saved.poison.and_upstream(&upstream);
     let upstream = &poison.out_of_queries(upstream);
     let bias_width = if with_bias { shape.keys } else { 0 };
-    let mut gradients = [
-        (shape.queries, heads, d_head),
-        (shape.keys, kv_heads, d_head),
-        (shape.keys, kv_heads, d_value),
-        (shape.queries, heads, bias_width),
-    ]
-    .map(|(seq, heads, width)| vec![0.0; shape.batch * seq * heads * width]);
-    let [d_query, d_key, d_value_rows, d_bias] = &mut gradients;
+    let (of_queries, of_keys) = (shape.batch * shape.queries, shape.batch * shape.keys);
+    let mut d_query = vec![0.0; of_queries * heads * d_head];
+    let mut d_key = vec![0.0; of_keys * kv_heads * d_head];
+    let mut d_value_rows = vec![0.0; of_keys * kv_heads * d_value];
+    let mut d_bias = vec![0.0; of_queries * heads * bias_width];
 
     // A task is a sequence, with the heads side by side as the projections made them; or, if there
     // are fewer sequences than threads, a key/value head with its query heads. No two tasks add to
@@ -80,7 +77,7 @@ pub(crate) fn backward(
     let group = heads / kv_heads;
     let of_task = |size: usize| in_task * size;
     let d_biases = parts(
-        d_bias,
+        &mut d_bias,
         of_task(group * shape.queries * bias_width),
         shape.batch * kv_heads / in_task,
     );
@@ -121,17 +118,30 @@ pub(crate) fn backward(
                         room: &mut room,
                         d_bias: &mut d_bias[index * of_head..][..of_head],
                     });
-                    let stride = in_task * group * d_head;
-                    let out = &mut d_query[index * d_head..];
-                    write_rows(out, stride, d_head, saved.plan.scale, &room.d_query);
+                    vectorised(WriteRows {
+                        out: &mut d_query[index * d_head..],
+                        stride: in_task * group * d_head,
+                        width: d_head,
+                        factor: saved.plan.scale,
+                        rows: &room.d_query,
+                    });
                 }
-                let (out, stride) = (&mut d_key[kv * d_head..], in_task * d_head);
-                write_rows(out, stride, d_head, saved.plan.scale, &room.d_key);
-                let (out, stride) = (&mut d_value_rows[kv * d_value..], in_task * d_value);
-                write_rows(out, stride, d_value, 1.0, &room.d_value);
+                vectorised(WriteRows {
+                    out: &mut d_key[kv * d_head..],
+                    stride: in_task * d_head,
+                    width: d_head,
+                    factor: saved.plan.scale,
+                    rows: &room.d_key,
+                });
+                vectorised(WriteRows {
+                    out: &mut d_value_rows[kv * d_value..],
+                    stride: in_task * d_value,
+                    width: d_value,
+                    factor: 1.0,
+                    rows: &room.d_value,
+                });
             }
         });
-    let [d_query, d_key, d_value_rows, d_bias] = gradients;
     let tensor = |data: Vec<f32>, seq: usize, heads: usize, width: usize| -> FlexTensor {
         if side_by_side {
             let dims = Shape::new([shape.batch, seq, heads, width]);
@@ -162,12 +172,32 @@ fn parts(numbers: &mut [f32], size: usize, count: usize) -> Vec<&mut [f32]> {
 
 /// Writes `factor` times the rows of a head, each filled up to whole vectors, into rows of `width`
 /// numbers that begin `stride` apart: other heads' rows lie between them.
-fn write_rows(out: &mut [f32], stride: usize, width: usize, factor: f32, rows: &[f32]) {
-    let rows = rows.chunks_exact(width.next_multiple_of(WIDEST));
-    for (out, row) in out.chunks_mut(stride).zip(rows) {
-        for (out, &x) in out[..width].iter_mut().zip(row) {
-            *out = factor * x;
+struct WriteRows<'a> {
+    out: &'a mut [f32],
+    stride: usize,
+    width: usize,
+    factor: f32,
+    rows: &'a [f32],
+}
+
+impl Kernel for WriteRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let rows = self.rows.chunks_exact(self.width.next_multiple_of(WIDEST));
+        for (out, row) in self.out.chunks_mut(self.stride).zip(rows) {
+            for (out, &x) in out[..self.width].iter_mut().zip(row) {
+                *out = self.factor * x;
+            }
         }
+    }
+}
+
+/// Makes room for at least `length` numbers, whatever they are.
+fn make_room(numbers: &mut Vec<f32>, length: usize) {
+    if numbers.len() < length {
+        numbers.resize(length, 0.0);
     }
 }
 
@@ -188,6 +218,8 @@ struct Room {
     /// Weights and gradients of the scores of a tile.
     weights: Vec<f32>,
     d_scores: Vec<f32>,
+    /// `D` of each row.
+    row_sums: Vec<f32>,
     /// Sums for the gradients of the head's queries, and of all keys and values of its key/value
     /// head. Rows are filled up to whole vectors.
     d_query: Vec<f32>,
@@ -230,6 +262,7 @@ impl Kernel for OneHead<'_> {
             turned_value,
             weights,
             d_scores,
+            row_sums,
             d_query,
             d_key,
             d_value,
@@ -245,21 +278,20 @@ impl Kernel for OneHead<'_> {
         let key_rows = in_vectors(key, key_copy);
         let upstream_rows = in_vectors(upstream, upstream_copy);
         let (width, value_width) = (query_rows.columns, upstream_rows.columns);
-        let log_sum_of =
-            |row: usize| saved.log_sums[(batch * plan.shape.queries + row) * heads + head];
-        let row_sums: Vec<f32> = (0..query.rows)
-            .map(|row| row_product(simd, upstream, output, row))
-            .collect();
-        let widest = KEYS.min(key.rows.next_multiple_of(WIDEST));
-        fill(turned_key, key.columns * widest);
-        fill(turned_value, value.columns * widest);
-        fill(weights, QUERIES.min(query.rows) * widest);
-        fill(d_scores, weights.len());
+        let log_sums = &saved.log_sums[batch * plan.shape.queries * heads + head..];
+        make_room(row_sums, query.rows);
+        for (row, sum) in row_sums[..query.rows].iter_mut().enumerate() {
+            *sum = row_product(simd, upstream, output, row);
+        }
+        let stride = stride_for(key.rows);
+        make_room(turned_key, key.columns * stride);
+        make_room(turned_value, value.columns * stride);
+        make_room(weights, QUERIES.min(query.rows) * stride);
+        make_room(d_scores, weights.len());
         fill(d_query, query.rows * width);
         let mut slopes = [1.0; KEYS];
 
         for keys in tiles(runs) {
-            let stride = keys.len().next_multiple_of(WIDEST);
             transpose(
                 simd,
                 key.some_rows(keys.start, keys.len()),
@@ -323,7 +355,8 @@ impl Kernel for OneHead<'_> {
                     for (row, (weights, d_scores)) in place.queries.clone().zip(rows) {
                         let visible = inside(&runs[row - first], &keys);
                         let columns = tile::seen(simd, weights, plan, &place, bias, row, &visible);
-                        for part in [0..columns.start, columns.end..stride] {
+                        let end = columns.end.min(keys.len());
+                        for part in [0..columns.start, end..keys.len()] {
                             weights[part.clone()].fill(0.0);
                             d_scores[part].fill(0.0);
                         }
@@ -343,7 +376,7 @@ impl Kernel for OneHead<'_> {
                         if let Some(dropout) = &plan.dropout {
                             tile::drop_some(d_scores, dropout, plan, &place, row, from);
                         }
-                        let (log_sum, sum) = (log_sum_of(row), row_sums[row]);
+                        let (log_sum, sum) = (log_sums[row * heads], row_sums[row]);
                         for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
                             // By selection: the log-sum is NaN if the row may attend to NaN, and
                             // its masked weights are 0 all the same.
@@ -398,10 +431,12 @@ impl Kernel for OneHead<'_> {
                 for from in (0..keys.len()).step_by(BLOCK) {
                     let columns = BLOCK.min(keys.len() - from);
                     let seeing = seeing(runs, &(keys.start + from..keys.start + from + columns));
-                    let turned = [weights, d_scores].map(|tile| {
-                        let rows = tile.some_rows(seeing.start, seeing.len());
-                        rows.some_columns(from, columns).transposed()
-                    });
+                    let weights = weights
+                        .some_rows(seeing.start, seeing.len())
+                        .some_columns(from, columns);
+                    let d_scores = d_scores
+                        .some_rows(seeing.start, seeing.len())
+                        .some_columns(from, columns);
                     let rows = first + seeing.start;
                     let key = keys.start + from;
                     block_product(
@@ -410,7 +445,7 @@ impl Kernel for OneHead<'_> {
                         value_width,
                         true,
                         1.0,
-                        turned[0],
+                        weights.transposed(),
                         upstream_rows.some_rows(rows, seeing.len()),
                     );
                     block_product(
@@ -419,7 +454,7 @@ impl Kernel for OneHead<'_> {
                         width,
                         true,
                         1.0,
-                        turned[1],
+                        d_scores.transposed(),
                         query_rows.some_rows(rows, seeing.len()),
                     );
                 }
@@ -442,6 +477,12 @@ fn seeing(runs: &[Range<usize>], keys: &Range<usize>) -> Range<usize> {
 fn row_product<S: Simd>(simd: S, a: Matrix, b: Matrix, i: usize) -> f32 {
     match (a.row(i), b.row(i)) {
         (Some(a), Some(b)) => dot(simd, a, b),
-        _ => (0..a.columns).map(|j| a.at(i, j) * b.at(i, j)).sum(),
+        _ => {
+            let mut sum = 0.0;
+            for j in 0..a.columns {
+                sum += a.at(i, j) * b.at(i, j);
+            }
+            sum
+        }
     }
 }

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
 use headlight_vector::{
-    BLOCK, Kernel, Matrix, Simd, WIDEST, block_product, exp, exp_and_sum, max_of, transpose,
-    vectorised,
+    BLOCK, Kernel, Matrix, Simd, block_product, exp, exp_and_sum, max_of, transpose, vectorised,
 };
 use rayon::prelude::*;
 
@@ -13,7 +12,7 @@ use super::{
     Plan,
     head::{in_vectors, matrix},
     poison::Poison,
-    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, tiles},
+    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, stride_for, tiles},
 };
 
 /// The tensors of a call. Query, key and value are finite: [`Poison`] has taken out the rest.
@@ -60,7 +59,7 @@ pub(crate) fn forward(inputs: &Inputs, poison: &Poison, plan: &Plan) -> (FlexTen
                 let first = block * QUERIES;
                 let rows = first..(first + QUERIES).min(queries);
                 let runs: Vec<_> = rows.map(|row| plan.visible.run(batch, row)).collect();
-                let mut scores = vec![0.0; BLOCK * KEYS];
+                let mut scores = vec![0.0; BLOCK * sources.stride];
                 let mut z = Vec::new();
                 for head in 0..heads {
                     vectorised(Rows {
@@ -92,49 +91,50 @@ pub(crate) fn forward(inputs: &Inputs, poison: &Poison, plan: &Plan) -> (FlexTen
 
 /// The keys of a sequence, turned once for all of its queries, and its values.
 struct KeysAndValues<'a> {
-    key: &'a FlexTensor,
     value: &'a FlexTensor,
     batch: usize,
-    /// For each key/value head `Kᵀ`, `[d_head, keys]`, its rows filled up to whole vectors.
+    /// For each key/value head and each tile of keys `Kᵀ`, `[d_head, stride]`.
     turned: Vec<f32>,
+    stride: usize,
     /// For each key/value head a copy of its values if they are no rows of whole vectors.
     copies: Vec<Vec<f32>>,
 }
 
 impl<'a> KeysAndValues<'a> {
-    fn new(key: &'a FlexTensor, value: &'a FlexTensor, batch: usize) -> Self {
+    fn new(key: &FlexTensor, value: &'a FlexTensor, batch: usize) -> Self {
         let [kv_heads, keys, d_head] = [1, 2, 3].map(|axis| key.layout().shape()[axis]);
-        let width = keys.next_multiple_of(WIDEST);
-        let mut turned = vec![0.0; kv_heads * d_head * width];
+        let stride = stride_for(keys);
+        let of_head = keys.div_ceil(KEYS) * d_head * stride;
+        let mut turned = vec![0.0; kv_heads * of_head];
         let mut copies = vec![Vec::new(); kv_heads];
         turned
-            .par_chunks_mut(d_head * width)
+            .par_chunks_mut(of_head)
             .zip(&mut copies)
             .enumerate()
             .for_each(|(head, (turned, copy))| {
                 vectorised(Turn {
                     matrix: matrix(key, batch, head, kv_heads),
                     turned,
-                    width,
+                    stride,
                 });
                 in_vectors(matrix(value, batch, head, kv_heads), copy);
             });
         Self {
-            key,
             value,
             batch,
             turned,
+            stride,
             copies,
         }
     }
 
-    /// `Kᵀ` for a query head.
+    /// `Kᵀ` of each tile for a query head, one tile below the other.
     fn keys_of(&self, head: usize, heads: usize) -> Matrix<'_> {
-        let key = matrix(self.key, self.batch, head, heads);
-        let width = key.rows.next_multiple_of(WIDEST);
-        let size = key.columns * width;
-        let kv_head = head / (heads / self.copies.len());
-        Matrix::dense(&self.turned[kv_head * size..][..size], key.columns, width)
+        let kv_heads = self.copies.len();
+        let numbers = self.turned.len() / kv_heads;
+        let kv_head = head / (heads / kv_heads);
+        let turned = &self.turned[kv_head * numbers..][..numbers];
+        Matrix::dense(turned, numbers / self.stride, self.stride)
     }
 
     /// The values for a query head, as a right factor.
@@ -149,11 +149,11 @@ impl<'a> KeysAndValues<'a> {
     }
 }
 
-/// Turns a matrix.
+/// Turns the keys of a head, tile by tile.
 struct Turn<'a> {
     matrix: Matrix<'a>,
     turned: &'a mut [f32],
-    width: usize,
+    stride: usize,
 }
 
 impl Kernel for Turn<'_> {
@@ -161,7 +161,19 @@ impl Kernel for Turn<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        transpose(simd, self.matrix, self.turned, self.width);
+        let tiles = self
+            .turned
+            .chunks_exact_mut(self.matrix.columns * self.stride);
+        for (tile, turned) in tiles.enumerate() {
+            let first = tile * KEYS;
+            let count = KEYS.min(self.matrix.rows - first);
+            transpose(
+                simd,
+                self.matrix.some_rows(first, count),
+                turned,
+                self.stride,
+            );
+        }
     }
 }
 
@@ -175,7 +187,7 @@ struct Rows<'a> {
     first: usize,
     runs: &'a [Range<usize>],
     query: Matrix<'a>,
-    /// `Kᵀ`
+    /// `Kᵀ` of each tile
     keys: Matrix<'a>,
     value: Matrix<'a>,
     bias: Option<Matrix<'a>>,
@@ -201,7 +213,7 @@ impl Kernel for Rows<'_> {
             first,
             runs,
             query,
-            keys: all_keys,
+            keys: turned,
             value,
             bias,
             scores,
@@ -215,8 +227,9 @@ impl Kernel for Rows<'_> {
         z.resize(count * width, 0.0);
         let mut maxima = [f32::NEG_INFINITY; QUERIES];
         let mut sums = [0.0_f32; QUERIES];
+        let stride = turned.columns;
         for keys in tiles(runs) {
-            let stride = keys.len().next_multiple_of(WIDEST);
+            let turned = turned.some_rows(keys.start / KEYS * query.columns, query.columns);
             for from in (0..count).step_by(BLOCK) {
                 let block = from..(from + BLOCK).min(count);
                 let seen = seen_by_block(&runs[block.clone()], &keys);
@@ -229,17 +242,8 @@ impl Kernel for Rows<'_> {
                     queries: first + block.start..first + block.end,
                     keys: keys.clone(),
                 };
-                let tile_of_keys = all_keys.some_columns(keys.start, stride);
                 tile::scores(
-                    simd,
-                    scores,
-                    stride,
-                    plan,
-                    poison,
-                    &place,
-                    &seen,
-                    query,
-                    tile_of_keys,
+                    simd, scores, stride, plan, poison, &place, &seen, query, turned,
                 );
                 for (row, weights) in block.clone().zip(scores.chunks_exact_mut(stride)) {
                     let visible = inside(&runs[row], &keys);

@@ -12,6 +12,13 @@ pub(crate) const QUERIES: usize = 16 * BLOCK;
 /// Columns of a tile.
 pub(crate) const KEYS: usize = 256;
 
+/// Numbers between rows of a tile that begin one after the other, for so many keys in all: one
+/// vector more than the columns. Rows a power of two apart would compete for the same lines of the
+/// cache.
+pub(crate) fn stride_for(keys: usize) -> usize {
+    KEYS.min(keys.next_multiple_of(WIDEST)) + WIDEST
+}
+
 /// The place of a tile, or of a block of its rows, in the scores.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -25,25 +32,28 @@ pub(crate) struct Place {
 /// steps of [`KEYS`].
 pub(crate) fn tiles(runs: &[Range<usize>]) -> impl Iterator<Item = Range<usize>> + use<> {
     let all = union(runs);
-    let start = all.start / WIDEST * WIDEST;
+    let start = all.start / KEYS * KEYS;
     (start..all.end)
         .step_by(KEYS)
         .map(move |start| start..(start + KEYS).min(all.end))
 }
 
 /// The columns of a tile that some row of a block sees, from a multiple of the widest vector on.
+#[inline(always)]
 pub(crate) fn seen_by_block(runs: &[Range<usize>], keys: &Range<usize>) -> Range<usize> {
     let all = inside(&union(runs), keys);
     all.start / WIDEST * WIDEST..all.end
 }
 
 /// The part of a run of keys that lies in a tile, as columns of the tile.
+#[inline(always)]
 pub(crate) fn inside(run: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
     let column = |key: usize| key.clamp(keys.start, keys.end) - keys.start;
     column(run.start)..column(run.end)
 }
 
 /// The smallest run that holds all runs that are not empty.
+#[inline(always)]
 fn union(runs: &[Range<usize>]) -> Range<usize> {
     let mut all = usize::MAX..0;
     for run in runs {
@@ -58,7 +68,7 @@ fn union(runs: &[Range<usize>]) -> Range<usize> {
 /// Row `i` begins at `i·stride`. Only the columns `seen` are written, and then up to a multiple of
 /// the widest vector.
 ///
-/// `keys` holds `Kᵀ`, of which the columns of the tile begin at `first_key`.
+/// `turned` holds `Kᵀ` of the tile.
 #[inline(always)]
 pub(crate) fn scores<S: Simd>(
     simd: S,
@@ -69,7 +79,7 @@ pub(crate) fn scores<S: Simd>(
     place: &Place,
     seen: &Range<usize>,
     query: Matrix,
-    tile_of_keys: Matrix,
+    turned: Matrix,
 ) {
     let query = query.some_rows(place.queries.start, place.queries.len());
     let width = seen.len().next_multiple_of(WIDEST);
@@ -80,7 +90,7 @@ pub(crate) fn scores<S: Simd>(
         false,
         plan.scale,
         query,
-        tile_of_keys.some_columns(seen.start, width),
+        turned.some_columns(seen.start, width),
     );
     poison.mark(scores, stride, place, plan.shape.heads);
 }

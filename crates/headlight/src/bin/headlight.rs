@@ -2,11 +2,14 @@
 
 use std::process::ExitCode;
 
-use headlight::Program;
+use headlight::{Program, memory};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).is_some_and(|program| program == "train") {
+        memory::keep_freed();
+    }
     Program::new().run()
 }

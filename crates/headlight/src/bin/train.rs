@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-use headlight::Program;
+use headlight::{Program, memory};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    memory::keep_freed();
     Program::new().run_train()
 }

@@ -11,6 +11,7 @@ mod layer_norm;
 mod linear;
 mod operation;
 mod rms_norm;
+mod squared_norm;
 mod swiglu;
 
 use burn::{
@@ -135,6 +136,17 @@ pub(crate) fn adamw<const D: usize>(
         Tensor::from_dispatch(parameter),
         Tensor::from_dispatch(m),
         Tensor::from_dispatch(v),
+    )
+}
+
+/// Whether the kernel can read this tensor. It cannot read a tensor that tracks gradients.
+pub(crate) fn squared_norm_applies<const D: usize>(x: &Tensor<D>) -> bool {
+    applies(&x.device(), &[x.dtype()]) && !x.device().is_autodiff()
+}
+
+pub(crate) fn squared_norm<const D: usize>(x: Tensor<D>) -> Tensor<1> {
+    Tensor::from_dispatch(
+        <Dispatch as squared_norm::FusedSquaredNorm>::fused_squared_norm(x.into_dispatch()),
     )
 }
 

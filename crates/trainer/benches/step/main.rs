@@ -3,7 +3,8 @@
 //!
 //! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB,
 //! and the GFLOP of the step's matrix products. `step toy 50 burn` does the same with the modules
-//! of Burn's `nn`; `step toy 50 headlight wgpu` runs on another device.
+//! of Burn's `nn`, `step toy 50 products` only the matrix products of Headlight's step;
+//! `step toy 50 headlight wgpu` runs on another device.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -12,6 +13,7 @@
 
 mod burn_nn;
 mod headlight;
+mod products;
 
 use std::time::Instant;
 
@@ -73,7 +75,19 @@ impl Sizes {
     }
 }
 
+/// As the program `train`.
+#[allow(
+    unsafe_code,
+    reason = "the allocator's options are set by a C function"
+)]
+fn keep_freed_memory() {
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+    // SAFETY: the option is a number; it may be set at any time.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) }
+}
+
 fn main() {
+    keep_freed_memory();
     let arguments: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| argument != "--bench")
@@ -83,7 +97,7 @@ fn main() {
         arguments.first().and_then(|name| sizes_of(name)),
         arguments.get(1).map(|steps| steps.parse::<usize>()),
     ) else {
-        println!("usage: step toy|S|M|L STEPS [headlight|burn] [DEVICE]");
+        println!("usage: step toy|S|M|L STEPS [headlight|burn|products] [DEVICE]");
         return;
     };
     let name = arguments.get(3).copied().unwrap_or("flex");
@@ -98,6 +112,7 @@ fn main() {
     let shards = if name == "flex" { 2 } else { 1 };
     let mut step: Box<dyn FnMut(usize)> = match arguments.get(2) {
         Some(&"burn") => Box::new(burn_nn::stepper(sizes, &device)),
+        Some(&"products") => Box::new(products::stepper(sizes, shards)),
         _ => Box::new(headlight::stepper(sizes, shards, &device)),
     };
     let mut times: Vec<f64> = (0..steps + 3)
