@@ -12,6 +12,7 @@ mod gelu;
 mod kernel;
 mod layer_norm;
 mod linear;
+mod linear_cross_entropy;
 mod rms_norm;
 mod swiglu;
 
@@ -20,5 +21,6 @@ pub use cross_entropy::cross_entropy;
 pub use gelu::{gelu, gelu_tanh};
 pub use layer_norm::layer_norm;
 pub use linear::{apply, linear};
+pub use linear_cross_entropy::linear_cross_entropy;
 pub use rms_norm::rms_norm;
 pub use swiglu::swiglu;

@@ -52,9 +52,10 @@ fn rows(tensor: &FlexTensor) -> Matrix<'_> {
     Matrix::dense(numbers, numbers.len() / width, width)
 }
 
-struct SumOfRows<'a> {
-    sums: &'a mut [f32],
-    rows: &'a [f32],
+/// Adds each row to `sums`.
+pub(crate) struct SumOfRows<'a> {
+    pub sums: &'a mut [f32],
+    pub rows: &'a [f32],
 }
 
 impl Kernel for SumOfRows<'_> {

@@ -9,6 +9,7 @@ mod cross_entropy;
 mod gelu;
 mod layer_norm;
 mod linear;
+mod linear_cross_entropy;
 mod operation;
 mod rms_norm;
 mod swiglu;
@@ -92,6 +93,45 @@ pub(crate) fn linear(
                 <Dispatch as Fused>::fused_linear_with_bias(x, weight, bias.clone().into_dispatch())
             }
             None => <Dispatch as Fused>::fused_linear(x, weight),
+        })
+    })
+}
+
+/// Only where there are many logits: fewer are faster kept.
+pub(crate) fn linear_cross_entropy(
+    x: &Tensor<3>,
+    weight: &Tensor<2>,
+    bias: Option<&Tensor<1>>,
+    targets: &Tensor<2, Int>,
+    weights: &Tensor<2>,
+) -> Option<Tensor<1>> {
+    let [rows, positions, width] = x.dims();
+    let [width_in, vocabulary] = weight.dims();
+    let dtypes = [
+        x.dtype(),
+        weight.dtype(),
+        bias.map_or(DType::F32, Tensor::dtype),
+        weights.dtype(),
+    ];
+    let fits = width == width_in
+        && targets.dims() == [rows, positions]
+        && weights.dims() == [rows, positions]
+        && bias.is_none_or(|bias| bias.dims() == [vocabulary]);
+    let is_large = rows * positions * vocabulary > linear_cross_entropy::FEW && width > 0;
+    let applies = applies(&x.device(), &dtypes) && fits && is_large;
+    applies.then(|| {
+        let (x, weight) = (x.clone().into_dispatch(), weight.clone().into_dispatch());
+        let targets = targets.clone().into_dispatch();
+        let weights = weights.clone().detach().into_dispatch();
+        Tensor::from_dispatch(match bias {
+            Some(bias) => <Dispatch as Fused>::fused_linear_cross_entropy_with_bias(
+                x,
+                weight,
+                bias.clone().into_dispatch(),
+                targets,
+                weights,
+            ),
+            None => <Dispatch as Fused>::fused_linear_cross_entropy(x, weight, targets, weights),
         })
     })
 }

@@ -3,7 +3,8 @@
 //!
 //! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB,
 //! and the GFLOP of the step's matrix products. `step toy 50 burn` does the same with the modules
-//! of Burn's `nn`; `step toy 50 headlight wgpu` runs on another device.
+//! of Burn's `nn`; `step toy 50 headlight wgpu` runs on another device. `step L 10 headlight flex
+//! 50257` has that many different tokens instead of 64.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -20,9 +21,6 @@ use headlight_watch::device;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The number of different tokens.
-const VOCABULARY: usize = 64;
-
 /// A decoder's sizes. `scripts/bench_torch.py` has the same.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
@@ -32,9 +30,11 @@ struct Sizes {
     length: usize,
     feed_forward: bool,
     batch: usize,
+    /// The number of different tokens.
+    vocabulary: usize,
 }
 
-fn sizes_of(name: &str) -> Option<Sizes> {
+fn sizes_of(name: &str, vocabulary: usize) -> Option<Sizes> {
     let ([layers, heads, width, length], feed_forward, batch) = match name {
         "toy" => ([2, 4, 64, 64], false, 64),
         "S" => ([2, 4, 64, 64], true, 64),
@@ -49,6 +49,7 @@ fn sizes_of(name: &str) -> Option<Sizes> {
         length,
         feed_forward,
         batch,
+        vocabulary,
     })
 }
 
@@ -62,11 +63,12 @@ impl Sizes {
             width,
             length,
             batch,
+            vocabulary,
             ..
         } = self;
         let tokens = (batch * length) as f64;
         let matrices =
-            if self.feed_forward { 12 } else { 4 } * layers * width * width + width * VOCABULARY;
+            if self.feed_forward { 12 } else { 4 } * layers * width * width + width * vocabulary;
         let pairs = tokens * (length as f64 + 1.0) / 2.0;
         let attention = 2.0 * pairs * (layers * width) as f64;
         3.0 * 2.0 * (matrices as f64 * tokens + attention) / 1e9
@@ -79,11 +81,19 @@ fn main() {
         .filter(|argument| argument != "--bench")
         .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (Some(sizes), Some(Ok(steps))) = (
-        arguments.first().and_then(|name| sizes_of(name)),
+    let vocabulary = arguments
+        .get(4)
+        .map_or(Ok(64), |number| number.parse::<usize>());
+    let (Ok(vocabulary), Some(name), Some(Ok(steps))) = (
+        vocabulary,
+        arguments.first(),
         arguments.get(1).map(|steps| steps.parse::<usize>()),
     ) else {
-        println!("usage: step toy|S|M|L STEPS [headlight|burn] [DEVICE]");
+        println!("usage: step toy|S|M|L STEPS [headlight|burn] [DEVICE] [VOCABULARY]");
+        return;
+    };
+    let Some(sizes) = sizes_of(name, vocabulary) else {
+        println!("the models are toy, S, M and L");
         return;
     };
     let name = arguments.get(3).copied().unwrap_or("flex");
