@@ -1,17 +1,22 @@
 //! The decoder model: tokens in, logits for the next token out.
 
+use std::ops::Range;
+
 use burn::{
     module::{Module, Param},
     tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{Dropout, KvCache, Mask};
-use headlight_ops::linear;
+use headlight_ops::{linear, linear_cross_entropy};
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
     NormPlacement, NormSite, Positions, Probe, Site, block::normalize, positions::sinusoids,
     probe::visit, token_tensor,
 };
+
+/// The logits that [`Decoder::logits_in_parts`] computes at once: 64 MiB.
+const LOGITS_AT_ONCE: usize = 1 << 24;
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
 /// the model has one. Each block adds to the stream, and the unembedding reads the sum.
@@ -53,22 +58,37 @@ impl Decoder {
     /// As [`forward`](Self::forward).
     #[must_use]
     pub fn forward_probed<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
+        self.logits(self.final_stream(tokens, probe))
+    }
+
+    /// The stream as the unembedding reads it: after the last block, and after the last norm if the
+    /// model has one. [`logits`](Self::logits), [`logits_in_parts`](Self::logits_in_parts) and
+    /// [`summed_loss`](Self::summed_loss) go on from here.
+    ///
+    /// # Shapes
+    /// - tokens: `[batch, pos]`
+    /// - output: `[batch, pos, d_model]`
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[must_use]
+    pub fn final_stream<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
         let mask = self.mask();
         for (layer, block) in self.blocks.iter().enumerate() {
             x = block.forward(x, &mask, layer, probe);
         }
-        self.unembed(x, probe)
+        normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe)
     }
 
-    /// [`forward_probed`](Self::forward_probed) in a training step that drops attention weights.
-    /// Layer `l` drops by the key of site `dropout.site() + l`.
+    /// [`final_stream`](Self::final_stream) in a training step that drops attention weights. Layer
+    /// `l` drops by the key of site `dropout.site() + l`.
     ///
     /// # Panics
     /// As [`forward`](Self::forward), and if the probe wants to change scores or a pattern.
     #[must_use]
-    pub fn forward_with_dropout<P: Probe>(
+    pub fn final_stream_with_dropout<P: Probe>(
         &self,
         tokens: Tensor<2, Int>,
         dropout: &Dropout,
@@ -81,7 +101,7 @@ impl Decoder {
             let dropout = dropout.at_site(dropout.site() + layer as u64);
             x = block.forward_with_dropout(x, &mask, layer, &dropout, probe);
         }
-        self.unembed(x, probe)
+        normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe)
     }
 
     /// Logits of new tokens only. They also see the earlier tokens in the caches, one cache for
@@ -223,12 +243,68 @@ impl Decoder {
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
     pub fn unembed<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
-        let normalized = normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe);
-        linear(
-            normalized,
-            self.unembedding(),
-            self.b_u.as_ref().map(Param::val),
-        )
+        self.logits(normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe))
+    }
+
+    /// The logits of a [`final_stream`](Self::final_stream).
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - logits: `[batch, pos, vocabulary]`
+    #[must_use]
+    pub fn logits(&self, stream: Tensor<3>) -> Tensor<3> {
+        let bias = self.b_u.as_ref().map(Param::val);
+        linear(stream, self.unembedding(), bias)
+    }
+
+    /// [`logits`](Self::logits) of some positions after the other, with these positions: at most
+    /// 64 MiB at a time, or one position of all rows. Less than that is one part.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use headlight_residual::{DecoderConfig, NoProbe, token_tensor};
+    ///
+    /// let device = Device::flex();
+    /// let config = DecoderConfig { vocabulary: 1 << 23, d_model: 2, n_heads: 1, n_layers: 0, ..Default::default() };
+    /// let model = config.try_init(0, &device)?;
+    /// let stream = model.final_stream(token_tensor(&[[1, 2, 3]], &device), &mut NoProbe);
+    /// // The logits of one position take 32 MiB.
+    /// let parts: Vec<_> = model.logits_in_parts(&stream).map(|(positions, _)| positions).collect();
+    /// assert_eq!(parts, [0..2, 2..3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn logits_in_parts(
+        &self,
+        stream: &Tensor<3>,
+    ) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> {
+        let [rows, positions, _] = stream.dims();
+        let at_once = (LOGITS_AT_ONCE / (rows * self.vocabulary()).max(1)).max(1);
+        (0..positions).step_by(at_once).map(move |first| {
+            let part = first..positions.min(first + at_once);
+            let stream = stream.clone().narrow(1, first, part.len());
+            (part, self.logits(stream))
+        })
+    }
+
+    /// `−Σ ln softmax(logits)[target]` over the targets that count, in nats, of a
+    /// [`final_stream`](Self::final_stream): [`summed_loss`] of its logits, which are not all in
+    /// memory if the vocabulary is large.
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - targets, counts: `[batch, pos]`, counts 1 or 0
+    /// - output: `[1]`
+    ///
+    /// [`summed_loss`]: crate::summed_loss
+    #[must_use]
+    pub fn summed_loss(
+        &self,
+        stream: Tensor<3>,
+        targets: Tensor<2, Int>,
+        counts: Tensor<2>,
+    ) -> Tensor<1> {
+        let bias = self.b_u.as_ref().map(Param::val);
+        linear_cross_entropy(stream, self.unembedding(), bias, targets, counts)
     }
 
     /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.

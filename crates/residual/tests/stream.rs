@@ -286,7 +286,7 @@ fn attention_weights_are_dropped_row_by_row_and_differently_in_each_layer() {
     };
     let dropout = Dropout::new(0.5, key);
     let dropped = |tokens, dropout: &Dropout| {
-        values(model.forward_with_dropout(tokens, dropout, &mut NoProbe))
+        values(model.logits(model.final_stream_with_dropout(tokens, dropout, &mut NoProbe)))
     };
     let whole = dropped(tokens(), &dropout);
     assert_ne!(whole, values(model.forward(tokens())));
@@ -331,7 +331,7 @@ fn a_pattern_is_not_changed_and_dropped_from_in_one_pass() {
     let dropout = Dropout::new(0.5, DropoutKey::default());
     let pattern = Site::Attention(0, AttentionSite::Pattern);
     let mut edits = Edits::default().at(pattern, Edit::Zero);
-    let _ = model.forward_with_dropout(tokens(), &dropout, &mut edits);
+    let _ = model.final_stream_with_dropout(tokens(), &dropout, &mut edits);
 }
 
 #[test]
