@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::Interval;
-use headlight_residual::{Decoder, Probe, is_right, summed_loss, token_tensor};
+use headlight_residual::{Decoder, NoProbe, Probe, TargetScores, token_tensor};
 use serde::Serialize;
 
 use crate::bootstrap::{Share, interval_of_ratio, mean};
@@ -113,17 +113,17 @@ impl Behaviour {
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
     #[must_use]
     pub fn measure<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Performance {
-        self.performance(model.forward_probed(self.inputs(), probe))
+        self.performance(&model.target_scores(self.inputs(), &self.targets(), probe))
     }
 
-    /// How well these logits do it.
+    /// How well it was done by the scores of all targets.
     ///
     /// # Shapes
-    /// - logits: `[batch, pos, vocabulary]`
+    /// - scores: `[batch, pos]`
     #[must_use]
-    pub fn performance(&self, logits: Tensor<3>) -> Performance {
-        let [batch, positions] = self.inputs.dims();
-        let right = is_right(logits.clone(), self.targets()) * self.scored();
+    pub fn performance(&self, scores: &TargetScores) -> Performance {
+        let [batch, positions] = self.targets.dims();
+        let right = scores.right.clone() * self.scored();
         let right_in_row = right.sum_dim(1).into_data();
         let shares: Vec<Share> = right_in_row
             .iter::<f64>()
@@ -136,9 +136,8 @@ impl Behaviour {
         Performance {
             accuracy: mean(&shares).unwrap_or(f64::NAN),
             interval: interval_of_ratio(&shares),
-            loss: mean_loss(logits.clone(), self.targets(), self.scored(), scored)
-                .unwrap_or(f64::NAN),
-            loss_elsewhere: mean_loss(logits, self.targets(), unscored, batch * positions - scored),
+            loss: mean_loss(scores, &self.scored, scored).unwrap_or(f64::NAN),
+            loss_elsewhere: mean_loss(scores, &unscored, batch * positions - scored),
         }
     }
 
@@ -146,17 +145,16 @@ impl Behaviour {
     /// scored.
     #[must_use]
     pub fn loss_by_position(&self, model: &Decoder) -> Vec<Option<f64>> {
-        let logits = model.forward(self.inputs());
-        let [_, positions] = self.inputs.dims();
+        let scores = model.target_scores(self.inputs(), &self.targets(), &mut NoProbe);
+        let [_, positions] = self.targets.dims();
         let at = |position| {
             let scored = self.scored().narrow(1, position, 1);
             let count = scored.clone().sum().into_scalar::<f32>() as usize;
-            mean_loss(
-                logits.clone().narrow(1, position, 1),
-                self.targets().narrow(1, position, 1),
-                scored,
-                count,
-            )
+            let of_position = TargetScores {
+                losses: scores.losses.clone().narrow(1, position, 1),
+                right: scores.right.clone().narrow(1, position, 1),
+            };
+            mean_loss(&of_position, &scored, count)
         };
         (0..positions).map(at).collect()
     }
@@ -167,15 +165,6 @@ fn count_true(flags: &[bool]) -> usize {
 }
 
 /// The mean loss on the `count` targets that count, nats; `None` if there are none.
-fn mean_loss(
-    logits: Tensor<3>,
-    targets: Tensor<2, Int>,
-    counts: Tensor<2>,
-    count: usize,
-) -> Option<f64> {
-    if count == 0 {
-        return None;
-    }
-    let sum = summed_loss(logits, targets, counts).into_scalar::<f32>();
-    Some(f64::from(sum) / count as f64)
+fn mean_loss(scores: &TargetScores, counts: &Tensor<2>, count: usize) -> Option<f64> {
+    (count > 0).then(|| f64::from(scores.summed_loss(counts)) / count as f64)
 }

@@ -42,7 +42,9 @@ pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Result<Vec<Depth>, 
                 .mean()
                 .into_scalar::<f32>(),
         );
-        let performance = behaviour.performance(model.unembed(x, &mut NoProbe));
+        let stream = model.final_norm(x, &mut NoProbe);
+        let scores = model.target_scores_of(&stream, &behaviour.targets());
+        let performance = behaviour.performance(&scores);
         Depth {
             site: site.to_string(),
             performance,

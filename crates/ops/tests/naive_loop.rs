@@ -7,7 +7,7 @@ use burn::{
 };
 use headlight_ops::{
     AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, linear_cross_entropy,
-    rms_norm, swiglu,
+    rms_norm, score_targets, swiglu,
 };
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
@@ -489,6 +489,49 @@ fn the_loss_of_a_linear_map_without_a_bias_or_gradients_is_the_same() {
         let nothing = Tensor::zeros([rows, positions], (&place.device, place.dtype));
         let found = linear_cross_entropy(x(), weight(), None, targets(), nothing);
         assert_eq!(values(found), [0.0]);
+    }
+}
+
+#[test]
+fn every_target_has_its_loss_and_its_verdict() {
+    for dims in SHAPES {
+        let [rows, positions, vocabulary] = dims;
+        let count = rows * positions;
+        // Few different values, so that the likeliest tokens are often several.
+        let logits: Vec<f64> = (0..count * vocabulary)
+            .map(|i| ((i * 7919) % 13 % 5) as f64)
+            .collect();
+        let targets: Vec<i32> = (0..count)
+            .map(|i| ((i * 5 + 1) % vocabulary) as i32)
+            .collect();
+        let (mut losses, mut right) = (Vec::new(), Vec::new());
+        for (row, &target) in logits.chunks(vocabulary).zip(&targets) {
+            let sum: f64 = row.iter().map(|x| x.exp()).sum();
+            let mut likeliest = 0;
+            for token in 1..vocabulary {
+                if row[token] > row[likeliest] {
+                    likeliest = token;
+                }
+            }
+            losses.push(sum.ln() - row[target as usize]);
+            right.push(f64::from(u8::from(likeliest == target as usize)));
+        }
+        for place in places() {
+            let targets = TensorData::new(targets.clone(), [rows, positions]);
+            let targets = Tensor::<2, Int>::from_data(targets, &place.device);
+            let scores = score_targets(tensor(&logits, dims, &place), targets.clone());
+            let counts: Vec<f64> = (0..count).map(|i| f64::from(u8::from(i % 3 > 0))).collect();
+            let counts = tensor(&counts, [rows, positions], &place);
+            let summed = cross_entropy(tensor(&logits, dims, &place), targets, counts.clone());
+            let found = [f64::from(scores.summed_loss(&counts))];
+            if place.dtype == DType::F32 {
+                assert_eq!(found, values(summed)[..], "{dims:?}");
+            } else {
+                assert_close("summed", &found, &values(summed));
+            }
+            assert_close("losses", &values(scores.losses), &losses);
+            assert_eq!(values(scores.right), right, "{dims:?}");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use burn::{
     tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{Dropout, KvCache, Mask};
-use headlight_ops::{linear, linear_cross_entropy};
+use headlight_ops::{TargetScores, linear, linear_cross_entropy, score_targets};
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
@@ -79,7 +79,7 @@ impl Decoder {
         for (layer, block) in self.blocks.iter().enumerate() {
             x = block.forward(x, &mask, layer, probe);
         }
-        normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe)
+        self.final_norm(x, probe)
     }
 
     /// [`final_stream`](Self::final_stream) in a training step that drops attention weights. Layer
@@ -101,7 +101,7 @@ impl Decoder {
             let dropout = dropout.at_site(dropout.site() + layer as u64);
             x = block.forward_with_dropout(x, &mask, layer, &dropout, probe);
         }
-        normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe)
+        self.final_norm(x, probe)
     }
 
     /// Logits of new tokens only. They also see the earlier tokens in the caches, one cache for
@@ -243,7 +243,17 @@ impl Decoder {
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
     pub fn unembed<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
-        self.logits(normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe))
+        self.logits(self.final_norm(x, probe))
+    }
+
+    /// The stream after the last norm, which the unembedding reads; in a model without one, the
+    /// stream itself.
+    ///
+    /// # Shapes
+    /// - x, output: `[batch, pos, d_model]`
+    #[must_use]
+    pub fn final_norm<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
+        normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe)
     }
 
     /// The logits of a [`final_stream`](Self::final_stream).
@@ -305,6 +315,39 @@ impl Decoder {
     ) -> Tensor<1> {
         let bias = self.b_u.as_ref().map(Param::val);
         linear_cross_entropy(stream, self.unembedding(), bias, targets, counts)
+    }
+
+    /// The loss of every target and whether the model is right, of a pass that `probe` sees. The
+    /// logits are computed in [parts](Self::logits_in_parts).
+    ///
+    /// # Shapes
+    /// - tokens, targets: `[batch, pos]`
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward), or if the shapes differ.
+    #[must_use]
+    pub fn target_scores<P: Probe>(
+        &self,
+        tokens: Tensor<2, Int>,
+        targets: &Tensor<2, Int>,
+        probe: &mut P,
+    ) -> TargetScores {
+        self.target_scores_of(&self.final_stream(tokens, probe), targets)
+    }
+
+    /// [`target_scores`](Self::target_scores) of a [`final_stream`](Self::final_stream).
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - targets: `[batch, pos]`
+    #[must_use]
+    pub fn target_scores_of(&self, stream: &Tensor<3>, targets: &Tensor<2, Int>) -> TargetScores {
+        let mut parts = Vec::new();
+        for (positions, logits) in self.logits_in_parts(stream) {
+            let targets = targets.clone().narrow(1, positions.start, positions.len());
+            parts.push(score_targets(logits, targets));
+        }
+        TargetScores::joined(parts)
     }
 
     /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.

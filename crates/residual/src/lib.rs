@@ -87,6 +87,8 @@ pub use weights::{
     WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,
 };
 
+pub use headlight_ops::{TargetScores, score_targets};
+
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -12,6 +12,7 @@ mod linear;
 mod linear_cross_entropy;
 mod operation;
 mod rms_norm;
+mod score_targets;
 mod swiglu;
 
 use burn::{
@@ -20,11 +21,7 @@ use burn::{
 };
 use operation::Fused;
 
-use crate::{AdamWStep, gelu::Form};
-
-/// The number of rows in a block. It is fixed, so that sums over rows are added in the same order
-/// on any number of threads.
-const ROWS: usize = 64;
+use crate::{AdamWStep, ROWS, TargetScores, gelu::Form};
 
 /// The number of elements in a task of an element-wise operation.
 const CHUNK: usize = 1 << 14;
@@ -141,6 +138,22 @@ pub(crate) fn rms_norm(x: &Tensor<3>, gain: &Tensor<1>, epsilon: f64) -> Option<
     applies.then(|| {
         let (x, gain) = (x.clone().into_dispatch(), gain.clone().into_dispatch());
         Tensor::from_dispatch(<Dispatch as Fused>::fused_rms_norm(x, gain, epsilon as f32))
+    })
+}
+
+pub(crate) fn score_targets(logits: &Tensor<3>, targets: &Tensor<2, Int>) -> Option<TargetScores> {
+    let device = logits.device();
+    let applies =
+        applies(&device, &[logits.dtype()]) && !device.is_autodiff() && !logits.dims().contains(&0);
+    applies.then(|| {
+        let (losses, right) = <Dispatch as score_targets::FusedScoreTargets>::fused_score_targets(
+            logits.clone().into_dispatch(),
+            targets.clone().into_dispatch(),
+        );
+        TargetScores {
+            losses: Tensor::from_dispatch(losses),
+            right: Tensor::from_dispatch(right),
+        }
     })
 }
 
