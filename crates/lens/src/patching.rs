@@ -6,8 +6,8 @@ use std::fmt;
 use burn::tensor::Tensor;
 use headlight_heads::HeadName;
 use headlight_residual::{
-    Activations, ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, Part, Probe,
-    Site, argmax, token_tensor,
+    Activations, ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, NoProbe, Part,
+    Probe, Site, argmax, token_tensor,
 };
 use serde::Serialize;
 
@@ -130,10 +130,11 @@ impl<'a> Patching<'a> {
         let mut sites: Vec<Site> = Place::all(model).into_iter().map(Place::site).collect();
         sites.dedup();
         let run = |tokens: &[u32]| {
-            let seen = model.activations(token_tensor(&[tokens], &model.w_e.device()), &sites)?;
+            let inputs = token_tensor(&[tokens], &model.w_e.device());
+            let (logits, seen) = model.logits_and_activations(inputs, &sites, &mut NoProbe)?;
             Ok::<Run, ActivationsError>(Run {
                 tokens: tokens.to_vec(),
-                logits: logits_at(seen.logits.clone(), position),
+                logits: logits_at(logits, position),
                 seen,
             })
         };
@@ -233,7 +234,9 @@ impl<'a> Patching<'a> {
             let rows = Tensor::cat(parts.iter().map(patched).collect(), 0);
             let mut edits = Edits::default().at(site, Edit::Replace(rows.into()));
             let inputs = token_tensor(&vec![&self.base.tokens; parts.len()], &base.device());
-            let logits = logits_at(self.model.forward_probed(inputs, &mut edits), self.position);
+            let stream = self.model.final_stream(inputs, &mut edits);
+            let stream = stream.narrow(1, self.position, 1);
+            let logits = logits_at(self.model.logits(stream), 0);
             let moved = |logits: &[f32]| (self.difference(logits) - from) / (to - from);
             shares.extend(logits.chunks(self.model.vocabulary()).map(moved));
         }

@@ -9,8 +9,6 @@ use crate::{Capture, Decoder, KeptTensor, NoProbe, Probe, Site};
 /// The activations that one pass left at the sites that were asked for: every one of them.
 #[derive(Debug, Clone)]
 pub struct Activations {
-    /// The logits of the pass, `[batch, pos, vocabulary]`.
-    pub logits: Tensor<3>,
     pub(crate) kept: BTreeMap<Site, KeptTensor>,
 }
 
@@ -79,7 +77,7 @@ impl Activations {
         }
     }
 
-    /// The bytes of all activations, without the logits.
+    /// The bytes of all activations.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.kept.values().map(KeptTensor::bytes).sum()
@@ -105,7 +103,7 @@ fn available_memory() -> Option<usize> {
 
 impl Decoder {
     /// Runs the model over `tokens` and keeps the activations at `sites`: `TransformerLens`'
-    /// `run_with_cache`. At most [`activation_budget`] bytes are kept.
+    /// `run_with_cache`, without the logits. At most [`activation_budget`] bytes are kept.
     ///
     /// # Shapes
     /// - tokens: `[batch, pos]`; the activations have the shapes in the table at [`Site`]
@@ -127,7 +125,6 @@ impl Decoder {
     /// let patterns = model.select("*.hook_pattern")?;
     /// let seen = model.activations(batch.clone(), &patterns)?;
     /// assert_eq!(seen.tensor::<4>(patterns[1]).dims(), [1, 4, 3, 3]);
-    /// assert_eq!(seen.logits.dims(), [1, 3, 64]);
     ///
     /// // 4·3·3 numbers of 4 bytes in each layer: one layer fits into 200 bytes, two do not.
     /// let error = model.activations_within(batch, &patterns, 200).unwrap_err();
@@ -156,7 +153,8 @@ impl Decoder {
         sites: &[Site],
         budget: usize,
     ) -> Result<Activations, ActivationsError> {
-        self.keep(tokens, Capture::new(sites, budget), &mut NoProbe)
+        let (_, seen) = self.keep(tokens, Capture::new(sites, budget), &mut NoProbe)?;
+        Ok(seen)
     }
 
     /// [`activations`](Self::activations) of a pass that `probe` sees before, and may change:
@@ -173,20 +171,41 @@ impl Decoder {
         sites: &[Site],
         probe: &mut P,
     ) -> Result<Activations, ActivationsError> {
-        self.keep(tokens, Capture::new(sites, activation_budget()), probe)
+        let (_, seen) = self.keep(tokens, Capture::new(sites, activation_budget()), probe)?;
+        Ok(seen)
     }
 
+    /// The logits of a pass, `[batch, pos, vocabulary]`, beside its
+    /// [`activations_probed`](Self::activations_probed).
+    ///
+    /// # Errors
+    /// As [`activations`](Self::activations).
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    pub fn logits_and_activations<P: Probe>(
+        &self,
+        tokens: Tensor<2, Int>,
+        sites: &[Site],
+        probe: &mut P,
+    ) -> Result<(Tensor<3>, Activations), ActivationsError> {
+        let capture = Capture::new(sites, activation_budget());
+        let (stream, seen) = self.keep(tokens, capture, probe)?;
+        Ok((self.logits(stream), seen))
+    }
+
+    /// The final stream of a pass, and what it left.
     fn keep<P: Probe>(
         &self,
         tokens: Tensor<2, Int>,
         mut capture: Capture,
         probe: &mut P,
-    ) -> Result<Activations, ActivationsError> {
+    ) -> Result<(Tensor<3>, Activations), ActivationsError> {
         let missing = capture.sites().iter().find(|&&site| !self.has(site));
         if let Some(&site) = missing {
             return Err(ActivationsError::NotInModel { site });
         }
-        let logits = self.forward_probed(tokens, &mut (probe, &mut capture));
-        capture.into_activations(logits)
+        let stream = self.final_stream(tokens, &mut (probe, &mut capture));
+        Ok((stream, capture.into_activations()?))
     }
 }

@@ -20,7 +20,6 @@
 //!     .try_init(0, &device)?;
 //! let pattern: Site = "blocks.0.attn.hook_pattern".parse()?;
 //! let seen = model.activations(token_tensor(&[[1, 2, 3]], &device), &[pattern])?;
-//! assert_eq!(seen.logits.dims(), [1, 3, 5]);
 //! assert_eq!(seen.tensor::<4>(pattern).dims(), [1, 2, 3, 3]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
