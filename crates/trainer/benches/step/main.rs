@@ -3,8 +3,8 @@
 //!
 //! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB,
 //! and the GFLOP of the step's matrix products. `step toy 50 burn` does the same with the modules
-//! of Burn's `nn`; `step toy 50 headlight wgpu` runs on another device. `step L 10 headlight flex
-//! 50257` has that many different tokens instead of 64.
+//! of Burn's `nn`; `step toy 50 headlight wgpu` runs on another device. `step 6,6,384,256,4,50257 10`
+//! is a model with feed-forward of any sizes: layers, heads, width, length, batch, vocabulary.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -34,13 +34,13 @@ struct Sizes {
     vocabulary: usize,
 }
 
-fn sizes_of(name: &str, vocabulary: usize) -> Option<Sizes> {
+fn sizes_of(name: &str) -> Option<Sizes> {
     let ([layers, heads, width, length], feed_forward, batch) = match name {
         "toy" => ([2, 4, 64, 64], false, 64),
         "S" => ([2, 4, 64, 64], true, 64),
         "M" => ([4, 4, 128, 64], true, 12),
         "L" => ([6, 6, 384, 256], true, 4),
-        _ => return None,
+        _ => return sizes_from_numbers(name),
     };
     Some(Sizes {
         layers,
@@ -48,6 +48,20 @@ fn sizes_of(name: &str, vocabulary: usize) -> Option<Sizes> {
         width,
         length,
         feed_forward,
+        batch,
+        vocabulary: 64,
+    })
+}
+
+fn sizes_from_numbers(text: &str) -> Option<Sizes> {
+    let numbers: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
+    let [layers, heads, width, length, batch, vocabulary] = numbers.ok()?.try_into().ok()?;
+    Some(Sizes {
+        layers,
+        heads,
+        width,
+        length,
+        feed_forward: true,
         batch,
         vocabulary,
     })
@@ -81,19 +95,11 @@ fn main() {
         .filter(|argument| argument != "--bench")
         .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let vocabulary = arguments
-        .get(4)
-        .map_or(Ok(64), |number| number.parse::<usize>());
-    let (Ok(vocabulary), Some(name), Some(Ok(steps))) = (
-        vocabulary,
-        arguments.first(),
+    let (Some(sizes), Some(Ok(steps))) = (
+        arguments.first().and_then(|name| sizes_of(name)),
         arguments.get(1).map(|steps| steps.parse::<usize>()),
     ) else {
-        println!("usage: step toy|S|M|L STEPS [headlight|burn] [DEVICE] [VOCABULARY]");
-        return;
-    };
-    let Some(sizes) = sizes_of(name, vocabulary) else {
-        println!("the models are toy, S, M and L");
+        println!("usage: step toy|S|M|L|SIZES STEPS [headlight|burn] [DEVICE]");
         return;
     };
     let name = arguments.get(3).copied().unwrap_or("flex");
@@ -110,7 +116,9 @@ fn main() {
         Some(&"burn") => Box::new(burn_nn::stepper(sizes, &device)),
         _ => Box::new(headlight::stepper(sizes, shards, &device)),
     };
-    let mut times: Vec<f64> = (0..steps + 3)
+    // The first steps ask for memory. Of few long steps, one is enough.
+    let unmeasured = steps.min(3);
+    let mut times: Vec<f64> = (0..steps + unmeasured)
         .map(|number| {
             let started = Instant::now();
             step(number);
@@ -118,7 +126,7 @@ fn main() {
             device.sync().expect("the device finishes the step");
             started.elapsed().as_secs_f64() * 1e3
         })
-        .skip(3)
+        .skip(unmeasured)
         .collect();
     times.sort_by(f64::total_cmp);
     println!(
