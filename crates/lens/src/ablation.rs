@@ -5,15 +5,20 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
 use headlight_heads::{Ablation, HeadName};
-use headlight_residual::{ActivationsError, AttentionSite, Decoder, Edit, Edits, Part, Site};
+use headlight_residual::{
+    Activations, ActivationsError, AttentionSite, Edit, Edits, Part, Probed, Site,
+};
 
 use crate::{Behaviour, Performance};
 
 /// Each head of a model.
 #[must_use]
-pub fn all_heads(model: &Decoder) -> Vec<HeadName> {
-    let heads = |layer| (0..model.n_heads()).map(move |head| HeadName { layer, head });
-    (0..model.blocks.len()).flat_map(heads).collect()
+pub fn all_heads(model: &dyn Probed) -> Vec<HeadName> {
+    let mut all = Vec::new();
+    for (layer, sizes) in model.sizes().layers.iter().enumerate() {
+        all.extend((0..sizes.n_heads).map(|head| HeadName { layer, head }));
+    }
+    all
 }
 
 /// The behaviour without `heads`, all of them ablated at once. Without any head it is what the
@@ -22,7 +27,7 @@ pub fn all_heads(model: &Decoder) -> Vec<HeadName> {
 /// # Errors
 /// As [`without`].
 pub fn ablate(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     heads: &[HeadName],
     ablation: Ablation,
@@ -31,22 +36,86 @@ pub fn ablate(
     Ok(behaviour.measure(model, &mut edits))
 }
 
+/// One ablation after the other. What stands before the first ablated head is computed once.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use headlight_heads::{Ablation, HeadName};
+/// use headlight_lens::{Ablations, Behaviour, ablate};
+/// use headlight_residual::{DecoderConfig, token_tensor};
+///
+/// let device = Device::flex();
+/// let model = DecoderConfig::default().try_init(0, &device)?;
+/// let behaviour = Behaviour::new(token_tensor(&[[1, 2, 3]], &device), vec![vec![2, 3, 4]], vec![vec![true; 3]]);
+/// let head: HeadName = "L1H0".parse()?;
+/// let ablations = Ablations::new(&model, &behaviour, Ablation::Mean);
+/// assert_eq!(ablations.without(&[head])?, ablate(&model, &behaviour, &[head], Ablation::Mean)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Ablations<'a> {
+    model: &'a dyn Probed,
+    behaviour: &'a Behaviour,
+    ablation: Ablation,
+    /// Of the untouched pass, where the model can go on from activations and they fit into memory.
+    kept: Option<Activations>,
+}
+
+impl<'a> Ablations<'a> {
+    /// Runs the untouched model once.
+    #[must_use]
+    pub fn new(model: &'a dyn Probed, behaviour: &'a Behaviour, ablation: Ablation) -> Self {
+        let mut sites = Vec::new();
+        for layer in 0..model.sizes().layers.len() {
+            sites.extend(model.kept_for(layer));
+        }
+        let mut kept = None;
+        if !sites.is_empty() {
+            kept = model.activations(behaviour.inputs(), &sites).ok();
+        }
+        Self {
+            model,
+            behaviour,
+            ablation,
+            kept,
+        }
+    }
+
+    /// [`ablate`], from the layer of the first of `heads` on.
+    ///
+    /// # Errors
+    /// As [`without`].
+    pub fn without(&self, heads: &[HeadName]) -> Result<Performance, ActivationsError> {
+        let (inputs, targets) = (self.behaviour.inputs(), self.behaviour.targets());
+        let mut edits = without(self.model, inputs.clone(), heads, self.ablation)?;
+        let first = heads.iter().map(|head| head.layer).min();
+        let (Some(layer), Some(kept)) = (first, &self.kept) else {
+            return Ok(self.behaviour.measure(self.model, &mut edits));
+        };
+        let scores = self
+            .model
+            .target_scores_from(layer, kept, inputs, &targets, &mut edits);
+        Ok(self.behaviour.performance(&scores))
+    }
+}
+
 /// The changes that take `heads` away from a run over `inputs`, `[batch, pos]`.
 ///
 /// # Errors
-/// If the heads are resampled and their blends of values do not fit into memory.
+/// If the model has no `hook_z` of a layer of these heads, or the heads are resampled and their
+/// blends of values do not fit into memory.
 pub fn without(
-    model: &Decoder,
+    model: &dyn Probed,
     inputs: Tensor<2, Int>,
     heads: &[HeadName],
     ablation: Ablation,
 ) -> Result<Edits, ActivationsError> {
+    let sites: Vec<Site> = by_layer(heads).into_keys().map(blends_of).collect();
+    model.require(&sites)?;
     match ablation {
         Ablation::Zero => Ok(zeroed(heads)),
         Ablation::Mean => Ok(mean_ablated(heads)),
         Ablation::Resample if heads.is_empty() => Ok(Edits::default()),
         Ablation::Resample => {
-            let sites: Vec<Site> = by_layer(heads).into_keys().map(blends_of).collect();
             // Each sequence's activations stand in the place of those of the one before it.
             let others = model.activations(inputs.roll_dim(1, 0), &sites)?;
             Ok(changed(heads, |site| {

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::Interval;
-use headlight_residual::{Decoder, NoProbe, Probe, TargetScores, token_tensor};
+use headlight_residual::{AnyProbe, NoProbe, Probed, TargetScores, token_tensor};
 use serde::Serialize;
 
 use crate::bootstrap::{Share, interval_of_ratio, mean};
@@ -34,15 +34,20 @@ pub struct Performance {
 }
 
 impl Behaviour {
-    /// `inputs` are `[batch, pos]`; for each of its rows the targets and whether they count.
+    /// `inputs` are `[batch, pos]`; for each of its rows the targets and whether they count. The
+    /// targets are those of the last positions of the row, for which the model has logits: of all
+    /// positions in a decoder.
     ///
     /// # Panics
-    /// If there are not as many targets as inputs.
+    /// If there are not as many rows of targets as of inputs, all equally long and no longer than
+    /// the inputs.
     #[must_use]
     pub fn new(inputs: Tensor<2, Int>, targets: Vec<Vec<u32>>, scored: Vec<Vec<bool>>) -> Self {
-        let [batch, positions] = inputs.dims();
+        let [batch, length] = inputs.dims();
+        let positions = targets.first().map_or(length, Vec::len);
         let fits = targets.len() == batch
             && scored.len() == batch
+            && positions <= length
             && targets.iter().all(|row| row.len() == positions)
             && scored.iter().all(|row| row.len() == positions);
         assert!(
@@ -77,13 +82,13 @@ impl Behaviour {
         self.scored_in_row.len()
     }
 
-    /// The targets, `[batch, pos]`.
+    /// The targets, `[batch, outputs]`.
     #[must_use]
     pub fn targets(&self) -> Tensor<2, Int> {
         self.targets.clone()
     }
 
-    /// 1 for each target that counts, else 0: `[batch, pos]`.
+    /// 1 for each target that counts, else 0: `[batch, outputs]`.
     #[must_use]
     pub fn scored(&self) -> Tensor<2> {
         self.scored.clone()
@@ -111,15 +116,18 @@ impl Behaviour {
     }
 
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
+    ///
+    /// # Panics
+    /// If the model has not as many logits as there are targets.
     #[must_use]
-    pub fn measure<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Performance {
+    pub fn measure(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Performance {
         self.performance(&model.target_scores(self.inputs(), &self.targets(), probe))
     }
 
     /// How well it was done by the scores of all targets.
     ///
     /// # Shapes
-    /// - scores: `[batch, pos]`
+    /// - scores: `[batch, outputs]`
     #[must_use]
     pub fn performance(&self, scores: &TargetScores) -> Performance {
         let [batch, positions] = self.targets.dims();
@@ -144,7 +152,7 @@ impl Behaviour {
     /// The mean loss on the scored targets of each position, nats; `None` where a position is never
     /// scored.
     #[must_use]
-    pub fn loss_by_position(&self, model: &Decoder) -> Vec<Option<f64>> {
+    pub fn loss_by_position(&self, model: &dyn Probed) -> Vec<Option<f64>> {
         let scores = model.target_scores(self.inputs(), &self.targets(), &mut NoProbe);
         let [_, positions] = self.targets.dims();
         let at = |position| {

@@ -2,7 +2,7 @@
 //! surer than each of them.
 
 use burn::tensor::Tensor;
-use headlight_residual::{Decoder, Probe};
+use headlight_residual::{AnyProbe, Probed};
 
 use crate::{Behaviour, Estimate, bootstrap::Share};
 
@@ -13,7 +13,7 @@ pub struct Rights(Vec<f64>);
 impl Behaviour {
     /// Runs the model past `probe` and counts. The model must not be on an autodiff device.
     #[must_use]
-    pub fn rights<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Rights {
+    pub fn rights(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Rights {
         let scores = model.target_scores(self.inputs(), &self.targets(), probe);
         let right = scores.right * self.scored();
         Rights(right.sum_dim(1).into_data().iter::<f64>().collect())
@@ -46,10 +46,10 @@ impl Behaviour {
     /// The accuracy at each position in one pass past `probe`; none where fewer than
     /// `least` targets are scored.
     #[must_use]
-    pub fn accuracy_by_position<P: Probe>(
+    pub fn accuracy_by_position(
         &self,
-        model: &Decoder,
-        probe: &mut P,
+        model: &dyn Probed,
+        probe: &mut dyn AnyProbe,
         least: usize,
     ) -> Vec<Option<f64>> {
         let scores = model.target_scores(self.inputs(), &self.targets(), probe);

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use headlight_heads::{Ablation, HeadName};
-use headlight_residual::{ActivationsError, Decoder};
+use headlight_residual::{ActivationsError, Probed};
 use serde::Serialize;
 
-use crate::{Behaviour, Joint, Performance, Rights, ablate, all_heads, without};
+use crate::{Ablations, Behaviour, Joint, Performance, Rights, all_heads, without};
 
 /// Two heads, and what is lost without each and without both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,7 +23,7 @@ pub struct Pair {
 /// # Errors
 /// As [`without`].
 pub fn pairs(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     pairs: &[[HeadName; 2]],
     ablation: Ablation,
@@ -90,14 +90,18 @@ pub struct Taken {
 /// # Panics
 /// If the behaviour has fewer than two sequences.
 pub fn minimal_set(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     ablation: Ablation,
     share: f64,
 ) -> Result<MinimalSet, ActivationsError> {
     let [finding, reporting] = behaviour.halves();
-    let found = |heads: &[HeadName]| ablate(model, &finding, heads, ablation);
-    let reported = |heads: &[HeadName]| ablate(model, &reporting, heads, ablation);
+    let (finding, reporting) = (
+        Ablations::new(model, &finding, ablation),
+        Ablations::new(model, &reporting, ablation),
+    );
+    let found = |heads: &[HeadName]| finding.without(heads);
+    let reported = |heads: &[HeadName]| reporting.without(heads);
     let enough = share * found(&[])?.accuracy;
 
     let mut taken: Vec<Taken> = Vec::new();

@@ -3,7 +3,9 @@
 
 use burn::tensor::Tensor;
 use headlight_heads::HeadName;
-use headlight_residual::{Activations, AttentionSite, BlockSite, Decoder, Site};
+use headlight_residual::{Activations, ActivationsError, AttentionSite, BlockSite, Probed, Site};
+
+use crate::given::attention_weights_of;
 
 /// What one head writes, beside the stream that it writes into.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,28 +103,33 @@ pub fn writes_of_layer(
 
 /// The sites that [`head_writes`] reads.
 #[must_use]
-pub fn writes_sites(model: &Decoder) -> Vec<Site> {
+pub fn writes_sites(model: &dyn Probed) -> Vec<Site> {
     let of_layer = |layer| [blends(layer), stream(layer)];
-    (0..model.blocks.len()).flat_map(of_layer).collect()
+    (0..model.sizes().layers.len()).flat_map(of_layer).collect()
 }
 
 /// [`writes_of_layer`] of every layer, first layer first, in a pass that kept
 /// [`writes_sites`].
 ///
+/// # Errors
+/// If the model does not give the weights of its attention.
+///
 /// # Panics
 /// If the pass did not keep these sites.
-#[must_use]
-pub fn head_writes(model: &Decoder, seen: &Activations) -> Vec<HeadWrites> {
+pub fn head_writes(
+    model: &dyn Probed,
+    seen: &Activations,
+) -> Result<Vec<HeadWrites>, ActivationsError> {
     let mut writes = Vec::new();
-    for (layer, block) in model.blocks.iter().enumerate() {
-        let w_o = block.attn.w_o.weight.val();
-        let [width, d_model] = w_o.dims();
-        let heads = model.n_heads();
-        let w_o = w_o.reshape([heads, width / heads, d_model]);
+    for layer in 0..model.sizes().layers.len() {
+        let weights = attention_weights_of(model, layer)?;
+        let [width, d_model] = weights.w_o.dims();
+        let heads = weights.n_heads;
+        let w_o = weights.w_o.reshape([heads, width / heads, d_model]);
         let (z, stream) = (seen.tensor(blends(layer)), seen.tensor(stream(layer)));
         writes.extend(writes_of_layer(layer, z, w_o, stream));
     }
-    writes
+    Ok(writes)
 }
 
 fn blends(layer: usize) -> Site {

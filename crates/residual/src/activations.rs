@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
 
-use crate::{Capture, Decoder, KeptTensor, NoProbe, Probe, Site};
+use crate::{AnyProbe, Capture, Decoder, KeptTensor, NoProbe, Probed, Site};
 
 /// The activations that one pass left at the sites that were asked for: every one of them.
 #[derive(Debug, Clone)]
@@ -12,14 +12,24 @@ pub struct Activations {
     pub(crate) kept: BTreeMap<Site, KeptTensor>,
 }
 
-/// Why the activations of a pass could not be kept.
+/// Why a model could not be looked into.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActivationsError {
     /// The model has no such site.
-    #[error("{site} is not in this model")]
+    #[error("{site} is not in {model}")]
     NotInModel {
         /// The site.
         site: Site,
+        /// [`Probed::name`]
+        model: String,
+    },
+    /// The model does not say this about itself.
+    #[error("{model} does not give its {part}")]
+    NotGiven {
+        /// What was asked for.
+        part: &'static str,
+        /// [`Probed::name`]
+        model: String,
     },
     /// The activation would exceed the budget.
     #[error("{site} takes {bytes} bytes, and {used} of {budget} are taken")]
@@ -137,7 +147,7 @@ impl Decoder {
         tokens: Tensor<2, Int>,
         sites: &[Site],
     ) -> Result<Activations, ActivationsError> {
-        self.activations_probed(tokens, sites, &mut NoProbe)
+        Probed::activations(self, tokens, sites)
     }
 
     /// [`activations`](Self::activations) with a budget of one's own, in bytes.
@@ -153,8 +163,7 @@ impl Decoder {
         sites: &[Site],
         budget: usize,
     ) -> Result<Activations, ActivationsError> {
-        let (_, seen) = self.keep(tokens, Capture::new(sites, budget), &mut NoProbe)?;
-        Ok(seen)
+        self.keep(tokens, Capture::new(sites, budget), &mut NoProbe)
     }
 
     /// [`activations`](Self::activations) of a pass that `probe` sees before, and may change:
@@ -165,14 +174,13 @@ impl Decoder {
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
-    pub fn activations_probed<P: Probe>(
+    pub fn activations_probed(
         &self,
         tokens: Tensor<2, Int>,
         sites: &[Site],
-        probe: &mut P,
+        probe: &mut dyn AnyProbe,
     ) -> Result<Activations, ActivationsError> {
-        let (_, seen) = self.keep(tokens, Capture::new(sites, activation_budget()), probe)?;
-        Ok(seen)
+        Probed::activations_probed(self, tokens, sites, probe)
     }
 
     /// The logits of a pass, `[batch, pos, vocabulary]`, beside its
@@ -183,29 +191,24 @@ impl Decoder {
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
-    pub fn logits_and_activations<P: Probe>(
+    pub fn logits_and_activations(
         &self,
         tokens: Tensor<2, Int>,
         sites: &[Site],
-        probe: &mut P,
+        probe: &mut dyn AnyProbe,
     ) -> Result<(Tensor<3>, Activations), ActivationsError> {
-        let capture = Capture::new(sites, activation_budget());
-        let (stream, seen) = self.keep(tokens, capture, probe)?;
-        Ok((self.logits(stream), seen))
+        Probed::logits_and_activations(self, tokens, sites, probe)
     }
 
-    /// The final stream of a pass, and what it left.
-    fn keep<P: Probe>(
+    /// Keeps what `capture` wants of a pass, without its logits.
+    pub(crate) fn keep(
         &self,
         tokens: Tensor<2, Int>,
         mut capture: Capture,
-        probe: &mut P,
-    ) -> Result<(Tensor<3>, Activations), ActivationsError> {
-        let missing = capture.sites().iter().find(|&&site| !self.has(site));
-        if let Some(&site) = missing {
-            return Err(ActivationsError::NotInModel { site });
-        }
-        let stream = self.final_stream(tokens, &mut (probe, &mut capture));
-        Ok((stream, capture.into_activations()?))
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Activations, ActivationsError> {
+        Probed::require(self, capture.sites())?;
+        let _ = self.final_stream(tokens, &mut (probe, &mut capture));
+        capture.into_activations()
     }
 }

@@ -1,13 +1,11 @@
 //! One block: `x ← x + attention(norm(x))`, then `x ← x + feed_forward(norm(x))`.
 
 use burn::{module::Module, tensor::Tensor};
-use headlight_attention::{
-    Dropout, Heads, KvCache, Mask, MultiHeadAttention, attention_scores, masked_scores,
-    softmax_of_scores, weighted_sum,
-};
+use headlight_attention::{Dropout, KvCache, Mask, MultiHeadAttention};
 
 use crate::{
-    AttentionSite, BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
+    BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
+    attention_probed::{attention_with_dropout_probed, merge_probed},
     probe::visit,
 };
 
@@ -44,7 +42,7 @@ impl Block {
     /// # Shapes
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
-    pub fn forward<P: Probe>(
+    pub fn forward<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         mask: &Mask,
@@ -64,7 +62,7 @@ impl Block {
     /// # Panics
     /// If the probe wants to change scores or the pattern.
     #[must_use]
-    pub fn forward_with_dropout<P: Probe>(
+    pub fn forward_with_dropout<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         mask: &Mask,
@@ -74,6 +72,20 @@ impl Block {
     ) -> Tensor<3> {
         self.walk(x, layer, probe, |x, probe| {
             self.attention(x, mask, layer, Some(dropout), probe)
+        })
+    }
+
+    /// [`forward`](Self::forward) from the stream and from what the heads blend.
+    pub(crate) fn forward_from<P: Probe + ?Sized>(
+        &self,
+        x: Tensor<3>,
+        z: Tensor<4>,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let z = z.swap_dims(1, 2); // [batch, n_heads, pos, d_head]
+        self.walk(x, layer, probe, |_, probe| {
+            merge_probed(&self.attn, z, layer, probe)
         })
     }
 
@@ -100,7 +112,7 @@ impl Block {
     }
 
     /// Passes the stream through the block; `attend` computes the attention.
-    fn walk<P: Probe>(
+    fn walk<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         layer: usize,
@@ -140,8 +152,8 @@ impl Block {
         }
     }
 
-    /// The three stages of attention, with a probe between them.
-    fn attention<P: Probe>(
+    /// Attention, with a probe at its inputs and between its three stages.
+    fn attention<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         mask: &Mask,
@@ -149,37 +161,13 @@ impl Block {
         dropout: Option<&Dropout>,
         probe: &mut P,
     ) -> Tensor<3> {
-        let [x_q, x_k, x_v] = self.attention_inputs(x, layer, probe);
-        let Heads { q, k, v } = self.attn.project(x_q, x_k, x_v); // [batch, heads, pos, width]
-        let heads = Heads {
-            q: visit_heads(AttentionSite::Q, q, layer, probe),
-            k: visit_heads(AttentionSite::K, k, layer, probe),
-            v: visit_heads(AttentionSite::V, v, layer, probe),
-        };
-        let z = self.attend(heads, mask, layer, dropout, probe); // [batch, heads, pos, d_value]
-        let z = visit_heads(AttentionSite::Z, z, layer, probe);
-        let result = Site::Attention(layer, AttentionSite::Result);
-        match probe.interest(result) {
-            Interest::Skip => self.attn.merge(z), // [batch, pos, d_model]
-            Interest::Read => {
-                // [batch, n_heads, pos, d_model] → [batch, pos, n_heads, d_model]
-                let _ = probe.at(result, self.attn.results(z.clone()).swap_dims(1, 2));
-                self.attn.merge(z)
-            }
-            Interest::Change => {
-                let results = probe.at(result, self.attn.results(z).swap_dims(1, 2));
-                let sum = results.sum_dim(2).squeeze_dim(2); // [batch, pos, d_model]
-                match &self.attn.w_o.bias {
-                    Some(bias) => sum + bias.val().unsqueeze(),
-                    None => sum,
-                }
-            }
-        }
+        let inputs = self.attention_inputs(x, layer, probe);
+        attention_with_dropout_probed(&self.attn, inputs, mask, layer, dropout, probe)
     }
 
     /// The inputs of queries, keys and values: the stream, normalised in a pre-norm block. A probe
     /// may replace each of the three.
-    fn attention_inputs<P: Probe>(
+    fn attention_inputs<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         layer: usize,
@@ -206,52 +194,10 @@ impl Block {
         let normalized = normalize(x);
         [normalized.clone(), normalized.clone(), normalized]
     }
-
-    /// Without a probe on scores or pattern, attention is one call. For a probe that reads them,
-    /// they are computed in addition. For a probe that changes them, the same equation is computed
-    /// step by step.
-    fn attend<P: Probe>(
-        &self,
-        heads: Heads,
-        mask: &Mask,
-        layer: usize,
-        dropout: Option<&Dropout>,
-        probe: &mut P,
-    ) -> Tensor<4> {
-        let scores_site = Site::Attention(layer, AttentionSite::Scores);
-        let pattern_site = Site::Attention(layer, AttentionSite::Pattern);
-        let of_scores = probe.interest(scores_site);
-        let of_pattern = probe.interest(pattern_site);
-
-        if of_scores == Interest::Change || of_pattern == Interest::Change {
-            assert!(
-                dropout.is_none(),
-                "{pattern_site} cannot be changed and dropped from in one pass"
-            );
-            let (heads, mask) = self.attn.with_positions(heads, mask);
-            let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
-            // A masked pair stays masked, whatever the probe puts there.
-            let scores = masked_scores(visit(probe, scores_site, scores), &mask);
-            let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
-            return weighted_sum(pattern, heads.v, &mask); // [batch, heads, queries, d_value]
-        }
-        if of_scores == Interest::Read {
-            let (heads, mask) = self.attn.with_positions(heads.clone(), mask);
-            let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
-            let _ = probe.at(scores_site, scores);
-        }
-        if of_pattern == Interest::Read {
-            let _ = probe.at(pattern_site, self.attn.weights(heads.clone(), mask));
-        }
-        match dropout {
-            Some(dropout) => self.attn.attend_with_dropout(heads, mask, dropout),
-            None => self.attn.attend(heads, mask),
-        }
-    }
 }
 
 /// Normalises the stream for a part of the model that reads it.
-pub(crate) fn normalize<P: Probe>(
+pub(crate) fn normalize<P: Probe + ?Sized>(
     norm: Option<&Norm>,
     x: Tensor<3>,
     site: impl Fn(NormSite) -> Site,
@@ -260,23 +206,5 @@ pub(crate) fn normalize<P: Probe>(
     match norm {
         Some(norm) => norm.forward(x, site, probe),
         None => x,
-    }
-}
-
-/// Probes see `[batch, pos, head, d_head]`; attention works on `[batch, head, pos, d_head]`.
-fn visit_heads<P: Probe>(
-    site: AttentionSite,
-    heads: Tensor<4>,
-    layer: usize,
-    probe: &mut P,
-) -> Tensor<4> {
-    let site = Site::Attention(layer, site);
-    match probe.interest(site) {
-        Interest::Skip => heads,
-        Interest::Read => {
-            let _ = probe.at(site, heads.clone().swap_dims(1, 2)); // [batch, pos, head, d_head]
-            heads
-        }
-        Interest::Change => probe.at(site, heads.swap_dims(1, 2)).swap_dims(1, 2),
     }
 }

@@ -7,16 +7,17 @@ use burn::{
     tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{Dropout, KvCache, Mask};
-use headlight_ops::{TargetScores, linear, linear_cross_entropy, score_targets};
+use headlight_ops::{TargetScores, linear, linear_cross_entropy};
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
-    NormPlacement, NormSite, Positions, Probe, Site, block::normalize, positions::sinusoids,
-    probe::visit, token_tensor,
+    NormPlacement, NormSite, Positions, Probe, Site,
+    block::normalize,
+    logits_in_parts::{logits_in_parts, target_scores},
+    positions::sinusoids,
+    probe::visit,
+    token_tensor,
 };
-
-/// The logits that [`Decoder::logits_in_parts`] computes at once: 64 MiB.
-const LOGITS_AT_ONCE: usize = 1 << 24;
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
 /// the model has one. Each block adds to the stream, and the unembedding reads the sum.
@@ -57,7 +58,11 @@ impl Decoder {
     /// # Panics
     /// As [`forward`](Self::forward).
     #[must_use]
-    pub fn forward_probed<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
+    pub fn forward_probed<P: Probe + ?Sized>(
+        &self,
+        tokens: Tensor<2, Int>,
+        probe: &mut P,
+    ) -> Tensor<3> {
         self.logits(self.final_stream(tokens, probe))
     }
 
@@ -72,11 +77,39 @@ impl Decoder {
     /// # Panics
     /// As [`forward`](Self::forward).
     #[must_use]
-    pub fn final_stream<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
+    pub fn final_stream<P: Probe + ?Sized>(
+        &self,
+        tokens: Tensor<2, Int>,
+        probe: &mut P,
+    ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
         let mask = self.mask();
         for (layer, block) in self.blocks.iter().enumerate() {
+            x = block.forward(x, &mask, layer, probe);
+        }
+        self.final_norm(x, probe)
+    }
+
+    /// The final stream of a pass that goes on from `stream`, the stream before block `layer`, and
+    /// from what the heads of that block blend. `probe` sees the blends as `hook_z`, and all that
+    /// comes after them.
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - z: `[batch, pos, n_heads, d_head]`
+    /// - output: `[batch, pos, d_model]`
+    #[must_use]
+    pub fn final_stream_from<P: Probe + ?Sized>(
+        &self,
+        layer: usize,
+        stream: Tensor<3>,
+        z: Tensor<4>,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let mask = self.mask();
+        let mut x = self.blocks[layer].forward_from(stream, z, layer, probe);
+        for (layer, block) in self.blocks.iter().enumerate().skip(layer + 1) {
             x = block.forward(x, &mask, layer, probe);
         }
         self.final_norm(x, probe)
@@ -88,7 +121,7 @@ impl Decoder {
     /// # Panics
     /// As [`forward`](Self::forward), and if the probe wants to change scores or a pattern.
     #[must_use]
-    pub fn final_stream_with_dropout<P: Probe>(
+    pub fn final_stream_with_dropout<P: Probe + ?Sized>(
         &self,
         tokens: Tensor<2, Int>,
         dropout: &Dropout,
@@ -184,7 +217,7 @@ impl Decoder {
 
     /// The stream before the first block. The tokens of row `b` stand at positions `starts[b] ..`;
     /// a single start holds for all rows.
-    fn embed<P: Probe>(
+    fn embed<P: Probe + ?Sized>(
         &self,
         tokens: Tensor<2, Int>,
         starts: &[usize],
@@ -242,7 +275,7 @@ impl Decoder {
     /// - x: `[batch, pos, d_model]`
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
-    pub fn unembed<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
+    pub fn unembed<P: Probe + ?Sized>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
         self.logits(self.final_norm(x, probe))
     }
 
@@ -252,7 +285,7 @@ impl Decoder {
     /// # Shapes
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
-    pub fn final_norm<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
+    pub fn final_norm<P: Probe + ?Sized>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
         normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe)
     }
 
@@ -287,13 +320,8 @@ impl Decoder {
         &self,
         stream: &Tensor<3>,
     ) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> {
-        let [rows, positions, _] = stream.dims();
-        let at_once = (LOGITS_AT_ONCE / (rows * self.vocabulary()).max(1)).max(1);
-        (0..positions).step_by(at_once).map(move |first| {
-            let part = first..positions.min(first + at_once);
-            let stream = stream.clone().narrow(1, first, part.len());
-            (part, self.logits(stream))
-        })
+        let bias = self.b_u.as_ref().map(Param::val);
+        logits_in_parts(stream, self.unembedding(), bias)
     }
 
     /// `−Σ ln softmax(logits)[target]` over the targets that count, in nats, of a
@@ -317,37 +345,16 @@ impl Decoder {
         linear_cross_entropy(stream, self.unembedding(), bias, targets, counts)
     }
 
-    /// The loss of every target and whether the model is right, of a pass that `probe` sees. The
-    /// logits are computed in [parts](Self::logits_in_parts).
-    ///
-    /// # Shapes
-    /// - tokens, targets: `[batch, pos]`
-    ///
-    /// # Panics
-    /// As [`forward`](Self::forward), or if the shapes differ.
-    #[must_use]
-    pub fn target_scores<P: Probe>(
-        &self,
-        tokens: Tensor<2, Int>,
-        targets: &Tensor<2, Int>,
-        probe: &mut P,
-    ) -> TargetScores {
-        self.target_scores_of(&self.final_stream(tokens, probe), targets)
-    }
-
-    /// [`target_scores`](Self::target_scores) of a [`final_stream`](Self::final_stream).
+    /// The loss of every target and whether the model is right, from a
+    /// [`final_stream`](Self::final_stream). The logits are computed in
+    /// [parts](Self::logits_in_parts).
     ///
     /// # Shapes
     /// - stream: `[batch, pos, d_model]`
     /// - targets: `[batch, pos]`
     #[must_use]
     pub fn target_scores_of(&self, stream: &Tensor<3>, targets: &Tensor<2, Int>) -> TargetScores {
-        let mut parts = Vec::new();
-        for (positions, logits) in self.logits_in_parts(stream) {
-            let targets = targets.clone().narrow(1, positions.start, positions.len());
-            parts.push(score_targets(logits, targets));
-        }
-        TargetScores::joined(parts)
+        target_scores(self.logits_in_parts(stream), targets)
     }
 
     /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.

@@ -61,7 +61,7 @@ impl Norm {
     /// # Shapes
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
-    pub fn forward<P: Probe>(
+    pub fn forward<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         site: impl Fn(NormSite) -> Site,
@@ -93,7 +93,7 @@ impl Norm {
     }
 
     /// The output of the norm, with a probe at the scale and at the quotient.
-    fn step_by_step<P: Probe>(
+    fn step_by_step<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         scale_site: Site,

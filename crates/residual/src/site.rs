@@ -149,14 +149,19 @@ impl Site {
             .map(|&(site, _)| Self::Block(layer, site))
             .collect();
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1(layer, site)));
-        sites.extend(
-            ATTENTION
-                .iter()
-                .map(|&(site, _)| Self::Attention(layer, site)),
-        );
+        sites.extend(Self::of_attention(layer));
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln2(layer, site)));
         sites.extend(MLP.iter().map(|&(site, _)| Self::Mlp(layer, site)));
         sites
+    }
+
+    /// Every site inside the attention of one block.
+    #[must_use]
+    pub fn of_attention(layer: usize) -> Vec<Self> {
+        ATTENTION
+            .iter()
+            .map(|&(site, _)| Self::Attention(layer, site))
+            .collect()
     }
 
     /// Every site outside the blocks.

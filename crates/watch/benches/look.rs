@@ -10,7 +10,7 @@ use std::{hint::black_box, path::Path, time::Instant};
 
 use burn::tensor::Device;
 use headlight_heads::{Ablation, HeadName, Scores};
-use headlight_lens::{Performance, RoleTargets, ablate, all_heads, score_layer_on};
+use headlight_lens::{Ablations, Performance, RoleTargets, all_heads, score_layer_on};
 use headlight_residual::Decoder;
 use headlight_run::RunDirectory;
 use headlight_tasks::Validation;
@@ -44,9 +44,8 @@ fn main() {
     }
     let behaviour = behaviour(&validation.sequences, ABLATED, &device);
     let without_each_head = || {
-        let one = |head: HeadName| {
-            ablate(&model, &behaviour, &[head], Ablation::Mean).expect("room for activations")
-        };
+        let ablations = Ablations::new(&model, &behaviour, Ablation::Mean);
+        let one = |head: HeadName| ablations.without(&[head]).expect("room for activations");
         Cores::all().map(all_heads(&model), one)
     };
 

@@ -1,0 +1,67 @@
+//! The readout: from the last stream to the logits.
+
+use burn::tensor::{Int, Tensor};
+use headlight_ops::{TargetScores, linear};
+
+use crate::{
+    NoProbe, Norm, Site,
+    block::normalize,
+    logits_in_parts::{logits_in_parts, target_scores},
+};
+
+/// `logits = norm(x)·W_U + b_U`
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_residual::{NormKind, Readout};
+///
+/// let device = Device::flex();
+/// let readout = Readout {
+///     norm: NormKind::RmsNorm.init(2, 0.0, &device),
+///     w_u: Tensor::from_floats([[1.0, 10.0], [0.0, 10.0]], &device),
+///     b_u: None,
+/// };
+/// // The root mean square of (1, 7) is 5: the readout reads (0.2, 1.4).
+/// let logits = readout.logits(Tensor::from_floats([[[1.0, 7.0]]], &device));
+/// assert_eq!(logits.into_data().to_vec::<f32>().unwrap(), [0.2, 16.0]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Readout {
+    /// The norm before the unembedding.
+    pub norm: Option<Norm>,
+    /// `W_U [d_model, vocabulary]`
+    pub w_u: Tensor<2>,
+    /// `b_U [vocabulary]`
+    pub b_u: Option<Tensor<1>>,
+}
+
+impl Readout {
+    /// The logits of a stream.
+    ///
+    /// # Shapes
+    /// - x: `[batch, pos, d_model]`
+    /// - logits: `[batch, pos, vocabulary]`
+    #[must_use]
+    pub fn logits(&self, x: Tensor<3>) -> Tensor<3> {
+        linear(self.normalized(x), self.w_u.clone(), self.b_u.clone())
+    }
+
+    /// The loss of every target and whether the likeliest token is right, if the model ended with
+    /// this stream. The logits of a large vocabulary are never all in memory.
+    ///
+    /// # Shapes
+    /// - x: `[batch, pos, d_model]`
+    /// - targets: `[batch, pos]`
+    #[must_use]
+    pub fn target_scores(&self, x: Tensor<3>, targets: &Tensor<2, Int>) -> TargetScores {
+        let stream = self.normalized(x);
+        target_scores(
+            logits_in_parts(&stream, self.w_u.clone(), self.b_u.clone()),
+            targets,
+        )
+    }
+
+    fn normalized(&self, x: Tensor<3>) -> Tensor<3> {
+        normalize(self.norm.as_ref(), x, Site::LnFinal, &mut NoProbe)
+    }
+}
