@@ -135,8 +135,8 @@ impl Subject {
                 "there is no such head",
             ));
         }
-        let left =
-            |heads: &[HeadName]| ablate(&model, &behaviour, heads, ablation).map_err(no_room);
+        let ablations = headlight_lens::Ablations::new(&model, &behaviour, ablation);
+        let left = |heads: &[HeadName]| ablations.without(heads).map_err(no_room);
         let without = |name: String, heads: Vec<HeadName>| {
             let later = heads_after(&model, &heads);
             let frozen = ablate_frozen(&model, &behaviour, &heads, ablation, &later);

@@ -116,8 +116,12 @@ impl PromptReader {
         sites: &[Site],
     ) -> Result<(Reading, Activations), Error> {
         let tokens = self.tokens("prompt", &question.prompt)?;
-        let seen = self.activations(subject, question, &tokens, sites)?;
-        let changed = self.probabilities(seen.logits.clone());
+        let mut edits = self.edits(subject, question, &tokens)?;
+        let (logits, seen) = self
+            .model
+            .logits_and_activations(self.batch(&tokens), sites, &mut edits)
+            .map_err(no_room)?;
+        let changed = self.probabilities(logits);
         let untouched = if question.off.is_empty() && question.patches.is_empty() {
             changed.clone()
         } else {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
 use headlight_heads::{Ablation, HeadName};
-use headlight_residual::{ActivationsError, AttentionSite, Edit, Edits, Part, Probed, Site};
+use headlight_residual::{
+    Activations, ActivationsError, AttentionSite, Edit, Edits, Part, Probed, Site,
+};
 
 use crate::{Behaviour, Performance};
 
@@ -32,6 +34,68 @@ pub fn ablate(
 ) -> Result<Performance, ActivationsError> {
     let mut edits = without(model, behaviour.inputs(), heads, ablation)?;
     Ok(behaviour.measure(model, &mut edits))
+}
+
+/// One ablation after the other. What stands before the first ablated head is computed once.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use headlight_heads::{Ablation, HeadName};
+/// use headlight_lens::{Ablations, Behaviour, ablate};
+/// use headlight_residual::{DecoderConfig, token_tensor};
+///
+/// let device = Device::flex();
+/// let model = DecoderConfig::default().try_init(0, &device)?;
+/// let behaviour = Behaviour::new(token_tensor(&[[1, 2, 3]], &device), vec![vec![2, 3, 4]], vec![vec![true; 3]]);
+/// let head: HeadName = "L1H0".parse()?;
+/// let ablations = Ablations::new(&model, &behaviour, Ablation::Mean);
+/// assert_eq!(ablations.without(&[head])?, ablate(&model, &behaviour, &[head], Ablation::Mean)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Ablations<'a> {
+    model: &'a dyn Probed,
+    behaviour: &'a Behaviour,
+    ablation: Ablation,
+    /// Of the untouched pass, where the model can go on from activations and they fit into memory.
+    kept: Option<Activations>,
+}
+
+impl<'a> Ablations<'a> {
+    /// Runs the untouched model once.
+    #[must_use]
+    pub fn new(model: &'a dyn Probed, behaviour: &'a Behaviour, ablation: Ablation) -> Self {
+        let mut sites = Vec::new();
+        for layer in 0..model.sizes().layers.len() {
+            sites.extend(model.kept_for(layer));
+        }
+        let mut kept = None;
+        if !sites.is_empty() {
+            kept = model.activations(behaviour.inputs(), &sites).ok();
+        }
+        Self {
+            model,
+            behaviour,
+            ablation,
+            kept,
+        }
+    }
+
+    /// [`ablate`], from the layer of the first of `heads` on.
+    ///
+    /// # Errors
+    /// As [`without`].
+    pub fn without(&self, heads: &[HeadName]) -> Result<Performance, ActivationsError> {
+        let (inputs, targets) = (self.behaviour.inputs(), self.behaviour.targets());
+        let mut edits = without(self.model, inputs.clone(), heads, self.ablation)?;
+        let first = heads.iter().map(|head| head.layer).min();
+        let (Some(layer), Some(kept)) = (first, &self.kept) else {
+            return Ok(self.behaviour.measure(self.model, &mut edits));
+        };
+        let scores = self
+            .model
+            .target_scores_from(layer, kept, inputs, &targets, &mut edits);
+        Ok(self.behaviour.performance(&scores))
+    }
 }
 
 /// The changes that take `heads` away from a run over `inputs`, `[batch, pos]`.

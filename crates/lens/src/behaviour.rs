@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::Interval;
-use headlight_residual::{AnyProbe, NoProbe, Probed, is_right, summed_loss, token_tensor};
+use headlight_residual::{AnyProbe, NoProbe, Probed, TargetScores, token_tensor};
 use serde::Serialize;
 
 use crate::bootstrap::{Share, interval_of_ratio, mean};
@@ -121,21 +121,17 @@ impl Behaviour {
     /// If the model has not as many logits as there are targets.
     #[must_use]
     pub fn measure(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Performance {
-        self.performance(model.forward_probed(self.inputs(), probe))
+        self.performance(&model.target_scores(self.inputs(), &self.targets(), probe))
     }
 
-    /// How well these logits do it.
+    /// How well it was done by the scores of all targets.
     ///
     /// # Shapes
-    /// - logits: `[batch, outputs, vocabulary]`
-    ///
-    /// # Panics
-    /// If there are not as many logits as targets.
+    /// - scores: `[batch, outputs]`
     #[must_use]
-    pub fn performance(&self, logits: Tensor<3>) -> Performance {
+    pub fn performance(&self, scores: &TargetScores) -> Performance {
         let [batch, positions] = self.targets.dims();
-        self.assert_fits(&logits);
-        let right = is_right(logits.clone(), self.targets()) * self.scored();
+        let right = scores.right.clone() * self.scored();
         let right_in_row = right.sum_dim(1).into_data();
         let shares: Vec<Share> = right_in_row
             .iter::<f64>()
@@ -148,9 +144,8 @@ impl Behaviour {
         Performance {
             accuracy: mean(&shares).unwrap_or(f64::NAN),
             interval: interval_of_ratio(&shares),
-            loss: mean_loss(logits.clone(), self.targets(), self.scored(), scored)
-                .unwrap_or(f64::NAN),
-            loss_elsewhere: mean_loss(logits, self.targets(), unscored, batch * positions - scored),
+            loss: mean_loss(scores, &self.scored, scored).unwrap_or(f64::NAN),
+            loss_elsewhere: mean_loss(scores, &unscored, batch * positions - scored),
         }
     }
 
@@ -158,30 +153,18 @@ impl Behaviour {
     /// scored.
     #[must_use]
     pub fn loss_by_position(&self, model: &dyn Probed) -> Vec<Option<f64>> {
-        let logits = model.forward_probed(self.inputs(), &mut NoProbe);
-        self.assert_fits(&logits);
+        let scores = model.target_scores(self.inputs(), &self.targets(), &mut NoProbe);
         let [_, positions] = self.targets.dims();
         let at = |position| {
             let scored = self.scored().narrow(1, position, 1);
             let count = scored.clone().sum().into_scalar::<f32>() as usize;
-            mean_loss(
-                logits.clone().narrow(1, position, 1),
-                self.targets().narrow(1, position, 1),
-                scored,
-                count,
-            )
+            let of_position = TargetScores {
+                losses: scores.losses.clone().narrow(1, position, 1),
+                right: scores.right.clone().narrow(1, position, 1),
+            };
+            mean_loss(&of_position, &scored, count)
         };
         (0..positions).map(at).collect()
-    }
-
-    /// Panics if these are not the logits of the targets.
-    pub(crate) fn assert_fits(&self, logits: &Tensor<3>) {
-        let [batch, positions, _] = logits.dims();
-        assert_eq!(
-            [batch, positions],
-            self.targets.dims(),
-            "logits (left) for targets (right), [batch, outputs]"
-        );
     }
 }
 
@@ -190,15 +173,6 @@ fn count_true(flags: &[bool]) -> usize {
 }
 
 /// The mean loss on the `count` targets that count, nats; `None` if there are none.
-fn mean_loss(
-    logits: Tensor<3>,
-    targets: Tensor<2, Int>,
-    counts: Tensor<2>,
-    count: usize,
-) -> Option<f64> {
-    if count == 0 {
-        return None;
-    }
-    let sum = summed_loss(logits, targets, counts).into_scalar::<f32>();
-    Some(f64::from(sum) / count as f64)
+fn mean_loss(scores: &TargetScores, counts: &Tensor<2>, count: usize) -> Option<f64> {
+    (count > 0).then(|| f64::from(scores.summed_loss(counts)) / count as f64)
 }

@@ -114,7 +114,7 @@ mod target_weights;
 mod value_weighted;
 mod writes;
 
-pub use ablation::{ablate, all_heads, mean_ablated, without, zeroed};
+pub use ablation::{Ablations, ablate, all_heads, mean_ablated, without, zeroed};
 pub use behaviour::{Behaviour, Performance};
 pub use bootstrap::Estimate;
 pub use by_position::{ScoresByPosition, scores_by_position};

@@ -49,7 +49,8 @@ pub fn logit_lens(
                 .mean()
                 .into_scalar::<f32>(),
         );
-        let performance = behaviour.performance(readout.logits(x));
+        let scores = readout.target_scores(x, &behaviour.targets());
+        let performance = behaviour.performance(&scores);
         Depth {
             site: site.to_string(),
             performance,

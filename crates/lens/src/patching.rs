@@ -6,8 +6,8 @@ use std::fmt;
 use burn::tensor::Tensor;
 use headlight_heads::HeadName;
 use headlight_residual::{
-    Activations, ActivationsError, AttentionSite, BlockSite, Edit, Edits, Part, Probe, Probed,
-    Site, argmax, token_tensor,
+    Activations, ActivationsError, AttentionSite, BlockSite, Edit, Edits, NoProbe, Part, Probe,
+    Probed, Site, argmax, token_tensor,
 };
 use serde::Serialize;
 
@@ -133,11 +133,12 @@ impl<'a> Patching<'a> {
         let mut sites: Vec<Site> = Place::all(model).into_iter().map(Place::site).collect();
         sites.dedup();
         let run = |tokens: &[u32]| {
-            let seen = model.activations(token_tensor(&[tokens], &model.device()), &sites)?;
+            let inputs = token_tensor(&[tokens], &model.device());
+            let logits = model.logits_at(inputs.clone(), position, &mut NoProbe);
             Ok::<Run, ActivationsError>(Run {
                 tokens: tokens.to_vec(),
-                logits: logits_at(seen.logits.clone(), tokens.len(), position),
-                seen,
+                logits: numbers(logits),
+                seen: model.activations(inputs, &sites)?,
             })
         };
         let patching = Self {
@@ -243,8 +244,7 @@ impl<'a> Patching<'a> {
             let rows = Tensor::cat(parts.iter().map(patched).collect(), 0);
             let mut edits = Edits::default().at(site, Edit::Replace(rows.into()));
             let inputs = token_tensor(&vec![&self.base.tokens; parts.len()], &base.device());
-            let logits = self.model.forward_probed(inputs, &mut edits);
-            let logits = logits_at(logits, length, self.position);
+            let logits = numbers(self.model.logits_at(inputs, self.position, &mut edits));
             let moved = |logits: &[f32]| (self.difference(logits) - from) / (to - from);
             shares.extend(logits.chunks(classes).map(moved));
         }
@@ -252,16 +252,6 @@ impl<'a> Patching<'a> {
     }
 }
 
-/// Of every row of `length` ids the logits at one position, one row after the other.
-fn logits_at(logits: Tensor<3>, length: usize, position: usize) -> Vec<f32> {
-    let [_, outputs, _] = logits.dims();
-    assert!(
-        position + outputs >= length,
-        "no logits at position {position}: they stand for the last {outputs} of {length}"
-    );
-    logits
-        .narrow(1, position + outputs - length, 1)
-        .into_data()
-        .iter::<f32>()
-        .collect()
+fn numbers(tensor: Tensor<3>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
 }

@@ -6,7 +6,7 @@ use headlight_heads::{Ablation, HeadName};
 use headlight_residual::{ActivationsError, Probed};
 use serde::Serialize;
 
-use crate::{Behaviour, Joint, Performance, Rights, ablate, all_heads, without};
+use crate::{Ablations, Behaviour, Joint, Performance, Rights, all_heads, without};
 
 /// Two heads, and what is lost without each and without both.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -96,8 +96,12 @@ pub fn minimal_set(
     share: f64,
 ) -> Result<MinimalSet, ActivationsError> {
     let [finding, reporting] = behaviour.halves();
-    let found = |heads: &[HeadName]| ablate(model, &finding, heads, ablation);
-    let reported = |heads: &[HeadName]| ablate(model, &reporting, heads, ablation);
+    let (finding, reporting) = (
+        Ablations::new(model, &finding, ablation),
+        Ablations::new(model, &reporting, ablation),
+    );
+    let found = |heads: &[HeadName]| finding.without(heads);
+    let reported = |heads: &[HeadName]| reporting.without(heads);
     let enough = share * found(&[])?.accuracy;
 
     let mut taken: Vec<Taken> = Vec::new();

@@ -8,8 +8,8 @@ use behaviour::{head, induction};
 use common::hand_built;
 use headlight_heads::{HeadName, Interval};
 use headlight_lens::{
-    Ablation, Input, ablate, ablate_frozen, all_heads, control_sets, direct_logit_attribution,
-    heads_after, logit_lens, path_test, path_tests,
+    Ablation, Ablations, Input, ablate, ablate_frozen, all_heads, control_sets,
+    direct_logit_attribution, heads_after, logit_lens, path_test, path_tests,
 };
 
 const ALL: [Ablation; 3] = [Ablation::Zero, Ablation::Mean, Ablation::Resample];
@@ -53,6 +53,29 @@ fn only_the_heads_of_the_circuit_are_missed() {
             .unwrap()
     };
     assert!((elsewhere("L1H1") - untouched.loss_elsewhere.unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn ablations_that_share_their_beginning_equal_whole_passes() {
+    let (model, induction) = (hand_built(), induction());
+    let sets = [
+        vec![],
+        vec![head("L0H0")],
+        vec![head("L1H0")],
+        vec![head("L1H1"), head("L0H0")],
+        all_heads(&model),
+    ];
+    for ablation in ALL {
+        let ablations = Ablations::new(&model, &induction, ablation);
+        for heads in &sets {
+            let whole = ablate(&model, &induction, heads, ablation).unwrap();
+            assert_eq!(
+                ablations.without(heads).unwrap(),
+                whole,
+                "{heads:?} {ablation:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,9 @@ mod gelu;
 mod kernel;
 mod layer_norm;
 mod linear;
+mod linear_cross_entropy;
 mod rms_norm;
+mod score_targets;
 mod squared_norm;
 mod swiglu;
 
@@ -21,6 +23,12 @@ pub use cross_entropy::cross_entropy;
 pub use gelu::{gelu, gelu_tanh};
 pub use layer_norm::layer_norm;
 pub use linear::{apply, linear};
+pub use linear_cross_entropy::linear_cross_entropy;
 pub use rms_norm::rms_norm;
+pub use score_targets::{TargetScores, score_targets};
 pub use squared_norm::squared_norm;
 pub use swiglu::swiglu;
+
+/// The number of rows in a block. It is fixed, so that sums over rows are added in the same order
+/// on any number of threads.
+const ROWS: usize = 64;

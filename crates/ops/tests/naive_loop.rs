@@ -6,8 +6,8 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use headlight_ops::{
-    AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, rms_norm, squared_norm,
-    swiglu,
+    AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, linear_cross_entropy,
+    rms_norm, score_targets, squared_norm, swiglu,
 };
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
@@ -339,6 +339,198 @@ fn cross_entropy_and_its_gradient() {
                 &values(logits.grad(&gradients).unwrap()),
                 &gradient,
             );
+        }
+    }
+}
+
+/// The loss of `x·W + b` and its gradients as a loop, and what the loop starts from.
+struct LinearLoss {
+    sizes: [usize; 4],
+    x: Vec<f64>,
+    weight: Vec<f64>,
+    bias: Vec<f64>,
+    targets: Vec<i32>,
+    weights: Vec<f64>,
+    loss: f64,
+    d_x: Vec<f64>,
+    d_weight: Vec<f64>,
+    d_bias: Vec<f64>,
+}
+
+impl LinearLoss {
+    fn new(sizes: [usize; 4]) -> Self {
+        let [rows, positions, width, vocabulary] = sizes;
+        let count = rows * positions;
+        let targets: Vec<i32> = (0..count)
+            .map(|i| ((i * 31 + 7) % vocabulary) as i32)
+            .collect();
+        // Two of three positions count, and not all as much.
+        let weights = (0..count).map(|i| [1.0, 0.0, 2.0][i % 3]).collect();
+        let mut this = Self {
+            sizes,
+            x: numbers(count * width, 1),
+            weight: numbers(width * vocabulary, 2),
+            bias: numbers(vocabulary, 3),
+            targets,
+            weights,
+            loss: 0.0,
+            d_x: vec![0.0; count * width],
+            d_weight: vec![0.0; width * vocabulary],
+            d_bias: vec![0.0; vocabulary],
+        };
+        for at in 0..count {
+            this.add_position(at);
+        }
+        this
+    }
+
+    fn add_position(&mut self, at: usize) {
+        let [_, _, width, vocabulary] = self.sizes;
+        let x = &self.x[at * width..][..width];
+        let logits: Vec<f64> = (0..vocabulary)
+            .map(|j| {
+                let products = x.iter().enumerate();
+                let product: f64 = products
+                    .map(|(k, x)| x * self.weight[k * vocabulary + j])
+                    .sum();
+                product + self.bias[j]
+            })
+            .collect();
+        let sum: f64 = logits.iter().map(|x| x.exp()).sum();
+        let (target, weight) = (self.targets[at] as usize, self.weights[at]);
+        self.loss += weight * (sum.ln() - logits[target]);
+        for (j, logit) in logits.iter().enumerate() {
+            let hot = f64::from(u8::from(j == target));
+            let d_logit = 3.0 * weight * (logit.exp() / sum - hot);
+            self.d_bias[j] += d_logit;
+            for (k, x) in x.iter().enumerate() {
+                self.d_x[at * width + k] += d_logit * self.weight[k * vocabulary + j];
+                self.d_weight[k * vocabulary + j] += d_logit * x;
+            }
+        }
+    }
+
+    /// The weight is a view of its transpose if it is tied to an embedding.
+    fn compare(&self, place: &Place, is_tied: bool) {
+        let [rows, positions, width, vocabulary] = self.sizes;
+        let x = tensor(&self.x, [rows, positions, width], place).require_grad();
+        let dense = tensor(&self.weight, [width, vocabulary], place);
+        let leaf = if is_tied {
+            let numbers = values(dense.transpose());
+            tensor(&numbers, [vocabulary, width], place).require_grad()
+        } else {
+            dense.require_grad()
+        };
+        let read = |leaf: Tensor<2>| if is_tied { leaf.transpose() } else { leaf };
+        let bias = tensor(&self.bias, [vocabulary], place).require_grad();
+        let targets = TensorData::new(self.targets.clone(), [rows, positions]);
+        let targets = Tensor::<2, Int>::from_data(targets, &place.device);
+        let weights = tensor(&self.weights, [rows, positions], place);
+        let loss = linear_cross_entropy(
+            x.clone(),
+            read(leaf.clone()),
+            Some(bias.clone()),
+            targets,
+            weights,
+        );
+        assert_close("loss", &values(loss.clone()), &[self.loss]);
+        let gradients = loss.mul_scalar(3.0).sum().backward();
+        assert_close("d_x", &values(x.grad(&gradients).unwrap()), &self.d_x);
+        let d_weight = values(read(leaf.grad(&gradients).unwrap()));
+        assert_close("d_weight", &d_weight, &self.d_weight);
+        assert_close(
+            "d_bias",
+            &values(bias.grad(&gradients).unwrap()),
+            &self.d_bias,
+        );
+    }
+}
+
+#[test]
+fn the_loss_of_a_linear_map_and_its_gradients() {
+    // The last one has over 2²² logits: the kernel computes them in blocks, of 256 positions.
+    for sizes in [[1, 1, 1, 1], [2, 7, 3, 5], [2, 450, 3, 5000]] {
+        let loss = LinearLoss::new(sizes);
+        for place in places_with_gradients() {
+            loss.compare(&place, false);
+            loss.compare(&place, true);
+        }
+    }
+}
+
+#[test]
+fn the_loss_of_a_linear_map_without_a_bias_or_gradients_is_the_same() {
+    let sizes @ [rows, positions, width, vocabulary] = [2, 450, 3, 5000];
+    let LinearLoss {
+        x,
+        weight,
+        targets,
+        weights,
+        ..
+    } = LinearLoss::new(sizes);
+    for place in places() {
+        let x = || tensor(&x, [rows, positions, width], &place);
+        let weight = || tensor(&weight, [width, vocabulary], &place);
+        let targets = || {
+            let data = TensorData::new(targets.clone(), [rows, positions]);
+            Tensor::<2, Int>::from_data(data, &place.device)
+        };
+        let weights = || tensor(&weights, [rows, positions], &place);
+        let whole = values(cross_entropy(
+            linear(x(), weight(), None),
+            targets(),
+            weights(),
+        ));
+        let found = linear_cross_entropy(x(), weight(), None, targets(), weights());
+        assert_close("no bias", &values(found), &whole);
+        let zeros = Tensor::zeros([vocabulary], (&place.device, place.dtype));
+        let found = linear_cross_entropy(x(), weight(), Some(zeros), targets(), weights());
+        assert_close("a bias of zeros", &values(found), &whole);
+        let nothing = Tensor::zeros([rows, positions], (&place.device, place.dtype));
+        let found = linear_cross_entropy(x(), weight(), None, targets(), nothing);
+        assert_eq!(values(found), [0.0]);
+    }
+}
+
+#[test]
+fn every_target_has_its_loss_and_its_verdict() {
+    for dims in SHAPES {
+        let [rows, positions, vocabulary] = dims;
+        let count = rows * positions;
+        // Few different values, so that the likeliest tokens are often several.
+        let logits: Vec<f64> = (0..count * vocabulary)
+            .map(|i| ((i * 7919) % 13 % 5) as f64)
+            .collect();
+        let targets: Vec<i32> = (0..count)
+            .map(|i| ((i * 5 + 1) % vocabulary) as i32)
+            .collect();
+        let (mut losses, mut right) = (Vec::new(), Vec::new());
+        for (row, &target) in logits.chunks(vocabulary).zip(&targets) {
+            let sum: f64 = row.iter().map(|x| x.exp()).sum();
+            let mut likeliest = 0;
+            for token in 1..vocabulary {
+                if row[token] > row[likeliest] {
+                    likeliest = token;
+                }
+            }
+            losses.push(sum.ln() - row[target as usize]);
+            right.push(f64::from(u8::from(likeliest == target as usize)));
+        }
+        for place in places() {
+            let targets = TensorData::new(targets.clone(), [rows, positions]);
+            let targets = Tensor::<2, Int>::from_data(targets, &place.device);
+            let scores = score_targets(tensor(&logits, dims, &place), targets.clone());
+            let counts: Vec<f64> = (0..count).map(|i| f64::from(u8::from(i % 3 > 0))).collect();
+            let counts = tensor(&counts, [rows, positions], &place);
+            let summed = cross_entropy(tensor(&logits, dims, &place), targets, counts.clone());
+            let found = [f64::from(scores.summed_loss(&counts))];
+            if place.dtype == DType::F32 {
+                assert_eq!(found, values(summed)[..], "{dims:?}");
+            } else {
+                assert_close("summed", &found, &values(summed));
+            }
+            assert_close("losses", &values(scores.losses), &losses);
+            assert_eq!(values(scores.right), right, "{dims:?}");
         }
     }
 }

@@ -9,8 +9,6 @@ use crate::{AnyProbe, Capture, Decoder, KeptTensor, NoProbe, Probed, Site};
 /// The activations that one pass left at the sites that were asked for: every one of them.
 #[derive(Debug, Clone)]
 pub struct Activations {
-    /// The logits of the pass, `[batch, pos, vocabulary]`.
-    pub logits: Tensor<3>,
     pub(crate) kept: BTreeMap<Site, KeptTensor>,
 }
 
@@ -89,7 +87,7 @@ impl Activations {
         }
     }
 
-    /// The bytes of all activations, without the logits.
+    /// The bytes of all activations.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.kept.values().map(KeptTensor::bytes).sum()
@@ -115,7 +113,7 @@ fn available_memory() -> Option<usize> {
 
 impl Decoder {
     /// Runs the model over `tokens` and keeps the activations at `sites`: `TransformerLens`'
-    /// `run_with_cache`. At most [`activation_budget`] bytes are kept.
+    /// `run_with_cache`, without the logits. At most [`activation_budget`] bytes are kept.
     ///
     /// # Shapes
     /// - tokens: `[batch, pos]`; the activations have the shapes in the table at [`Site`]
@@ -137,7 +135,6 @@ impl Decoder {
     /// let patterns = model.select("*.hook_pattern")?;
     /// let seen = model.activations(batch.clone(), &patterns)?;
     /// assert_eq!(seen.tensor::<4>(patterns[1]).dims(), [1, 4, 3, 3]);
-    /// assert_eq!(seen.logits.dims(), [1, 3, 64]);
     ///
     /// // 4·3·3 numbers of 4 bytes in each layer: one layer fits into 200 bytes, two do not.
     /// let error = model.activations_within(batch, &patterns, 200).unwrap_err();
@@ -166,7 +163,7 @@ impl Decoder {
         sites: &[Site],
         budget: usize,
     ) -> Result<Activations, ActivationsError> {
-        keep(self, tokens, sites, budget, &mut NoProbe)
+        self.keep(tokens, Capture::new(sites, budget), &mut NoProbe)
     }
 
     /// [`activations`](Self::activations) of a pass that `probe` sees before, and may change:
@@ -185,18 +182,33 @@ impl Decoder {
     ) -> Result<Activations, ActivationsError> {
         Probed::activations_probed(self, tokens, sites, probe)
     }
-}
 
-/// Keeps the activations at `sites` of a pass that `probe` sees before, in at most `budget` bytes.
-pub(crate) fn keep<M: Probed + ?Sized>(
-    model: &M,
-    rows: Tensor<2, Int>,
-    sites: &[Site],
-    budget: usize,
-    probe: &mut dyn AnyProbe,
-) -> Result<Activations, ActivationsError> {
-    model.require(sites)?;
-    let mut capture = Capture::new(sites, budget);
-    let logits = model.forward_probed(rows, &mut (probe, &mut capture));
-    capture.into_activations(logits)
+    /// The logits of a pass, `[batch, pos, vocabulary]`, beside its
+    /// [`activations_probed`](Self::activations_probed).
+    ///
+    /// # Errors
+    /// As [`activations`](Self::activations).
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    pub fn logits_and_activations(
+        &self,
+        tokens: Tensor<2, Int>,
+        sites: &[Site],
+        probe: &mut dyn AnyProbe,
+    ) -> Result<(Tensor<3>, Activations), ActivationsError> {
+        Probed::logits_and_activations(self, tokens, sites, probe)
+    }
+
+    /// Keeps what `capture` wants of a pass, without its logits.
+    pub(crate) fn keep(
+        &self,
+        tokens: Tensor<2, Int>,
+        mut capture: Capture,
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Activations, ActivationsError> {
+        Probed::require(self, capture.sites())?;
+        let _ = self.final_stream(tokens, &mut (probe, &mut capture));
+        capture.into_activations()
+    }
 }

@@ -62,6 +62,20 @@ pub(crate) fn attention_with_dropout_probed<P: Probe + ?Sized>(
         v: visit_heads(AttentionSite::V, v, layer, probe),
     };
     let z = attend(attention, heads, mask, layer, dropout, probe); // [batch, heads, pos, d_value]
+    merge_probed(attention, z, layer, probe)
+}
+
+/// The last stage of attention: the sum of what the heads write.
+///
+/// # Shapes
+/// - z: `[batch, n_heads, queries, d_value]`
+/// - output: `[batch, queries, d_model]`
+pub(crate) fn merge_probed<P: Probe + ?Sized>(
+    attention: &MultiHeadAttention,
+    z: Tensor<4>,
+    layer: usize,
+    probe: &mut P,
+) -> Tensor<3> {
     let z = visit_heads(AttentionSite::Z, z, layer, probe);
     let result = Site::Attention(layer, AttentionSite::Result);
     match probe.interest(result) {

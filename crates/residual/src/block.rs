@@ -5,7 +5,8 @@ use headlight_attention::{Dropout, KvCache, Mask, MultiHeadAttention};
 
 use crate::{
     BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
-    attention_probed::attention_with_dropout_probed, probe::visit,
+    attention_probed::{attention_with_dropout_probed, merge_probed},
+    probe::visit,
 };
 
 /// The placement of a block's norms.
@@ -71,6 +72,20 @@ impl Block {
     ) -> Tensor<3> {
         self.walk(x, layer, probe, |x, probe| {
             self.attention(x, mask, layer, Some(dropout), probe)
+        })
+    }
+
+    /// [`forward`](Self::forward) from the stream and from what the heads blend.
+    pub(crate) fn forward_from<P: Probe + ?Sized>(
+        &self,
+        x: Tensor<3>,
+        z: Tensor<4>,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let z = z.swap_dims(1, 2); // [batch, n_heads, pos, d_head]
+        self.walk(x, layer, probe, |_, probe| {
+            merge_probed(&self.attn, z, layer, probe)
         })
     }
 

@@ -1,16 +1,22 @@
 //! The decoder model: tokens in, logits for the next token out.
 
+use std::ops::Range;
+
 use burn::{
     module::{Module, Param},
     tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{Dropout, KvCache, Mask};
-use headlight_ops::linear;
+use headlight_ops::{TargetScores, linear, linear_cross_entropy};
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
-    NormPlacement, NormSite, Positions, Probe, Site, block::normalize, positions::sinusoids,
-    probe::visit, token_tensor,
+    NormPlacement, NormSite, Positions, Probe, Site,
+    block::normalize,
+    logits_in_parts::{logits_in_parts, target_scores},
+    positions::sinusoids,
+    probe::visit,
+    token_tensor,
 };
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
@@ -57,22 +63,65 @@ impl Decoder {
         tokens: Tensor<2, Int>,
         probe: &mut P,
     ) -> Tensor<3> {
+        self.logits(self.final_stream(tokens, probe))
+    }
+
+    /// The stream as the unembedding reads it: after the last block, and after the last norm if the
+    /// model has one. [`logits`](Self::logits), [`logits_in_parts`](Self::logits_in_parts) and
+    /// [`summed_loss`](Self::summed_loss) go on from here.
+    ///
+    /// # Shapes
+    /// - tokens: `[batch, pos]`
+    /// - output: `[batch, pos, d_model]`
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[must_use]
+    pub fn final_stream<P: Probe + ?Sized>(
+        &self,
+        tokens: Tensor<2, Int>,
+        probe: &mut P,
+    ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
         let mask = self.mask();
         for (layer, block) in self.blocks.iter().enumerate() {
             x = block.forward(x, &mask, layer, probe);
         }
-        self.unembed(x, probe)
+        self.final_norm(x, probe)
     }
 
-    /// [`forward_probed`](Self::forward_probed) in a training step that drops attention weights.
-    /// Layer `l` drops by the key of site `dropout.site() + l`.
+    /// The final stream of a pass that goes on from `stream`, the stream before block `layer`, and
+    /// from what the heads of that block blend. `probe` sees the blends as `hook_z`, and all that
+    /// comes after them.
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - z: `[batch, pos, n_heads, d_head]`
+    /// - output: `[batch, pos, d_model]`
+    #[must_use]
+    pub fn final_stream_from<P: Probe + ?Sized>(
+        &self,
+        layer: usize,
+        stream: Tensor<3>,
+        z: Tensor<4>,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let mask = self.mask();
+        let mut x = self.blocks[layer].forward_from(stream, z, layer, probe);
+        for (layer, block) in self.blocks.iter().enumerate().skip(layer + 1) {
+            x = block.forward(x, &mask, layer, probe);
+        }
+        self.final_norm(x, probe)
+    }
+
+    /// [`final_stream`](Self::final_stream) in a training step that drops attention weights. Layer
+    /// `l` drops by the key of site `dropout.site() + l`.
     ///
     /// # Panics
     /// As [`forward`](Self::forward), and if the probe wants to change scores or a pattern.
     #[must_use]
-    pub fn forward_with_dropout<P: Probe + ?Sized>(
+    pub fn final_stream_with_dropout<P: Probe + ?Sized>(
         &self,
         tokens: Tensor<2, Int>,
         dropout: &Dropout,
@@ -85,7 +134,7 @@ impl Decoder {
             let dropout = dropout.at_site(dropout.site() + layer as u64);
             x = block.forward_with_dropout(x, &mask, layer, &dropout, probe);
         }
-        self.unembed(x, probe)
+        self.final_norm(x, probe)
     }
 
     /// Logits of new tokens only. They also see the earlier tokens in the caches, one cache for
@@ -227,12 +276,85 @@ impl Decoder {
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
     pub fn unembed<P: Probe + ?Sized>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
-        let normalized = normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe);
-        linear(
-            normalized,
-            self.unembedding(),
-            self.b_u.as_ref().map(Param::val),
-        )
+        self.logits(self.final_norm(x, probe))
+    }
+
+    /// The stream after the last norm, which the unembedding reads; in a model without one, the
+    /// stream itself.
+    ///
+    /// # Shapes
+    /// - x, output: `[batch, pos, d_model]`
+    #[must_use]
+    pub fn final_norm<P: Probe + ?Sized>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
+        normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe)
+    }
+
+    /// The logits of a [`final_stream`](Self::final_stream).
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - logits: `[batch, pos, vocabulary]`
+    #[must_use]
+    pub fn logits(&self, stream: Tensor<3>) -> Tensor<3> {
+        let bias = self.b_u.as_ref().map(Param::val);
+        linear(stream, self.unembedding(), bias)
+    }
+
+    /// [`logits`](Self::logits) of some positions after the other, with these positions: at most
+    /// 64 MiB at a time, or one position of all rows. Less than that is one part.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use headlight_residual::{DecoderConfig, NoProbe, token_tensor};
+    ///
+    /// let device = Device::flex();
+    /// let config = DecoderConfig { vocabulary: 1 << 23, d_model: 2, n_heads: 1, n_layers: 0, ..Default::default() };
+    /// let model = config.try_init(0, &device)?;
+    /// let stream = model.final_stream(token_tensor(&[[1, 2, 3]], &device), &mut NoProbe);
+    /// // The logits of one position take 32 MiB.
+    /// let parts: Vec<_> = model.logits_in_parts(&stream).map(|(positions, _)| positions).collect();
+    /// assert_eq!(parts, [0..2, 2..3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn logits_in_parts(
+        &self,
+        stream: &Tensor<3>,
+    ) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> {
+        let bias = self.b_u.as_ref().map(Param::val);
+        logits_in_parts(stream, self.unembedding(), bias)
+    }
+
+    /// `−Σ ln softmax(logits)[target]` over the targets that count, in nats, of a
+    /// [`final_stream`](Self::final_stream): [`summed_loss`] of its logits, which are not all in
+    /// memory if the vocabulary is large.
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - targets, counts: `[batch, pos]`, counts 1 or 0
+    /// - output: `[1]`
+    ///
+    /// [`summed_loss`]: crate::summed_loss
+    #[must_use]
+    pub fn summed_loss(
+        &self,
+        stream: Tensor<3>,
+        targets: Tensor<2, Int>,
+        counts: Tensor<2>,
+    ) -> Tensor<1> {
+        let bias = self.b_u.as_ref().map(Param::val);
+        linear_cross_entropy(stream, self.unembedding(), bias, targets, counts)
+    }
+
+    /// The loss of every target and whether the model is right, from a
+    /// [`final_stream`](Self::final_stream). The logits are computed in
+    /// [parts](Self::logits_in_parts).
+    ///
+    /// # Shapes
+    /// - stream: `[batch, pos, d_model]`
+    /// - targets: `[batch, pos]`
+    #[must_use]
+    pub fn target_scores_of(&self, stream: &Tensor<3>, targets: &Tensor<2, Int>) -> TargetScores {
+        target_scores(self.logits_in_parts(stream), targets)
     }
 
     /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.

@@ -66,10 +66,10 @@ impl Part {
 /// let (clean, other) = (token_tensor(&[[1, 2, 3, 4]], &device), token_tensor(&[[5, 2, 3, 4]], &device));
 /// // The stream after layer 0 patched from the other run: what came out of the other run comes out.
 /// let sites = model.select("blocks.0.hook_resid_post")?;
-/// let seen = model.activations(other, &sites)?;
+/// let seen = model.activations(other.clone(), &sites)?;
 /// let patch = Edit::Replace(seen.kept(sites[0]).clone());
 /// let patched = model.forward_probed(clean, &mut Edits::default().at(sites[0], patch));
-/// assert_eq!(patched.into_data(), seen.logits.into_data());
+/// assert_eq!(patched.into_data(), model.forward(other).into_data());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Default)]

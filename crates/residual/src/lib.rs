@@ -20,7 +20,6 @@
 //!     .try_init(0, &device)?;
 //! let pattern: Site = "blocks.0.attn.hook_pattern".parse()?;
 //! let seen = model.activations(token_tensor(&[[1, 2, 3]], &device), &[pattern])?;
-//! assert_eq!(seen.logits.dims(), [1, 3, 5]);
 //! assert_eq!(seen.tensor::<4>(pattern).dims(), [1, 2, 3, 3]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -34,7 +33,7 @@
 //! use burn::{module::{Module, Param}, tensor::{Device, Int, Tensor, module::embedding}};
 //! use headlight_attention::{Mask, MultiHeadAttention, MultiHeadAttentionConfig};
 //! use headlight_heads::MayAttend;
-//! use headlight_residual::{AnyProbe, AttentionSite, AttentionSizes, Edit, Edits, Part, Probed, Site, Sizes, attention_probed};
+//! use headlight_residual::{AnyProbe, AttentionSite, AttentionSizes, Edit, Edits, NoProbe, Part, Probed, Site, Sizes, attention_probed};
 //!
 //! /// Says of a row of numbers their mean so far, twice: once by each head.
 //! #[derive(Module, Debug)]
@@ -70,8 +69,7 @@
 //!
 //! let rows = Tensor::<2, Int>::from_ints([[1, 3, 8]], &device);
 //! let z = Site::Attention(0, AttentionSite::Z);
-//! let seen = model.activations(rows.clone(), &[z])?;
-//! assert_eq!(seen.logits.into_data().to_vec::<f32>()?, [2.0, 4.0, 8.0]); // 2 · (1, 2, 4)
+//! assert_eq!(model.forward_probed(rows.clone(), &mut NoProbe).into_data().to_vec::<f32>()?, [2.0, 4.0, 8.0]); // 2 · (1, 2, 4)
 //! // Without one of two equal heads half is left.
 //! let mut without = Edits::default().part(z, Part::heads(&[0]), Edit::Zero);
 //! assert_eq!(model.forward_probed(rows.clone(), &mut without).into_data().to_vec::<f32>()?, [1.0, 2.0, 4.0]);
@@ -101,6 +99,7 @@ mod head_weights;
 mod initialize;
 mod kept_tensor;
 mod leaves;
+mod logits_in_parts;
 mod next_token;
 mod norm;
 mod parameters;
@@ -152,6 +151,8 @@ pub use token_tensor::token_tensor;
 pub use weights::{
     WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,
 };
+
+pub use headlight_ops::{TargetScores, score_targets};
 
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]

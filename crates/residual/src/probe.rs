@@ -140,8 +140,8 @@ impl Probe for NoProbe {
 /// let model = DecoderConfig::default().try_init(0, &device)?;
 /// let sites = model.select("blocks.0.attn.hook_z")?;
 /// let mut capture = Capture::new(&sites, 1 << 20);
-/// let logits = model.forward_probed(token_tensor(&[[1, 2, 3]], &device), &mut capture);
-/// let seen = capture.into_activations(logits)?;
+/// let _logits = model.forward_probed(token_tensor(&[[1, 2, 3]], &device), &mut capture);
+/// let seen = capture.into_activations()?;
 /// assert_eq!(seen.tensor::<4>(sites[0]).dims(), [1, 3, 4, 16]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -168,11 +168,15 @@ impl Capture {
         }
     }
 
-    /// The activations as last seen, after a pass that gave `logits`.
+    pub(crate) fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// The activations as last seen, after a pass.
     ///
     /// # Errors
     /// If one did not fit into the budget, or the pass did not meet a site; the error names it.
-    pub fn into_activations(self, logits: Tensor<3>) -> Result<Activations, ActivationsError> {
+    pub fn into_activations(self) -> Result<Activations, ActivationsError> {
         if let Some(refused) = self.refused {
             return Err(refused);
         }
@@ -182,10 +186,7 @@ impl Capture {
                 site,
                 model: "this model".to_owned(),
             }),
-            None => Ok(Activations {
-                logits,
-                kept: self.kept,
-            }),
+            None => Ok(Activations { kept: self.kept }),
         }
     }
 }

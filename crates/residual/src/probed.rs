@@ -7,9 +7,9 @@ use headlight_attention::MultiHeadAttention;
 use headlight_heads::MayAttend;
 
 use crate::{
-    Activations, ActivationsError, AnyProbe, AttentionWeights, BlockSite, CircuitWeights,
-    CircuitWeightsError, Edit, Edits, NoProbe, Readout, Site, UnknownSite, activation_budget,
-    activations::keep, select::select,
+    Activations, ActivationsError, AnyProbe, AttentionWeights, BlockSite, Capture, CircuitWeights,
+    CircuitWeightsError, Edit, Edits, NoProbe, Readout, Site, TargetScores, UnknownSite,
+    activation_budget, score_targets, select::select,
 };
 
 /// A model whose activations pass a probe. Every test of `headlight-lens` takes `&dyn Probed`: a
@@ -120,6 +120,76 @@ pub trait Probed: fmt::Debug + Sync {
         Ok(self.forward_probed(rows, &mut (kept, probe)))
     }
 
+    /// The loss of every target and whether the model is right. Unless overridden, all logits are
+    /// computed at once.
+    ///
+    /// # Shapes
+    /// - rows: `[batch, pos]`, ids
+    /// - targets: `[batch, outputs]`
+    ///
+    /// # Panics
+    /// If the model has not as many logits as there are targets.
+    fn target_scores(
+        &self,
+        rows: Tensor<2, Int>,
+        targets: &Tensor<2, Int>,
+        probe: &mut dyn AnyProbe,
+    ) -> TargetScores {
+        let logits = self.forward_probed(rows, probe);
+        let [batch, outputs, _] = logits.dims();
+        assert_eq!(
+            [batch, outputs],
+            targets.dims(),
+            "logits (left) for targets (right), [batch, outputs]"
+        );
+        score_targets(logits, targets.clone())
+    }
+
+    /// The sites from which [`target_scores_from`](Self::target_scores_from) goes on, for changes at
+    /// `hook_z` of a layer and behind it. Unless overridden there are none.
+    fn kept_for(&self, _layer: usize) -> Vec<Site> {
+        Vec::new()
+    }
+
+    /// [`target_scores`](Self::target_scores) of a pass that goes on from activations of another
+    /// pass over the same rows, at the sites [`kept_for`](Self::kept_for) this layer: `probe` changes
+    /// nothing before its `hook_z`. So a test of many heads computes what stands before them once.
+    ///
+    /// Unless overridden, the whole pass is computed.
+    fn target_scores_from(
+        &self,
+        _layer: usize,
+        _kept: &Activations,
+        rows: Tensor<2, Int>,
+        targets: &Tensor<2, Int>,
+        probe: &mut dyn AnyProbe,
+    ) -> TargetScores {
+        self.target_scores(rows, targets, probe)
+    }
+
+    /// The logits at one position of every row. Unless overridden, all logits are computed.
+    ///
+    /// # Shapes
+    /// - output: `[batch, 1, classes]`
+    ///
+    /// # Panics
+    /// If the model has no logits at `position`.
+    fn logits_at(
+        &self,
+        rows: Tensor<2, Int>,
+        position: usize,
+        probe: &mut dyn AnyProbe,
+    ) -> Tensor<3> {
+        let [_, length] = rows.dims();
+        let logits = self.forward_probed(rows, probe);
+        let [_, outputs, _] = logits.dims();
+        assert!(
+            position + outputs >= length,
+            "no logits at position {position}: they stand for the last {outputs} of {length}"
+        );
+        logits.narrow(1, position + outputs - length, 1)
+    }
+
     /// Whether `site` is one of [`sites`](Self::sites).
     fn has(&self, site: Site) -> bool {
         self.sites().contains(&site)
@@ -169,7 +239,24 @@ pub trait Probed: fmt::Debug + Sync {
         sites: &[Site],
         probe: &mut dyn AnyProbe,
     ) -> Result<Activations, ActivationsError> {
-        keep(self, rows, sites, activation_budget(), probe)
+        let (_, seen) = self.logits_and_activations(rows, sites, probe)?;
+        Ok(seen)
+    }
+
+    /// The logits of a pass beside its [`activations_probed`](Self::activations_probed).
+    ///
+    /// # Errors
+    /// As [`activations`](Self::activations).
+    fn logits_and_activations(
+        &self,
+        rows: Tensor<2, Int>,
+        sites: &[Site],
+        probe: &mut dyn AnyProbe,
+    ) -> Result<(Tensor<3>, Activations), ActivationsError> {
+        self.require(sites)?;
+        let mut capture = Capture::new(sites, activation_budget());
+        let logits = self.forward_probed(rows, &mut (probe, &mut capture));
+        Ok((logits, capture.into_activations()?))
     }
 }
 

@@ -7,9 +7,9 @@ use burn::{
 use headlight_heads::MayAttend;
 
 use crate::{
-    ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights, BlockSite,
-    CircuitWeights, CircuitWeightsError, Decoder, NormKind, NormPlacement, Positions, Probed,
-    Readout, Site, Sizes, sinusoids,
+    Activations, ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights,
+    BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, NormKind, NormPlacement,
+    Positions, Probed, Readout, Site, Sizes, TargetScores, activation_budget, sinusoids,
 };
 
 impl Probed for Decoder {
@@ -47,6 +47,56 @@ impl Probed for Decoder {
 
     fn forward_probed(&self, rows: Tensor<2, Int>, probe: &mut dyn AnyProbe) -> Tensor<3> {
         Decoder::forward_probed(self, rows, probe)
+    }
+
+    /// The logits are computed in [parts](Decoder::logits_in_parts).
+    fn target_scores(
+        &self,
+        rows: Tensor<2, Int>,
+        targets: &Tensor<2, Int>,
+        probe: &mut dyn AnyProbe,
+    ) -> TargetScores {
+        self.target_scores_of(&self.final_stream(rows, probe), targets)
+    }
+
+    /// The stream before the block, and its `hook_z`.
+    fn kept_for(&self, layer: usize) -> Vec<Site> {
+        vec![
+            Site::Block(layer, BlockSite::ResidPre),
+            Site::Attention(layer, AttentionSite::Z),
+        ]
+    }
+
+    fn target_scores_from(
+        &self,
+        layer: usize,
+        kept: &Activations,
+        _rows: Tensor<2, Int>,
+        targets: &Tensor<2, Int>,
+        probe: &mut dyn AnyProbe,
+    ) -> TargetScores {
+        let stream = kept.tensor(Site::Block(layer, BlockSite::ResidPre));
+        let z = kept.tensor(Site::Attention(layer, AttentionSite::Z));
+        self.target_scores_of(&self.final_stream_from(layer, stream, z, probe), targets)
+    }
+
+    fn logits_at(
+        &self,
+        rows: Tensor<2, Int>,
+        position: usize,
+        probe: &mut dyn AnyProbe,
+    ) -> Tensor<3> {
+        self.logits(self.final_stream(rows, probe).narrow(1, position, 1))
+    }
+
+    /// No logits are computed.
+    fn activations_probed(
+        &self,
+        rows: Tensor<2, Int>,
+        sites: &[Site],
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Activations, ActivationsError> {
+        self.keep(rows, Capture::new(sites, activation_budget()), probe)
     }
 
     /// In a pre-norm model, embeddings and the outputs of all parts before `site`.

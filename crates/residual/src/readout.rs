@@ -1,9 +1,13 @@
 //! The readout: from the last stream to the logits.
 
-use burn::tensor::Tensor;
-use headlight_ops::linear;
+use burn::tensor::{Int, Tensor};
+use headlight_ops::{TargetScores, linear};
 
-use crate::{NoProbe, Norm, Site, block::normalize};
+use crate::{
+    NoProbe, Norm, Site,
+    block::normalize,
+    logits_in_parts::{logits_in_parts, target_scores},
+};
 
 /// `logits = norm(x)·W_U + b_U`
 ///
@@ -39,7 +43,25 @@ impl Readout {
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
     pub fn logits(&self, x: Tensor<3>) -> Tensor<3> {
-        let normalized = normalize(self.norm.as_ref(), x, Site::LnFinal, &mut NoProbe);
-        linear(normalized, self.w_u.clone(), self.b_u.clone())
+        linear(self.normalized(x), self.w_u.clone(), self.b_u.clone())
+    }
+
+    /// The loss of every target and whether the likeliest token is right, if the model ended with
+    /// this stream. The logits of a large vocabulary are never all in memory.
+    ///
+    /// # Shapes
+    /// - x: `[batch, pos, d_model]`
+    /// - targets: `[batch, pos]`
+    #[must_use]
+    pub fn target_scores(&self, x: Tensor<3>, targets: &Tensor<2, Int>) -> TargetScores {
+        let stream = self.normalized(x);
+        target_scores(
+            logits_in_parts(&stream, self.w_u.clone(), self.b_u.clone()),
+            targets,
+        )
+    }
+
+    fn normalized(&self, x: Tensor<3>) -> Tensor<3> {
+        normalize(self.norm.as_ref(), x, Site::LnFinal, &mut NoProbe)
     }
 }

@@ -11,8 +11,8 @@ use std::{
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{architectures, assert_close, config, gpt2, llama, model, tokens, values};
 use headlight_residual::{
-    AttentionSite, Decoder, DecoderConfig, Positions, Site, from_huggingface, to_huggingface,
-    to_transformer_lens, weights_to_bytes,
+    AttentionSite, Decoder, DecoderConfig, NoProbe, Positions, Site, from_huggingface,
+    to_huggingface, to_transformer_lens, weights_to_bytes,
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use tempfile::TempDir;
@@ -96,8 +96,10 @@ fn models_written_by_transformers_give_the_same_logits_and_patterns() {
         let model = from_huggingface(&fixture(name), &Device::flex()).unwrap();
         let expected = read(&fs::read(fixture(name).join("expected.safetensors")).unwrap());
         let tokens: Tensor<2, Int> = tensor::<2>(&expected, "tokens").int();
-        let seen = model.activations(tokens, &model.pattern_sites()).unwrap();
-        let difference = largest_difference(seen.logits.clone(), tensor(&expected, "logits"));
+        let (logits, seen) = model
+            .logits_and_activations(tokens, &model.pattern_sites(), &mut NoProbe)
+            .unwrap();
+        let difference = largest_difference(logits, tensor(&expected, "logits"));
         assert!(difference <= 5e-5, "{name}: logits differ by {difference}");
         for layer in 0..2 {
             let pattern = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Pattern));
@@ -710,7 +712,7 @@ fn transformer_lens_weights_are_those_of_each_head() {
         let unembedding = tensor::<2>(&weights, "unembed.W_U");
         assert_close(name, unembedding, model.unembedding());
         assert_eq!(
-            seen.logits.dims()[2],
+            model.vocabulary(),
             tensor::<1>(&weights, "unembed.b_U").dims()[0]
         );
     }

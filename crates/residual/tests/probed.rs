@@ -46,6 +46,33 @@ fn a_pass_from_a_kept_stream_gives_the_bits_of_the_whole_pass() {
     }
 }
 
+#[test]
+fn scores_from_kept_blends_are_the_bits_of_the_whole_pass() {
+    let targets = tokens().flip([1]);
+    for (name, model) in models() {
+        for layer in 0..LAYERS {
+            let kept = model
+                .activations(tokens(), &Probed::kept_for(&model, layer))
+                .unwrap();
+            let heads = Site::Attention(layer, AttentionSite::Z);
+            for edit in [Edit::Zero, Edit::Mean] {
+                let edits = || Edits::default().part(heads, Part::heads(&[1]), edit.clone());
+                let whole = Probed::target_scores(&model, tokens(), &targets, &mut edits());
+                let on = model.target_scores_from(layer, &kept, tokens(), &targets, &mut edits());
+                assert_eq!(values(on.losses), values(whole.losses), "{name} {layer}");
+                assert_eq!(values(on.right), values(whole.right), "{name} {layer}");
+            }
+            let untouched = Probed::target_scores(&model, tokens(), &targets, &mut NoProbe);
+            let on = model.target_scores_from(layer, &kept, tokens(), &targets, &mut NoProbe);
+            assert_eq!(
+                values(on.losses),
+                values(untouched.losses),
+                "{name} {layer}"
+            );
+        }
+    }
+}
+
 /// A decoder that says or does something wrong.
 #[derive(Debug)]
 struct Faulty {

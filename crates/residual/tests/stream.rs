@@ -133,7 +133,7 @@ fn the_logit_lens_after_the_last_block_is_the_logits() {
         let seen = all_activations(&model);
         let last = *model.stream_sites().last().unwrap();
         let lens = model.unembed(seen.get(last).unwrap(), &mut NoProbe);
-        assert_eq!(values(lens), values(seen.logits), "{name}");
+        assert_eq!(values(lens), values(model.forward(tokens())), "{name}");
     }
 }
 
@@ -266,12 +266,10 @@ fn a_change_before_gain_and_bias_passes_through_both() {
 #[test]
 fn looking_changes_no_bit() {
     for (name, model) in models() {
-        let seen = all_activations(&model);
-        assert_eq!(
-            values(model.forward(tokens())),
-            values(seen.logits),
-            "{name}"
-        );
+        let (logits, _) = model
+            .logits_and_activations(tokens(), &model.sites(), &mut NoProbe)
+            .unwrap();
+        assert_eq!(values(model.forward(tokens())), values(logits), "{name}");
     }
 }
 
@@ -286,7 +284,7 @@ fn attention_weights_are_dropped_row_by_row_and_differently_in_each_layer() {
     };
     let dropout = Dropout::new(0.5, key);
     let dropped = |tokens, dropout: &Dropout| {
-        values(model.forward_with_dropout(tokens, dropout, &mut NoProbe))
+        values(model.logits(model.final_stream_with_dropout(tokens, dropout, &mut NoProbe)))
     };
     let whole = dropped(tokens(), &dropout);
     assert_ne!(whole, values(model.forward(tokens())));
@@ -331,7 +329,7 @@ fn a_pattern_is_not_changed_and_dropped_from_in_one_pass() {
     let dropout = Dropout::new(0.5, DropoutKey::default());
     let pattern = Site::Attention(0, AttentionSite::Pattern);
     let mut edits = Edits::default().at(pattern, Edit::Zero);
-    let _ = model.forward_with_dropout(tokens(), &dropout, &mut edits);
+    let _ = model.final_stream_with_dropout(tokens(), &dropout, &mut edits);
 }
 
 #[test]
@@ -466,8 +464,8 @@ fn a_site_that_the_model_lacks_is_an_error_and_not_an_empty_place() {
     assert_eq!(error.to_string(), expected);
     // The probe by itself, in a pass that meets no such site.
     let mut capture = Capture::new(&sites, 1 << 20);
-    let logits = model.forward_probed(tokens(), &mut capture);
-    let error = capture.into_activations(logits).unwrap_err();
+    let _ = model.forward_probed(tokens(), &mut capture);
+    let error = capture.into_activations().unwrap_err();
     assert_eq!(error.to_string(), expected);
 }
 
@@ -479,8 +477,8 @@ fn a_site_met_three_times_is_counted_once() {
     let bytes = 2 * 6 * 24 * 4;
     let mut capture = Capture::new(&[normalized], bytes);
     let mut edits = Edits::default().at(Site::Block(1, BlockSite::QInput), Edit::Scale(2.0));
-    let logits = model.forward_probed(tokens(), &mut (&mut edits, &mut capture));
-    let seen = capture.into_activations(logits).unwrap();
+    let _ = model.forward_probed(tokens(), &mut (&mut edits, &mut capture));
+    let seen = capture.into_activations().unwrap();
     assert_eq!(seen.bytes(), bytes);
 }
 

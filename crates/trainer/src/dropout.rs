@@ -27,14 +27,14 @@ pub struct StepDropout {
 const FIRST_OF_ATTENTION: u64 = 1 << 32;
 
 impl StepDropout {
-    /// The logits of `model` in this step.
+    /// The final stream of `model` in this step.
     #[must_use]
-    pub fn forward(mut self, model: &Decoder, tokens: Tensor<2, Int>) -> Tensor<3> {
+    pub fn final_stream(mut self, model: &Decoder, tokens: Tensor<2, Int>) -> Tensor<3> {
         if self.weights == 0.0 {
-            return model.forward_probed(tokens, &mut self);
+            return model.final_stream(tokens, &mut self);
         }
         let of_weights = Dropout::new(self.weights, self.key(FIRST_OF_ATTENTION));
-        model.forward_with_dropout(tokens, &of_weights, &mut self)
+        model.final_stream_with_dropout(tokens, &of_weights, &mut self)
     }
 
     fn key(&self, site: u64) -> DropoutKey {

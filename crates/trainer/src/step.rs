@@ -5,10 +5,10 @@ use burn::{
     optim::GradientsParams,
     tensor::{Device, Tensor},
 };
-use headlight_residual::Decoder;
+use headlight_residual::{Decoder, NoProbe};
 use headlight_run::TrainConfig;
 use headlight_tasks::Sequence;
-use headlight_watch::{Batch, Cores, count_scored, summed_loss};
+use headlight_watch::{Batch, Cores, count_scored};
 
 use crate::{
     dropout::StepDropout,
@@ -222,18 +222,20 @@ impl Updater {
         dropout: Option<StepDropout>,
     ) -> (Tensor<1>, GradientsParams) {
         let batch = Batch::new(rows, &self.device);
-        let logits = match dropout {
+        let stream = match dropout {
             Some(dropout) => {
                 let first_row = dropout.first_row + first_row;
                 let of_rows = StepDropout {
                     first_row,
                     ..dropout
                 };
-                of_rows.forward(model, batch.inputs.clone())
+                of_rows.final_stream(model, batch.inputs)
             }
-            None => model.forward(batch.inputs.clone()),
+            None => model.final_stream(batch.inputs, &mut NoProbe),
         };
-        let loss = summed_loss(logits, &batch).div_scalar(scored);
+        let loss = model
+            .summed_loss(stream, batch.targets, batch.scored)
+            .div_scalar(scored);
         let gradients = GradientsParams::from_grads(loss.backward(), model);
         (loss.inner(), gradients)
     }

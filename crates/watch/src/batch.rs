@@ -1,9 +1,9 @@
-//! Sequences as tensors, and the loss on them.
+//! Sequences as tensors, and what is right in them.
 
 use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_residual::{self as residual, token_tensor};
+use headlight_residual::{TargetScores, token_tensor};
 use headlight_tasks::Sequence;
 
 /// Inputs, targets and weights of some sequences.
@@ -44,19 +44,14 @@ impl Batch {
         }
     }
 
-    /// The same batch with nothing scored outside `positions`.
+    /// `scored` with nothing scored outside `positions`.
     #[must_use]
-    pub fn scored_in(&self, positions: Range<usize>) -> Self {
+    pub fn scored_in(&self, positions: Range<usize>) -> Tensor<2> {
         let [rows, _] = self.scored.dims();
         let inside = self.scored.clone().slice([0..rows, positions.clone()]);
-        let scored = self
-            .scored
+        self.scored
             .zeros_like()
-            .slice_assign([0..rows, positions], inside);
-        Self {
-            scored,
-            ..self.clone()
-        }
+            .slice_assign([0..rows, positions], inside)
     }
 }
 
@@ -70,15 +65,6 @@ pub fn count_scored(sequences: &[Sequence]) -> usize {
         .count()
 }
 
-/// `−Σ ln softmax(logits)[target]` over the scored targets, in nats: `[1]`.
-///
-/// # Shapes
-/// - logits: `[rows, positions, vocabulary]`
-#[must_use]
-pub fn summed_loss(logits: Tensor<3>, batch: &Batch) -> Tensor<1> {
-    residual::summed_loss(logits, batch.targets.clone(), batch.scored.clone())
-}
-
 /// What a model got right.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Right {
@@ -89,12 +75,9 @@ pub struct Right {
 }
 
 /// Counts what is right.
-///
-/// # Shapes
-/// - logits: `[rows, positions, vocabulary]`
 #[must_use]
-pub fn count_right(logits: Tensor<3>, batch: &Batch) -> Right {
-    let right = residual::is_right(logits, batch.targets.clone()) * batch.scored.clone();
+pub fn count_right(scores: &TargetScores, batch: &Batch) -> Right {
+    let right = scores.right.clone() * batch.scored.clone();
     let of_rows = right.sum_dim(1);
     let whole = of_rows
         .clone()
@@ -109,6 +92,8 @@ pub fn count_right(logits: Tensor<3>, batch: &Batch) -> Right {
 
 #[cfg(test)]
 mod tests {
+    use headlight_residual::score_targets;
+
     use super::*;
 
     #[test]
@@ -125,8 +110,9 @@ mod tests {
         ];
         let batch = Batch::new(&sequences, &Device::flex());
         let logits = Tensor::<3>::from_data([[[0.0, 1.0]; 2]; 3], &Device::flex());
+        let scores = score_targets(logits, batch.targets.clone());
         assert_eq!(
-            count_right(logits, &batch),
+            count_right(&scores, &batch),
             Right {
                 targets: 4.0,
                 sequences: 2.0
@@ -149,7 +135,8 @@ mod tests {
             row[vocabulary - 1] = 2.0;
             let logits = TensorData::new(row.repeat(2), [2, 1, vocabulary]);
             let logits = Tensor::<3>::from_data(logits, &Device::flex());
-            assert_eq!(count_right(logits, &batch).targets, 1.0, "{vocabulary}");
+            let scores = score_targets(logits, batch.targets.clone());
+            assert_eq!(count_right(&scores, &batch).targets, 1.0, "{vocabulary}");
             assert_eq!(headlight_residual::argmax(&row), Some(1));
         }
     }

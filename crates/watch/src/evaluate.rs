@@ -5,12 +5,12 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor};
 use headlight_heads::HeadName;
 use headlight_lens::{Quarters, mean_ablated};
-use headlight_residual::Decoder;
+use headlight_residual::{Decoder, TargetScores, score_targets};
 use headlight_run::Breakdown;
 use headlight_tasks::{Marks, Question, Sequence};
 
 use crate::{
-    batch::{Batch, Right, count_right, count_scored, summed_loss},
+    batch::{Batch, Right, count_right, count_scored},
     cores::Cores,
 };
 
@@ -67,9 +67,9 @@ pub fn evaluate_without(
     }
     let sums_of = |rows: Range<usize>| {
         let batch = Batch::new(&sequences[rows.clone()], device);
-        let logits = model.forward_probed(batch.inputs.clone(), &mut mean_ablated(heads));
+        let stream = model.final_stream(batch.inputs.clone(), &mut mean_ablated(heads));
         let asked = questions.get(rows).unwrap_or_default();
-        Sums::of(&batch, logits, quarters.as_ref(), asked)
+        Sums::of(model, &batch, &stream, quarters.as_ref(), asked)
     };
     let mut sums = Sums::default();
     for part in cores.map(parts, sums_of) {
@@ -109,25 +109,37 @@ struct Sums {
 
 impl Sums {
     /// # Shapes
-    /// - logits: `[rows, positions, vocabulary]`, of the batch
+    /// - stream: `[rows, positions, d_model]`, the final stream of the batch
     fn of(
+        model: &Decoder,
         batch: &Batch,
-        logits: Tensor<3>,
+        stream: &Tensor<3>,
         quarters: Option<&Quarters>,
         asked: &[Vec<Question>],
     ) -> Self {
+        let mut marks = Marks::default();
+        let mut parts = Vec::new();
+        for (positions, logits) in model.logits_in_parts(stream) {
+            if !asked.is_empty() {
+                add_marks(&mut marks, asked, &positions, logits.clone());
+            }
+            let targets = batch
+                .targets
+                .clone()
+                .narrow(1, positions.start, positions.len());
+            parts.push(score_targets(logits, targets));
+        }
+        let scores = TargetScores::joined(parts);
         let mut sums = Self {
-            loss: f64::from(summed_loss(logits.clone(), batch).into_scalar::<f32>()),
+            loss: f64::from(scores.summed_loss(&batch.scored)),
+            right: count_right(&scores, batch),
+            marks,
             ..Self::default()
         };
         if let Some(Quarters { early, late }) = quarters {
-            sums.early = Mean::of(batch.scored_in(early.clone()), logits.clone());
-            sums.late = Mean::of(batch.scored_in(late.clone()), logits.clone());
+            sums.early = Mean::of(&scores, batch.scored_in(early.clone()));
+            sums.late = Mean::of(&scores, batch.scored_in(late.clone()));
         }
-        if !asked.is_empty() {
-            sums.marks = marks(asked, logits.clone());
-        }
-        sums.right = count_right(logits, batch);
         sums
     }
 
@@ -148,11 +160,11 @@ struct Mean {
 }
 
 impl Mean {
-    /// The loss over the scored positions of `batch`.
-    fn of(batch: Batch, logits: Tensor<3>) -> Self {
+    /// The loss over the positions that are `scored`.
+    fn of(scores: &TargetScores, scored: Tensor<2>) -> Self {
         Self {
-            sum: f64::from(summed_loss(logits, &batch).into_scalar::<f32>()),
-            count: f64::from(batch.scored.sum().into_scalar::<f32>()),
+            sum: f64::from(scores.summed_loss(&scored)),
+            count: f64::from(scored.sum().into_scalar::<f32>()),
         }
     }
 
@@ -166,20 +178,26 @@ impl Mean {
     }
 }
 
+/// Puts the questions that stand at `positions`.
+///
 /// # Shapes
 /// - logits: `[rows, positions, vocabulary]`, with a list of questions for each row
-fn marks(questions: &[Vec<Question>], logits: Tensor<3>) -> Marks {
-    let [_, positions, vocabulary] = logits.dims();
+fn add_marks(
+    marks: &mut Marks,
+    questions: &[Vec<Question>],
+    positions: &Range<usize>,
+    logits: Tensor<3>,
+) {
+    let [_, _, vocabulary] = logits.dims();
     let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
-    let mut marks = Marks::default();
     for (row, questions) in questions.iter().enumerate() {
         for question in questions {
-            let at = (row * positions + question.input) * vocabulary;
-            marks.add(
-                question,
-                question.is_answered_by(&logits[at..at + vocabulary]),
-            );
+            if !positions.contains(&question.input) {
+                continue;
+            }
+            let at = row * positions.len() + question.input - positions.start;
+            let logits = &logits[at * vocabulary..][..vocabulary];
+            marks.add(question, question.is_answered_by(logits));
         }
     }
-    marks
 }

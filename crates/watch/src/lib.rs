@@ -12,7 +12,7 @@ mod observation;
 mod patterns;
 pub mod uses;
 
-pub use batch::{Batch, Right, count_right, count_scored, summed_loss};
+pub use batch::{Batch, Right, count_right, count_scored};
 pub use cores::{Cores, cores_of_machine};
 pub use evaluate::{Evaluation, evaluate, evaluate_without};
 pub use observation::{Observation, WATCHED_SEQUENCES, Watched, probe};

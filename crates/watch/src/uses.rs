@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use burn::tensor::Device;
 use headlight_heads::{Ablation, HeadName, HeadSet, Measure, Reader, Role, heads_by_role};
-use headlight_lens::{Behaviour, Performance, ablate, all_heads, missed, readers};
+use headlight_lens::{Ablations, Behaviour, Performance, all_heads, missed, readers};
 use headlight_residual::Decoder;
 use headlight_run::{Config, Error, HeadsUse, Left, Missed, UsesRow};
 use headlight_tasks::Sequence;
@@ -134,7 +134,7 @@ impl Trial {
         self,
         model: &Decoder,
         behaviour: &Behaviour,
-        ablation: Ablation,
+        ablations: &Ablations,
     ) -> Result<HeadsUse, Error> {
         let mut uses = HeadsUse {
             heads: self.heads,
@@ -143,7 +143,7 @@ impl Trial {
             through: BTreeMap::new(),
         };
         if self.ablated {
-            uses.ablated = Some(accuracy_without(model, behaviour, &uses.heads, ablation)?);
+            uses.ablated = Some(accuracy_without(ablations, &uses.heads)?);
         }
         if self.hidden {
             let readers = readers(model, behaviour, &uses.heads).map_err(no_room)?;
@@ -156,13 +156,8 @@ impl Trial {
 }
 
 /// Without these heads.
-fn accuracy_without(
-    model: &Decoder,
-    behaviour: &Behaviour,
-    heads: &[HeadName],
-    ablation: Ablation,
-) -> Result<Left, Error> {
-    let performance = ablate(model, behaviour, heads, ablation).map_err(no_room)?;
+fn accuracy_without(ablations: &Ablations, heads: &[HeadName]) -> Result<Left, Error> {
+    let performance = ablations.without(heads).map_err(no_room)?;
     Ok(left(&performance))
 }
 
@@ -209,11 +204,12 @@ fn row(
     trials.push(None);
     trials.extend(groups.into_iter().map(Some));
     let untouched = OnceLock::new();
+    let ablations = Ablations::new(model, behaviour, ablation);
     let measured = cores.map(trials, |trial| {
         if let Some(trial) = trial {
-            trial.measure(model, behaviour, ablation).map(Some)
+            trial.measure(model, behaviour, &ablations).map(Some)
         } else {
-            let left = accuracy_without(model, behaviour, &[], ablation)?;
+            let left = accuracy_without(&ablations, &[])?;
             untouched.get_or_init(|| left);
             Ok(None)
         }

@@ -345,10 +345,12 @@ fn a_pass_that_goes_on_from_a_kept_stream_gives_the_same_logits() {
     let rows = token_tensor(&[&walks()[0].row], &Device::flex());
     for layer in [ENCODER, DECODER, CROSS] {
         let site = Site::Block(layer, BlockSite::ResidPre);
-        let seen = model.activations(rows.clone(), &[site]).unwrap();
+        let (logits, seen) = model
+            .logits_and_activations(rows.clone(), &[site], &mut NoProbe)
+            .unwrap();
         let on = model
             .forward_from(layer, rows.clone(), seen.tensor(site), &mut NoProbe)
             .unwrap();
-        assert_eq!(on.into_data(), seen.logits.into_data());
+        assert_eq!(on.into_data(), logits.into_data());
     }
 }

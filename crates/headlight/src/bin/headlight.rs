@@ -8,7 +8,10 @@ use headlight::{Program, memory};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).is_some_and(|program| program == "train") {
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|program| program == "train")
+    {
         memory::keep_freed();
     }
     Program::new().run()

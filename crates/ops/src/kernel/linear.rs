@@ -76,9 +76,10 @@ impl Kernel for Turn<'_> {
     }
 }
 
-struct SumOfRows<'a> {
-    sums: &'a mut [f32],
-    rows: &'a [f32],
+/// Adds each row to `sums`.
+pub(crate) struct SumOfRows<'a> {
+    pub sums: &'a mut [f32],
+    pub rows: &'a [f32],
 }
 
 impl Kernel for SumOfRows<'_> {

@@ -9,8 +9,10 @@ mod cross_entropy;
 mod gelu;
 mod layer_norm;
 mod linear;
+mod linear_cross_entropy;
 mod operation;
 mod rms_norm;
+mod score_targets;
 mod squared_norm;
 mod swiglu;
 
@@ -20,11 +22,7 @@ use burn::{
 };
 use operation::Fused;
 
-use crate::{AdamWStep, gelu::Form};
-
-/// The number of rows in a block. It is fixed, so that sums over rows are added in the same order
-/// on any number of threads.
-const ROWS: usize = 64;
+use crate::{AdamWStep, ROWS, TargetScores, gelu::Form};
 
 /// The number of elements in a task of an element-wise operation.
 const CHUNK: usize = 1 << 14;
@@ -97,11 +95,66 @@ pub(crate) fn linear(
     })
 }
 
+/// Only where there are many logits: fewer are faster kept.
+pub(crate) fn linear_cross_entropy(
+    x: &Tensor<3>,
+    weight: &Tensor<2>,
+    bias: Option<&Tensor<1>>,
+    targets: &Tensor<2, Int>,
+    weights: &Tensor<2>,
+) -> Option<Tensor<1>> {
+    let [rows, positions, width] = x.dims();
+    let [width_in, vocabulary] = weight.dims();
+    let dtypes = [
+        x.dtype(),
+        weight.dtype(),
+        bias.map_or(DType::F32, Tensor::dtype),
+        weights.dtype(),
+    ];
+    let fits = width == width_in
+        && targets.dims() == [rows, positions]
+        && weights.dims() == [rows, positions]
+        && bias.is_none_or(|bias| bias.dims() == [vocabulary]);
+    let is_large = rows * positions * vocabulary > linear_cross_entropy::FEW && width > 0;
+    let applies = applies(&x.device(), &dtypes) && fits && is_large;
+    applies.then(|| {
+        let (x, weight) = (x.clone().into_dispatch(), weight.clone().into_dispatch());
+        let targets = targets.clone().into_dispatch();
+        let weights = weights.clone().detach().into_dispatch();
+        Tensor::from_dispatch(match bias {
+            Some(bias) => <Dispatch as Fused>::fused_linear_cross_entropy_with_bias(
+                x,
+                weight,
+                bias.clone().into_dispatch(),
+                targets,
+                weights,
+            ),
+            None => <Dispatch as Fused>::fused_linear_cross_entropy(x, weight, targets, weights),
+        })
+    })
+}
+
 pub(crate) fn rms_norm(x: &Tensor<3>, gain: &Tensor<1>, epsilon: f64) -> Option<Tensor<3>> {
     let applies = applies(&x.device(), &[x.dtype(), gain.dtype()]) && !x.dims().contains(&0);
     applies.then(|| {
         let (x, gain) = (x.clone().into_dispatch(), gain.clone().into_dispatch());
         Tensor::from_dispatch(<Dispatch as Fused>::fused_rms_norm(x, gain, epsilon as f32))
+    })
+}
+
+pub(crate) fn score_targets(logits: &Tensor<3>, targets: &Tensor<2, Int>) -> Option<TargetScores> {
+    let device = logits.device();
+    let applies =
+        applies(&device, &[logits.dtype()]) && !device.is_autodiff() && !logits.dims().contains(&0);
+    applies.then(|| {
+        let (losses, right) = <Dispatch as score_targets::FusedScoreTargets>::fused_score_targets(
+            logits.clone().into_dispatch(),
+            targets.clone().into_dispatch(),
+        );
+        TargetScores {
+            losses: Tensor::from_dispatch(losses),
+            right: Tensor::from_dispatch(right),
+        }
     })
 }
 

@@ -15,7 +15,8 @@ use burn::backend::{
 };
 
 use super::{
-    contiguous, cross_entropy, gelu, layer_norm, linear, numbers, rms_norm, swiglu, width,
+    contiguous, cross_entropy, gelu, layer_norm, linear, linear_cross_entropy, numbers, rms_norm,
+    swiglu, width,
 };
 use crate::gelu::Form;
 
@@ -39,6 +40,19 @@ pub(crate) trait Fused: Backend {
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+    fn fused_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        weights: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+    fn fused_linear_cross_entropy_with_bias(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        weights: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
     fn fused_rms_norm(
         x: FloatTensor<Self>,
@@ -84,6 +98,25 @@ impl Fused for Flex {
 
     fn fused_linear_with_bias(x: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> FlexTensor {
         linear::forward(&contiguous(x), &contiguous(weight), Some(&contiguous(bias)))
+    }
+
+    fn fused_linear_cross_entropy(
+        x: FlexTensor,
+        weight: FlexTensor,
+        targets: FlexTensor,
+        weights: FlexTensor,
+    ) -> FlexTensor {
+        linear_cross_entropy::Inputs::new(x, weight, None, targets, weights).loss()
+    }
+
+    fn fused_linear_cross_entropy_with_bias(
+        x: FlexTensor,
+        weight: FlexTensor,
+        bias: FlexTensor,
+        targets: FlexTensor,
+        weights: FlexTensor,
+    ) -> FlexTensor {
+        linear_cross_entropy::Inputs::new(x, weight, Some(bias), targets, weights).loss()
     }
 
     fn fused_rms_norm(x: FlexTensor, gain: FlexTensor, epsilon: f32) -> FlexTensor {
@@ -192,6 +225,52 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
         }
     }
 
+    fn fused_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        weights: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (weight, weight_node)) = (x.into_parts(), weight.into_parts());
+        let weights = weights.into_primitive();
+        let inputs = linear_cross_entropy::Inputs::new(x, weight, None, targets, weights);
+        match LinearCrossEntropy
+            .prepare::<C>([x_node, weight_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                let (loss, gradients) = inputs.loss_and_gradients();
+                prep.finish(gradients, loss)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(inputs.loss()),
+        }
+    }
+
+    fn fused_linear_cross_entropy_with_bias(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        weights: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (weight, weight_node), (bias, bias_node)) =
+            (x.into_parts(), weight.into_parts(), bias.into_parts());
+        let weights = weights.into_primitive();
+        let inputs = linear_cross_entropy::Inputs::new(x, weight, Some(bias), targets, weights);
+        match LinearCrossEntropy
+            .prepare::<C>([x_node, weight_node, bias_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                let (loss, gradients) = inputs.loss_and_gradients();
+                prep.finish(gradients, loss)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(inputs.loss()),
+        }
+    }
+
     fn fused_rms_norm(
         x: FloatTensor<Self>,
         gain: FloatTensor<Self>,
@@ -289,6 +368,26 @@ impl<const N: usize> Backward<Flex, N> for Linear {
                 _ => linear::backward_bias(&upstream),
             };
             grads.register::<Flex>(parent.id, gradient);
+        }
+    }
+}
+
+/// The backward pass of `linear_cross_entropy`, with or without a bias: the gradients are there
+/// already.
+#[derive(Debug)]
+struct LinearCrossEntropy;
+
+impl<const N: usize> Backward<Flex, N> for LinearCrossEntropy {
+    type State = linear_cross_entropy::Gradients;
+
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = contiguous(grads.consume::<Flex>(&ops.node));
+        let factor = numbers(&upstream)[0];
+        let gradients = ops.state.in_order();
+        for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
+            if let Some(parent) = parent {
+                grads.register::<Flex>(parent.id, linear_cross_entropy::scaled(gradient, factor));
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ use burn::{
     tensor::{Device, Distribution, Int, Tensor},
 };
 
-use crate::{Sizes, VOCABULARY};
+use crate::Sizes;
 
 #[derive(Module, Debug)]
 struct Block {
@@ -52,11 +52,11 @@ impl Decoder {
             }),
         };
         Self {
-            tokens: EmbeddingConfig::new(VOCABULARY, width).init(device),
+            tokens: EmbeddingConfig::new(sizes.vocabulary, width).init(device),
             positions: EmbeddingConfig::new(sizes.length, width).init(device),
             blocks: (0..sizes.layers).map(block).collect(),
             ln: LayerNormConfig::new(width).init(device),
-            head: LinearConfig::new(width, VOCABULARY)
+            head: LinearConfig::new(width, sizes.vocabulary)
                 .with_bias(false)
                 .init(device),
             loss: CrossEntropyLossConfig::new().init(device),
@@ -65,6 +65,7 @@ impl Decoder {
 
     fn loss(&self, tokens: Tensor<2, Int>) -> Tensor<1> {
         let [batch, length] = [tokens.dims()[0], tokens.dims()[1] - 1];
+        let [vocabulary, _] = self.tokens.weight.dims();
         let device = tokens.device();
         let positions = Tensor::arange(0..length as i64, &device).unsqueeze::<2>();
         let mut x = self.tokens.forward(tokens.clone().narrow(1, 0, length))
@@ -85,7 +86,7 @@ impl Decoder {
         let logits = self
             .head
             .forward(self.ln.forward(x))
-            .reshape([batch * length, VOCABULARY]);
+            .reshape([batch * length, vocabulary]);
         self.loss.forward(
             logits,
             tokens.narrow(1, 1, length).reshape([batch * length]),
@@ -103,7 +104,7 @@ pub fn stepper(sizes: Sizes, device: &Device) -> impl FnMut(usize) + use<> {
         .with_grad_clipping(Some(GradientClippingConfig::Norm(1.0)))
         .init();
     move |_| {
-        let uniform = Distribution::Uniform(0.0, VOCABULARY as f64);
+        let uniform = Distribution::Uniform(0.0, sizes.vocabulary as f64);
         let tokens = Tensor::<2>::random([sizes.batch, sizes.length + 1], uniform, &device).int();
         model = model.take().map(|model| {
             let gradients = GradientsParams::from_grads(model.loss(tokens).backward(), &model);

@@ -7,7 +7,7 @@ use headlight_tasks::Use;
 use headlight_trainer::Updater;
 use headlight_watch::model;
 
-use crate::{Sizes, VOCABULARY};
+use crate::Sizes;
 
 /// One step each time it is called.
 pub fn stepper(sizes: Sizes, shards: usize, device: &Device) -> impl FnMut(usize) + use<> {
@@ -17,12 +17,13 @@ pub fn stepper(sizes: Sizes, shards: usize, device: &Device) -> impl FnMut(usize
         width,
         length,
         batch,
+        vocabulary,
         ..
     } = sizes;
     let feed_forward = if sizes.feed_forward { "gelu" } else { "none" };
     let text = format!(
         r#"
-        task = {{ name = "repeat", vocabulary = {VOCABULARY} }}
+        task = {{ name = "repeat", vocabulary = {vocabulary} }}
         model = {{ n_layers = {layers}, n_heads = {heads}, d_model = {width}, n_ctx = {length}, feed_forward = "{feed_forward}" }}
         train = {{ steps = 10, batch_size = {batch}, learning_rate = 1e-3, shards = {shards} }}
         "#
@@ -30,7 +31,7 @@ pub fn stepper(sizes: Sizes, shards: usize, device: &Device) -> impl FnMut(usize
     let config = Config::parse(&text, "benchmark", &[]).expect("a valid configuration");
     let device = device.clone().autodiff();
     let task = tasks::build(&config.task, length, 0).expect("a task");
-    let mut decoder = Some(model::build(&config, VOCABULARY, &device).expect("a model"));
+    let mut decoder = Some(model::build(&config, vocabulary, &device).expect("a model"));
     let mut updater = Updater::new(&config.train, device).expect("threads");
     move |step| {
         let sequences = tasks::batch(&*task, 0, Use::Training, step, batch);

@@ -4,7 +4,8 @@
 //! `step toy 50` prints milliseconds a step (the median of 50), the process's peak memory in MB,
 //! and the GFLOP of the step's matrix products. `step toy 50 burn` does the same with the modules
 //! of Burn's `nn`, `step toy 50 products` only the matrix products of Headlight's step;
-//! `step toy 50 headlight wgpu` runs on another device.
+//! `step toy 50 headlight wgpu` runs on another device. `step 6,6,384,256,4,50257 10` is a model with
+//! feed-forward of any sizes: layers, heads, width, length, batch, vocabulary.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -22,9 +23,6 @@ use headlight_watch::device;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The number of different tokens.
-const VOCABULARY: usize = 64;
-
 /// A decoder's sizes. `scripts/bench_torch.py` has the same.
 #[derive(Debug, Clone, Copy)]
 struct Sizes {
@@ -34,6 +32,8 @@ struct Sizes {
     length: usize,
     feed_forward: bool,
     batch: usize,
+    /// The number of different tokens.
+    vocabulary: usize,
 }
 
 fn sizes_of(name: &str) -> Option<Sizes> {
@@ -42,7 +42,7 @@ fn sizes_of(name: &str) -> Option<Sizes> {
         "S" => ([2, 4, 64, 64], true, 64),
         "M" => ([4, 4, 128, 64], true, 12),
         "L" => ([6, 6, 384, 256], true, 4),
-        _ => return None,
+        _ => return sizes_from_numbers(name),
     };
     Some(Sizes {
         layers,
@@ -51,6 +51,21 @@ fn sizes_of(name: &str) -> Option<Sizes> {
         length,
         feed_forward,
         batch,
+        vocabulary: 64,
+    })
+}
+
+fn sizes_from_numbers(text: &str) -> Option<Sizes> {
+    let numbers: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
+    let [layers, heads, width, length, batch, vocabulary] = numbers.ok()?.try_into().ok()?;
+    Some(Sizes {
+        layers,
+        heads,
+        width,
+        length,
+        feed_forward: true,
+        batch,
+        vocabulary,
     })
 }
 
@@ -64,11 +79,12 @@ impl Sizes {
             width,
             length,
             batch,
+            vocabulary,
             ..
         } = self;
         let tokens = (batch * length) as f64;
         let matrices =
-            if self.feed_forward { 12 } else { 4 } * layers * width * width + width * VOCABULARY;
+            if self.feed_forward { 12 } else { 4 } * layers * width * width + width * vocabulary;
         let pairs = tokens * (length as f64 + 1.0) / 2.0;
         let attention = 2.0 * pairs * (layers * width) as f64;
         3.0 * 2.0 * (matrices as f64 * tokens + attention) / 1e9
@@ -97,7 +113,7 @@ fn main() {
         arguments.first().and_then(|name| sizes_of(name)),
         arguments.get(1).map(|steps| steps.parse::<usize>()),
     ) else {
-        println!("usage: step toy|S|M|L STEPS [headlight|burn|products] [DEVICE]");
+        println!("usage: step toy|S|M|L|SIZES STEPS [headlight|burn|products] [DEVICE]");
         return;
     };
     let name = arguments.get(3).copied().unwrap_or("flex");
@@ -115,7 +131,9 @@ fn main() {
         Some(&"products") => Box::new(products::stepper(sizes, shards)),
         _ => Box::new(headlight::stepper(sizes, shards, &device)),
     };
-    let mut times: Vec<f64> = (0..steps + 3)
+    // The first steps ask for memory. Of few long steps, one is enough.
+    let unmeasured = steps.min(3);
+    let mut times: Vec<f64> = (0..steps + unmeasured)
         .map(|number| {
             let started = Instant::now();
             step(number);
@@ -123,7 +141,7 @@ fn main() {
             device.sync().expect("the device finishes the step");
             started.elapsed().as_secs_f64() * 1e3
         })
-        .skip(3)
+        .skip(unmeasured)
         .collect();
     times.sort_by(f64::total_cmp);
     println!(

@@ -1,0 +1,38 @@
+//! Logits of some positions after the other: those of a large vocabulary are never all in memory.
+
+use std::ops::Range;
+
+use burn::tensor::{Int, Tensor};
+use headlight_ops::{TargetScores, linear, score_targets};
+
+/// The logits that are computed at once: 64 MiB.
+const AT_ONCE: usize = 1 << 24;
+
+/// `stream·W_U + b_U` of some positions after the other, with these positions.
+pub(crate) fn logits_in_parts(
+    stream: &Tensor<3>,
+    w_u: Tensor<2>,
+    b_u: Option<Tensor<1>>,
+) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> {
+    let [rows, positions, _] = stream.dims();
+    let [_, vocabulary] = w_u.dims();
+    let at_once = (AT_ONCE / (rows * vocabulary).max(1)).max(1);
+    (0..positions).step_by(at_once).map(move |first| {
+        let part = first..positions.min(first + at_once);
+        let stream = stream.clone().narrow(1, first, part.len());
+        (part, linear(stream, w_u.clone(), b_u.clone()))
+    })
+}
+
+/// The scores of all targets, from the logits of each part.
+pub(crate) fn target_scores(
+    parts: impl Iterator<Item = (Range<usize>, Tensor<3>)>,
+    targets: &Tensor<2, Int>,
+) -> TargetScores {
+    let mut scores = Vec::new();
+    for (positions, logits) in parts {
+        let targets = targets.clone().narrow(1, positions.start, positions.len());
+        scores.push(score_targets(logits, targets));
+    }
+    TargetScores::joined(scores)
+}
