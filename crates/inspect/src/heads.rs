@@ -150,7 +150,7 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let step = self.step()?;
         let mut rows = Vec::new();
-        for watched in [self.probe()?, Watched::task(self.validation()?)] {
+        for watched in [self.probe()?, self.on_task()?] {
             rows.extend(watched.observe(&model, &self.device)?.rows(step));
         }
         Ok(rows)
@@ -167,11 +167,12 @@ impl Subject {
 
     fn try_shuffled_heads(&self) -> Result<ShuffledHeads, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let (probe, task) = (self.probe()?, Watched::task(self.validation()?));
+        let (probe, task) = (self.probe()?, self.on_task()?);
         let observe = |watched: &Watched| -> Result<_, Error> {
             let shuffled =
                 ShuffledContext::new(&watched.tokens, &watched.relations, self.config.seed);
-            let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?;
+            let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?
+                .with_start(watched.has_start);
             let (mut heads, mut relations) = (Vec::new(), Vec::new());
             for (layer, pattern) in patterns.layers().enumerate() {
                 let named = |(head, scores)| (HeadName { layer, head }, scores);

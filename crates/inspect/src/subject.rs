@@ -240,6 +240,11 @@ impl Subject {
         Ok(self.run.data()?.start.is_some())
     }
 
+    /// The sequences of the task on which heads are scored.
+    pub(crate) fn on_task(&self) -> Result<Watched, Error> {
+        Ok(Watched::task(self.validation()?).with_start(self.has_start()?))
+    }
+
     /// The accuracy of guessing on the run's task.
     pub(crate) fn chance(&self) -> Result<f64, Error> {
         Ok(self.run.data()?.chance)
