@@ -57,10 +57,9 @@ fn every_verb_looks_at_a_compiled_program() {
 }
 
 #[test]
-fn every_program_answers_all_its_questions() {
+fn programs_answer_all_their_questions() {
     let workshop = Workshop::new();
-    let programs = headlight_compile::programs::ALL.iter();
-    for name in programs.map(|entry| entry.name).chain(["random_7"]) {
+    for name in ["identity", "reverse", "palindrome", "random_7"] {
         let evaluated = workshop.inspect(&format!("compiled:{name}"), &["evaluate", "--json"]);
         assert_eq!(json(&evaluated)["accuracy"], 1.0, "{name}");
     }
@@ -81,7 +80,7 @@ fn a_compiled_run_says_what_is_true_of_it_and_what_its_heads_look_like() {
     assert!(workshop.path("run/report.html").is_file());
 
     let heads = json(&workshop.inspect("run", &["heads", "--json"]));
-    let role = |head: usize| heads["probe"][head]["role"].clone();
+    let role = |head: usize| heads[head]["role"].clone();
     assert_eq!(
         [role(0), role(1)],
         ["previous token", "induction"],
@@ -131,6 +130,19 @@ fn wrong_input_is_one_line_and_writes_nothing() {
     refused(
         &["induction", "--to", "run", "--coldness", "0"],
         &["coldness = 0: must be positive and finite"],
+    );
+    // 1/(1 + 63) and 1/(1 + 64) differ by 0.00024.
+    refused(
+        &["histogram", "--to", "run", "--length", "64"],
+        &[
+            "histogram",
+            "count: ",
+            "belong to different classes and are closer than 0.001",
+        ],
+    );
+    refused(
+        &["sort", "--to", "run", "--length", "64"],
+        &["sort: its model has d_ff ", ", more than 16384"],
     );
     let unknown = workshop.inspect("compiled:inducton", &["heads"]);
     assert_one_line(&unknown, 2, &["compiled:inducton", "is no program"]);
