@@ -388,7 +388,7 @@ fn brackets(draft: &mut Draft, open: &str, close: &str) -> Result<Category<Strin
 /// # Errors
 /// If the length is too large.
 pub fn palindrome(length: usize) -> Result<Program, Error> {
-    let mut draft = Draft::new("palindrome", LETTERS, Layout::Prefix { length })?;
+    let mut draft = Draft::new("palindrome", ["a", "b"], Layout::Prefix { length })?;
     let (tokens, indices) = (draft.tokens(), draft.indices());
     let mut same = draft.map("same so far", &tokens, |_| true)?;
     for j in 0..(length / 2) as i64 {

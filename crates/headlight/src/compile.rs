@@ -7,7 +7,7 @@ use headlight_compile::{Compiled, Program, Truth, programs};
 use headlight_inspect::{print, report_after_training};
 use headlight_report::{Printout, Table, Terminal};
 use headlight_run::{Error, ErrorKind, write_atomically};
-use headlight_trainer::{Setup, Stopped};
+use headlight_trainer::Setup;
 use headlight_watch::compiled;
 use tempfile::TempDir;
 
@@ -124,10 +124,10 @@ fn write_run(
     to: &Path,
     device: &str,
     overwrite: bool,
-) -> Result<Compiled, Stopped> {
+) -> Result<Compiled, Failure> {
     let compiled = code
         .compile(coldness)
-        .map_err(|error| Error::because(ErrorKind::Argument, name, error))?;
+        .map_err(|error| Error::because(ErrorKind::Argument, "compile", error))?;
     let config = compiled::config(name, code, coldness)?;
     let setup = Setup::prepare(config, device)?;
     let run = setup.create(to, overwrite)?;

@@ -254,10 +254,12 @@ impl Subject {
 
     /// What each head looks like on the probe.
     pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, Error> {
-        let tokens = self.probe()?.tokens;
+        let probe = self.probe()?;
+        let patterns =
+            Patterns::of(model, &probe.tokens, &self.device)?.with_start(probe.has_start);
         let mut roles = Vec::new();
-        for layer in Patterns::of(model, &tokens, &self.device)?.layers() {
-            roles.extend(score_layer(layer, &tokens).iter().map(Role::of));
+        for layer in patterns.layers() {
+            roles.extend(score_layer(layer, &probe.tokens).iter().map(Role::of));
         }
         Ok(roles)
     }

@@ -106,7 +106,9 @@ impl Subject {
             &self.device,
             Cores::all(),
         );
-        let on_task = Watched::task(validation).observe(model, &self.device)?;
+        let on_task = Watched::task(validation)
+            .with_start(self.has_start()?)
+            .observe(model, &self.device)?;
         let on_probe = self.probe()?.observe(model, &self.device)?;
         let mut heads = on_probe.summaries();
         for (summary, (_, on_task)) in heads.iter_mut().zip(on_task.heads) {

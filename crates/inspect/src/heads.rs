@@ -130,8 +130,7 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let mut rows = self.probe()?.observe(&model, &self.device)?.rows(0);
         if self.is_on_text() {
-            let watched = Watched::task(self.validation()?);
-            rows.extend(watched.observe(&model, &self.device)?.rows(0));
+            rows.extend(self.on_task()?.observe(&model, &self.device)?.rows(0));
         }
         let all = lines(&rows, 0, SequenceKind::Probe, None);
         let (shown, left_out) = telling(&all);
@@ -209,7 +208,7 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let step = self.step()?.unwrap_or(0);
         let mut rows = Vec::new();
-        for watched in [self.probe()?, Watched::task(self.validation()?)] {
+        for watched in [self.probe()?, self.on_task()?] {
             rows.extend(watched.observe(&model, &self.device)?.rows(step));
         }
         Ok(rows)
@@ -226,10 +225,11 @@ impl Subject {
 
     fn try_shuffled_heads(&self) -> Result<ShuffledHeads, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let (probe, task) = (self.probe()?, Watched::task(self.validation()?));
+        let (probe, task) = (self.probe()?, self.on_task()?);
         let observe = |watched: &Watched| -> Result<_, Error> {
             let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
-            let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?;
+            let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?
+                .with_start(watched.has_start);
             let (mut heads, mut relations) = (Vec::new(), Vec::new());
             for (layer, pattern) in patterns.layers().enumerate() {
                 let named = |(head, scores)| (HeadName { layer, head }, scores);

@@ -55,7 +55,7 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let probe = self.probe()?;
         let CarriedPatterns { plain, weighted } =
-            CarriedPatterns::of(&model, &probe.tokens, &self.device)?;
+            CarriedPatterns::of(&model, &probe.tokens, &self.device)?.with_start(probe.has_start);
         let mut heads = Vec::new();
         for (layer, (pattern, carried)) in plain.layers().zip(weighted.layers()).enumerate() {
             let profile = offset_profile(pattern, &probe.tokens);

@@ -88,6 +88,7 @@ impl Subject {
         }
         let probe = self.probe()?;
         let (patterns, writes) = Patterns::with_writes(&model, &probe.tokens, &self.device)?;
+        let patterns = patterns.with_start(probe.has_start);
         let layers: Vec<_> = patterns.layers().collect();
         let summaries = probe.observe(&model, &self.device)?.summaries();
         let behaviour = self.task_behaviour()?;

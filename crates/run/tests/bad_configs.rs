@@ -250,6 +250,22 @@ fn other_tasks() {
             "task.mod = 7: unknown key, there are: modulus, train_share",
         ),
         (
+            "task = { name = 'program', program = 'induction', length = 0 }",
+            "task.length = 0: must be between 1 and 64",
+        ),
+        (
+            "task = { name = 'program', program = 'induction', length = 65 }\nmodel.n_ctx = 66",
+            "task.length = 65: must be between 1 and 64",
+        ),
+        (
+            "task = { name = 'program', program = 'induction', length = 9 }",
+            "task.length = 9: takes model.n_ctx = 10 or 19, it is 16",
+        ),
+        (
+            "task = { name = 'program', program = 'induction' }",
+            "task.length: is missing",
+        ),
+        (
             "task = { name = 'sort' }",
             "task.length = 10: takes model.n_ctx = 20, it is 16",
         ),
@@ -484,6 +500,18 @@ fn models() {
         (
             "model.initialization = 'gpt3'",
             r#"model.initialization = "gpt3": unknown value, did you mean gpt2?"#,
+        ),
+        (
+            "model.initialization = 'compiled'",
+            r#"model.initialization = compiled: there is no program to compile; set task.name = "program""#,
+        ),
+        (
+            "model.coldness = 10.0",
+            r#"model.coldness = 10: only compiled weights have one; set model.initialization = "compiled""#,
+        ),
+        (
+            "model.initialization = 'compiled'\nmodel.coldness = 0.0",
+            "model.coldness = 0.0: must be above 0 and finite in 32 bits",
         ),
         (
             "model.init_std = -0.02",

@@ -3,12 +3,19 @@
 
 use headlight_compile::{self as compile, Layout, Program as Code, programs};
 use headlight_run::{Error, ErrorKind, ProgramConfig};
-use rand::RngExt;
+use rand::{Rng, RngExt};
 
 use super::{RowKey, Sequence, Task, Vocabulary};
 
-/// The start of the sequence, an input of uniform tokens, and the program's answer. Scored is the
-/// answer: at the last position, or at as many as the input has where the input ends with `=`.
+/// Uniform inputs that are drawn in search of an answer.
+const DRAWS: usize = 32;
+
+/// The start of the sequence, an input, and the program's answer. Scored is the answer: at the last
+/// position, or at as many as the input has where the input ends with `=`.
+///
+/// Among uniform inputs some answers are rare: one word in 16 of 8 letters a and b is a palindrome.
+/// So of a program with one answer, an answer is drawn first, and then up to 32 uniform inputs until
+/// one has it.
 #[derive(Debug, Clone)]
 pub struct Program {
     code: Code,
@@ -30,6 +37,15 @@ impl Program {
             return Err(Error::config(message).key("model.n_ctx").value(n_ctx));
         }
         Ok(Self { code })
+    }
+
+    fn uniform(&self, rng: &mut impl Rng) -> Vec<&str> {
+        let letters = self.code.alphabet();
+        let mut input = Vec::new();
+        for _ in 0..self.code.layout().length() {
+            input.push(letters[rng.random_range(0..letters.len())].as_str());
+        }
+        input
     }
 
     fn question(&self, input: &[&str]) -> compile::Question {
@@ -54,21 +70,27 @@ impl Task for Program {
 
     fn sequence(&self, row: RowKey) -> Sequence {
         let mut rng = row.rng();
-        let letters = self.code.alphabet();
-        let mut input = Vec::new();
-        for _ in 0..self.code.layout().length() {
-            input.push(letters[rng.random_range(0..letters.len())].as_str());
+        let mut question = self.question(&self.uniform(&mut rng));
+        if let Layout::Prefix { .. } = self.code.layout() {
+            let answers = self.code.answers();
+            let wanted = &answers[rng.random_range(0..answers.len())];
+            let wanted = self.code.ids(&[wanted]).unwrap_or_default();
+            for _ in 1..DRAWS {
+                if question.tokens.ends_with(&wanted) {
+                    break;
+                }
+                question = self.question(&self.uniform(&mut rng));
+            }
         }
-        let compile::Question { tokens, scored } = self.question(&input);
+        let compile::Question { tokens, scored } = question;
         Sequence { tokens, scored }
     }
 
-    /// Letters of the input are uniform, the rest is certain.
-    fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+    /// What is scored is certain. Nobody pays for the letters of the input, which are about uniform.
+    fn floor_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
         let letters = self.code.alphabet().len() as f64;
-        let length = self.code.layout().length();
-        let of_target = |target| if target < length { letters.ln() } else { 0.0 };
-        Some((0..sequence.scored.len()).map(of_target).collect())
+        let of_target = |&scored: &bool| if scored { 0.0 } else { letters.ln() };
+        Some(sequence.scored.iter().map(of_target).collect())
     }
 
     fn chance(&self) -> f64 {
@@ -112,9 +134,20 @@ mod tests {
         for row in batch(&reverse, 1, Use::Training, 1, 50) {
             assert_eq!(row.scored, [false, false, false, false, true, true, true]);
             assert!(row.tokens[1..4].iter().eq(row.tokens[5..].iter().rev()));
-            let losses = reverse.bayes_losses(&row).unwrap();
-            assert_eq!(losses, [[4_f64.ln(); 3].as_slice(), &[0.0; 4]].concat());
+            let losses = reverse.floor_losses(&row).unwrap();
+            assert_eq!(losses[4..], [0.0; 3]);
         }
+    }
+
+    #[test]
+    fn rare_answers_are_asked_for_too() {
+        let palindrome = task("palindrome", 8, 9).unwrap();
+        let yes = palindrome.code.ids(&["true"]).unwrap();
+        let rows = batch(&palindrome, 1, Use::Training, 1, 400);
+        let found = rows.iter().filter(|row| row.tokens.ends_with(&yes)).count();
+        // Half of the time it is wanted, and then found with probability 1 − (15/16)^32 = 0.87; and
+        // one of 16 comes without being wanted only if all 32 draws were palindromes.
+        assert!((140..210).contains(&found), "{found}");
     }
 
     #[test]

@@ -130,15 +130,13 @@ impl Watched {
         } else {
             (Patterns::of(model, &self.tokens, device)?, Vec::new())
         };
+        let patterns = patterns.with_start(self.has_start);
         let [rows, n_heads, length] = patterns.dims();
         let mut heads = Vec::new();
         let mut relations = Vec::new();
         let mut kept = Vec::new();
         let kept_rows = rows.min(KEPT_SEQUENCES);
-        let layers: Vec<LayerPattern> = patterns
-            .layers()
-            .map(|layer| layer.with_start(self.has_start))
-            .collect();
+        let layers: Vec<LayerPattern> = patterns.layers().collect();
         // All layers see the same keys.
         let targets = RoleTargets::of(&layers[0], &self.tokens);
         for (layer, &pattern) in layers.iter().enumerate() {

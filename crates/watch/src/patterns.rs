@@ -15,6 +15,8 @@ pub struct Patterns {
     length: usize,
     /// How many keys a query sees at most.
     window: Option<usize>,
+    /// Whether the first token is the start of the sequence, which scores leave out.
+    has_start: bool,
     /// Of each layer the weights `[sequences, n_heads, length, length]`, row by row.
     layers: Vec<Vec<f32>>,
 }
@@ -70,8 +72,15 @@ impl Patterns {
             n_heads: model.n_heads(),
             length: tokens.first().map_or(0, Vec::len),
             window: model.config().window,
+            has_start: false,
             layers,
         }
+    }
+
+    /// The same patterns, whose first token is the start of the sequence if `has_start`.
+    #[must_use]
+    pub fn with_start(self, has_start: bool) -> Self {
+        Self { has_start, ..self }
     }
 
     /// The number of sequences, of heads in a layer, and of tokens.
@@ -88,10 +97,11 @@ impl Patterns {
 
     /// Every layer's patterns with the keys that their queries see, to be scored.
     pub fn layers(&self) -> impl Iterator<Item = LayerPattern<'_>> {
-        let pattern = |weights| LayerPattern::new(self.dims(), weights).with_window(self.window);
-        self.layers
-            .iter()
-            .map(move |weights: &Vec<f32>| pattern(weights))
+        self.layers.iter().map(|weights: &Vec<f32>| {
+            LayerPattern::new(self.dims(), weights)
+                .with_window(self.window)
+                .with_start(self.has_start)
+        })
     }
 }
 
@@ -124,6 +134,15 @@ impl CarriedPatterns {
             plain: Patterns::new(model, tokens, plain),
             weighted: Patterns::new(model, tokens, weighted),
         })
+    }
+
+    /// The same patterns, whose first token is the start of the sequence if `has_start`.
+    #[must_use]
+    pub fn with_start(self, has_start: bool) -> Self {
+        Self {
+            plain: self.plain.with_start(has_start),
+            weighted: self.weighted.with_start(has_start),
+        }
     }
 }
 

@@ -17,11 +17,12 @@ impl Subject {
         model: &Decoder,
         heads: &[HeadSummary],
     ) -> Result<Vec<HeadPositions>, Error> {
-        let tokens = self.probe()?.tokens;
-        let patterns = Patterns::of(model, &tokens, &self.device)?;
+        let probe = self.probe()?;
+        let patterns =
+            Patterns::of(model, &probe.tokens, &self.device)?.with_start(probe.has_start);
         let scores = patterns
             .layers()
-            .flat_map(|layer| scores_by_position(layer, &tokens));
+            .flat_map(|layer| scores_by_position(layer, &probe.tokens));
         let mut positions = Vec::new();
         for (head, scores) in heads.iter().zip(scores) {
             positions.push(HeadPositions {

@@ -376,6 +376,11 @@ impl Subject {
         }
     }
 
+    /// The sequences of the task on which heads are scored.
+    pub(crate) fn on_task(&self) -> Result<Watched, Error> {
+        Ok(Watched::task(self.validation()?).with_start(self.has_start()?))
+    }
+
     /// The accuracy of guessing on the task.
     pub(crate) fn chance(&self) -> Result<f64, Error> {
         match &self.source {

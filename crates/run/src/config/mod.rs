@@ -102,7 +102,8 @@ impl Config {
             ..
         } = self;
         model.check()?;
-        train.check()?;
+        let is_compiled = model.initialization == InitializationKind::Compiled;
+        train.check(usize::from(!is_compiled))?;
         for (key, value) in [
             ("log.every", log.every),
             ("log.patterns_every", log.patterns_every),
@@ -114,7 +115,7 @@ impl Config {
         task.check(model)?;
         let has_program = matches!(task, TaskConfig::Program(_));
         require(
-            has_program || model.initialization != InitializationKind::Compiled,
+            has_program || !is_compiled,
             "model.initialization",
             "compiled",
             "there is no program to compile; set task.name = \"program\"",

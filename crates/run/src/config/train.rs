@@ -16,8 +16,8 @@ const MOST_ROWS: usize = 65_536;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The number of updates; may be left out where `tokens` is given. With 0 the initial model is
-    /// measured.
+    /// The number of updates; may be left out where `tokens` is given. 0 only where the
+    /// initial weights are compiled: they are measured.
     pub steps: usize,
     /// Training ends with the update that has seen so many tokens, or after `steps`, whichever
     /// comes first; left out: after `steps`.
@@ -166,7 +166,7 @@ impl TrainConfig {
     }
 
     /// Checks every number against what makes sense and against the others.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self, least_steps: usize) -> Result<(), Error> {
         for (key, value) in [
             ("train.tokens", self.tokens.unwrap_or(1)),
             ("train.batch_size", self.batch_size),
@@ -177,6 +177,8 @@ impl TrainConfig {
         ] {
             require(value >= 1, key, value, "must be at least 1")?;
         }
+        let is_enough = self.steps >= least_steps;
+        require(is_enough, "train.steps", self.steps, "must be at least 1")?;
         let most = format_args!("must be at most {MOST_ROWS}");
         require(
             self.batch_size <= MOST_ROWS,

@@ -8,7 +8,7 @@ use headlight_vector::{
 };
 use headlight_watch::Cores;
 
-use crate::{Sizes, VOCABULARY};
+use crate::Sizes;
 
 /// The products of one step each time it is called.
 pub fn stepper(sizes: Sizes, shards: usize) -> impl FnMut(usize) + use<> {
@@ -26,7 +26,7 @@ pub fn stepper(sizes: Sizes, shards: usize) -> impl FnMut(usize) + use<> {
         matrices.extend(vec![(width, 4 * width); layers]);
         matrices.extend(vec![(4 * width, width); layers]);
     }
-    matrices.push((width, VOCABULARY));
+    matrices.push((width, sizes.vocabulary));
     let linear = |&(from, to)| Linear::new(sequences * length, from, to);
     let mut factors: Vec<(Vec<Linear>, Attention)> = (0..shards)
         .map(|_| {
