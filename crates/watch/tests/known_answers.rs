@@ -408,7 +408,7 @@ fn role_rates(population: &[Known], without_start: bool) -> Vec<Rate> {
     let roles_of = |known| roles(known, without_start);
     let roles: Vec<Vec<Role>> = population.iter().map(roles_of).collect();
     let mut rates = Vec::new();
-    for measure in Measure::ALL {
+    for measure in Measure::BUILT_IN {
         let mut rate = Rate {
             measure,
             heads: Verdict::default(),
