@@ -43,6 +43,7 @@ pub fn parse(mut command: Command, verbs: &[AnyVerb], inspect: &str) -> ArgMatch
 }
 
 /// The exit code of a program; why it failed is said in one line.
+#[must_use]
 pub fn exit_code(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

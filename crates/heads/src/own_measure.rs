@@ -107,7 +107,7 @@ impl Measure {
     /// # Errors
     /// If measures were added before, or a name is empty or taken.
     pub fn add(measures: Vec<Box<dyn TargetKeys>>) -> Result<(), CannotAdd> {
-        let sets = HeadSet::all().into_iter().map(HeadSet::name);
+        let sets = HeadSet::all().map(HeadSet::name);
         let mut taken: Vec<&str> = ScoreName::all().map(ScoreName::name).chain(sets).collect();
         taken.push(Role::Mixed.name());
         let mut added = Vec::new();

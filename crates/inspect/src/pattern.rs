@@ -29,7 +29,7 @@ impl Verb for PatternVerb {
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
         let patterns = subject.patterns(self.head, self.prompt.as_deref())?;
         let written = self.files.write(|| HeadPattern::picture(&patterns))?;
-        let rows: Vec<Weight> = patterns.iter().flat_map(HeadPattern::rows).collect();
+        let rows: Vec<PairOfTokens> = patterns.iter().flat_map(HeadPattern::rows).collect();
         // One head is asked for by name, so it is no list.
         if self.head.is_some() {
             return out.show_text(&patterns[0], &rows, written, |pattern| {
@@ -148,11 +148,11 @@ impl HeadPattern {
     }
 
     /// A row for every key that the query may attend to.
-    fn rows(&self) -> Vec<Weight> {
+    fn rows(&self) -> Vec<PairOfTokens> {
         let mut rows = Vec::new();
         for (query, weights) in self.pattern.iter().enumerate() {
             for key in self.may_attend.keys(query, weights.len()) {
-                rows.push(Weight {
+                rows.push(PairOfTokens {
                     head: self.head,
                     query,
                     key,
@@ -166,9 +166,9 @@ impl HeadPattern {
     }
 }
 
-/// A weight of a pattern, as a row of a table.
+/// A query, a key and the weight between them, as a row of a table.
 #[derive(Debug, Serialize)]
-struct Weight {
+struct PairOfTokens {
     head: HeadName,
     query: usize,
     key: usize,

@@ -1,5 +1,4 @@
-//! A score and a verb of one's own, for every run: the weight on the token that followed the last two
-//! tokens last time, and the key that each head looks at most.
+//! A score and a verb of one's own: induction by two tokens, and the key that each head looks at most.
 //!
 //! ```sh
 //! cargo run --bin own_score -- inspect runs/induction heads
@@ -8,7 +7,8 @@
 
 use std::process::ExitCode;
 
-use headlight::{Program, own::*};
+use headlight::Program;
+use headlight::own::{Error, HeadName, Output, Printout, Subject, Table, TargetKeys, Verb};
 use serde::Serialize;
 
 /// Heads that match two tokens (Akyürek et al. 2024, arXiv 2401.12973, call them n-gram heads).

@@ -124,7 +124,8 @@ fn a_run_of_another_program_is_scored_when_it_is_looked_at() {
         for row in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
             let mut row = row.unwrap();
             strip(&mut row);
-            stripped += &format!("{row}\n");
+            stripped += &row.to_string();
+            stripped.push('\n');
         }
         fs::write(path, stripped).unwrap();
     }

@@ -7,12 +7,12 @@
 
 use std::process::ExitCode;
 
-use headlight::{Program, own::*};
+use headlight::Program;
+use headlight::own::{Error, FromKeys, RowKey, Sequence, Task, Vocabulary};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// The keys of `[task]`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
@@ -61,7 +61,7 @@ impl FromKeys for Backcopy {
             let first = if token == 0 { keys.triggers + 1 } else { 1 };
             row[first..].fill_with(|| -rng.random_range(1e-9..1.0f64).ln());
             let sum: f64 = row.iter().sum();
-            row.iter_mut().for_each(|weight| *weight /= sum);
+            *row = row.iter().map(|weight| weight / sum).collect();
         }
         Ok(Self { keys, n_ctx, chain })
     }

@@ -54,7 +54,7 @@ macro_rules! tasks {
             $($(#[doc = $doc])+ #[serde(rename = $name)] $Task($Config),)+
             /// A task that a program adds.
             #[serde(untagged)]
-            #[schemars(skip)]
+            #[schemars(!untagged, skip)]
             Own(OwnTask),
         }
 
