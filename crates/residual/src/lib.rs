@@ -34,7 +34,7 @@
 //! use burn::{module::{Module, Param}, tensor::{Device, Int, Tensor, module::embedding}};
 //! use headlight_attention::{Mask, MultiHeadAttention, MultiHeadAttentionConfig};
 //! use headlight_heads::MayAttend;
-//! use headlight_residual::{AnyProbe, AttentionSite, AttentionSizes, Edit, Edits, Part, Probed, Site, Sizes, attention_probed};
+//! use headlight_residual::{AnyProbe, AttentionSite, AttentionSizes, Edit, Edits, NoProbe, Part, Probed, Site, Sizes, attention_probed};
 //!
 //! /// Says of a row of numbers their mean so far, twice: once by each head.
 //! #[derive(Module, Debug)]
@@ -71,7 +71,8 @@
 //! let rows = Tensor::<2, Int>::from_ints([[1, 3, 8]], &device);
 //! let z = Site::Attention(0, AttentionSite::Z);
 //! let seen = model.activations(rows.clone(), &[z])?;
-//! assert_eq!(seen.logits.into_data().to_vec::<f32>()?, [2.0, 4.0, 8.0]); // 2 · (1, 2, 4)
+//! assert_eq!(seen.tensor::<4>(z).into_data().to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]); // each mean by each head
+//! assert_eq!(model.forward_probed(rows.clone(), &mut NoProbe).into_data().to_vec::<f32>()?, [2.0, 4.0, 8.0]);
 //! // Without one of two equal heads half is left.
 //! let mut without = Edits::default().part(z, Part::heads(&[0]), Edit::Zero);
 //! assert_eq!(model.forward_probed(rows.clone(), &mut without).into_data().to_vec::<f32>()?, [1.0, 2.0, 4.0]);
