@@ -175,8 +175,7 @@ fn differ(a: Tensor<3>, b: Tensor<3>) -> bool {
     }
     let largest = b.clone().abs().max().into_scalar::<f32>().max(1.0);
     let difference = (a - b).abs().max().into_scalar::<f32>();
-    // Also where it is no number.
-    !(difference <= ROUNDING * largest)
+    difference.is_nan() || difference > ROUNDING * largest
 }
 
 /// The first query and key with a weight although the query may not attend to the key.

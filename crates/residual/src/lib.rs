@@ -69,7 +69,9 @@
 //!
 //! let rows = Tensor::<2, Int>::from_ints([[1, 3, 8]], &device);
 //! let z = Site::Attention(0, AttentionSite::Z);
-//! assert_eq!(model.forward_probed(rows.clone(), &mut NoProbe).into_data().to_vec::<f32>()?, [2.0, 4.0, 8.0]); // 2 · (1, 2, 4)
+//! let seen = model.activations(rows.clone(), &[z])?;
+//! assert_eq!(seen.tensor::<4>(z).into_data().to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]); // each mean by each head
+//! assert_eq!(model.forward_probed(rows.clone(), &mut NoProbe).into_data().to_vec::<f32>()?, [2.0, 4.0, 8.0]);
 //! // Without one of two equal heads half is left.
 //! let mut without = Edits::default().part(z, Part::heads(&[0]), Edit::Zero);
 //! assert_eq!(model.forward_probed(rows.clone(), &mut without).into_data().to_vec::<f32>()?, [1.0, 2.0, 4.0]);
