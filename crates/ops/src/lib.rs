@@ -14,7 +14,7 @@ mod layer_norm;
 mod linear;
 mod linear_cross_entropy;
 mod rms_norm;
-mod score_targets;
+mod score_next_tokens;
 mod swiglu;
 
 pub use adamw::{AdamWStep, adamw};
@@ -24,7 +24,7 @@ pub use layer_norm::layer_norm;
 pub use linear::{apply, linear};
 pub use linear_cross_entropy::linear_cross_entropy;
 pub use rms_norm::rms_norm;
-pub use score_targets::{TargetScores, score_targets};
+pub use score_next_tokens::{NextTokenScores, score_next_tokens};
 pub use swiglu::swiglu;
 
 /// The number of rows in a block. It is fixed, so that sums over rows are added in the same order
