@@ -308,7 +308,7 @@ impl Decoder {
     /// use headlight_residual::{DecoderConfig, NoProbe, token_tensor};
     ///
     /// let device = Device::flex();
-    /// let config = DecoderConfig { vocabulary: 1 << 23, d_model: 2, n_heads: 1, n_layers: 0, ..Default::default() };
+    /// let config = DecoderConfig { vocabulary: 1 << 23, d_model: 2, n_heads: 1, n_layers: 1, ..Default::default() };
     /// let model = config.try_init(0, &device)?;
     /// let stream = model.final_stream(token_tensor(&[[1, 2, 3]], &device), &mut NoProbe);
     /// // The logits of one position take 32 MiB.
