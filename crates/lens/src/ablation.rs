@@ -93,7 +93,7 @@ impl<'a> Ablations<'a> {
         };
         let scores = self
             .model
-            .target_scores_from(layer, kept, inputs, &targets, &mut edits);
+            .next_token_scores_from(layer, kept, inputs, &targets, &mut edits);
         Ok(self.behaviour.performance(&scores))
     }
 }

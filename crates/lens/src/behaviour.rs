@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::Interval;
-use headlight_residual::{AnyProbe, NoProbe, Probed, TargetScores, token_tensor};
+use headlight_residual::{AnyProbe, NextTokenScores, NoProbe, Probed, token_tensor};
 use serde::Serialize;
 
 use crate::bootstrap::{Share, interval_of_ratio, mean};
@@ -121,7 +121,7 @@ impl Behaviour {
     /// If the model has not as many logits as there are targets.
     #[must_use]
     pub fn measure(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Performance {
-        self.performance(&model.target_scores(self.inputs(), &self.targets(), probe))
+        self.performance(&model.next_token_scores(self.inputs(), &self.targets(), probe))
     }
 
     /// How well it was done by the scores of all targets.
@@ -129,7 +129,7 @@ impl Behaviour {
     /// # Shapes
     /// - scores: `[batch, outputs]`
     #[must_use]
-    pub fn performance(&self, scores: &TargetScores) -> Performance {
+    pub fn performance(&self, scores: &NextTokenScores) -> Performance {
         let [batch, positions] = self.targets.dims();
         let right = scores.right.clone() * self.scored();
         let right_in_row = right.sum_dim(1).into_data();
@@ -153,12 +153,12 @@ impl Behaviour {
     /// scored.
     #[must_use]
     pub fn loss_by_position(&self, model: &dyn Probed) -> Vec<Option<f64>> {
-        let scores = model.target_scores(self.inputs(), &self.targets(), &mut NoProbe);
+        let scores = model.next_token_scores(self.inputs(), &self.targets(), &mut NoProbe);
         let [_, positions] = self.targets.dims();
         let at = |position| {
             let scored = self.scored().narrow(1, position, 1);
             let count = scored.clone().sum().into_scalar::<f32>() as usize;
-            let of_position = TargetScores {
+            let of_position = NextTokenScores {
                 losses: scores.losses.clone().narrow(1, position, 1),
                 right: scores.right.clone().narrow(1, position, 1),
             };
@@ -173,6 +173,6 @@ fn count_true(flags: &[bool]) -> usize {
 }
 
 /// The mean loss on the `count` targets that count, nats; `None` if there are none.
-fn mean_loss(scores: &TargetScores, counts: &Tensor<2>, count: usize) -> Option<f64> {
+fn mean_loss(scores: &NextTokenScores, counts: &Tensor<2>, count: usize) -> Option<f64> {
     (count > 0).then(|| f64::from(scores.summed_loss(counts)) / count as f64)
 }

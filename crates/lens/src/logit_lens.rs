@@ -49,7 +49,7 @@ pub fn logit_lens(
                 .mean()
                 .into_scalar::<f32>(),
         );
-        let scores = readout.target_scores(x, &behaviour.targets());
+        let scores = readout.next_token_scores(x, &behaviour.targets());
         let performance = behaviour.performance(&scores);
         Depth {
             site: site.to_string(),

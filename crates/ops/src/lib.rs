@@ -14,7 +14,7 @@ mod layer_norm;
 mod linear;
 mod linear_cross_entropy;
 mod rms_norm;
-mod score_targets;
+mod score_next_tokens;
 mod squared_norm;
 mod swiglu;
 
@@ -25,7 +25,7 @@ pub use layer_norm::layer_norm;
 pub use linear::{apply, linear};
 pub use linear_cross_entropy::linear_cross_entropy;
 pub use rms_norm::rms_norm;
-pub use score_targets::{TargetScores, score_targets};
+pub use score_next_tokens::{NextTokenScores, score_next_tokens};
 pub use squared_norm::squared_norm;
 pub use swiglu::swiglu;
 

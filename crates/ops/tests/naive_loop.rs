@@ -7,7 +7,7 @@ use burn::{
 };
 use headlight_ops::{
     AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, linear_cross_entropy,
-    rms_norm, score_targets, squared_norm, swiglu,
+    rms_norm, score_next_tokens, squared_norm, swiglu,
 };
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
@@ -519,7 +519,7 @@ fn every_target_has_its_loss_and_its_verdict() {
         for place in places() {
             let targets = TensorData::new(targets.clone(), [rows, positions]);
             let targets = Tensor::<2, Int>::from_data(targets, &place.device);
-            let scores = score_targets(tensor(&logits, dims, &place), targets.clone());
+            let scores = score_next_tokens(tensor(&logits, dims, &place), targets.clone());
             let counts: Vec<f64> = (0..count).map(|i| f64::from(u8::from(i % 3 > 0))).collect();
             let counts = tensor(&counts, [rows, positions], &place);
             let summed = cross_entropy(tensor(&logits, dims, &place), targets, counts.clone());

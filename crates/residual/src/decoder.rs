@@ -7,13 +7,13 @@ use burn::{
     tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{Dropout, KvCache, Mask};
-use headlight_ops::{TargetScores, linear, linear_cross_entropy};
+use headlight_ops::{NextTokenScores, linear, linear_cross_entropy};
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
     NormPlacement, NormSite, Positions, Probe, Site,
     block::normalize,
-    logits_in_parts::{logits_in_parts, target_scores},
+    logits_in_parts::{logits_in_parts, next_token_scores},
     positions::sinusoids,
     probe::visit,
     token_tensor,
@@ -308,7 +308,7 @@ impl Decoder {
     /// use headlight_residual::{DecoderConfig, NoProbe, token_tensor};
     ///
     /// let device = Device::flex();
-    /// let config = DecoderConfig { vocabulary: 1 << 23, d_model: 2, n_heads: 1, n_layers: 0, ..Default::default() };
+    /// let config = DecoderConfig { vocabulary: 1 << 23, d_model: 2, n_heads: 1, n_layers: 1, ..Default::default() };
     /// let model = config.try_init(0, &device)?;
     /// let stream = model.final_stream(token_tensor(&[[1, 2, 3]], &device), &mut NoProbe);
     /// // The logits of one position take 32 MiB.
@@ -325,15 +325,13 @@ impl Decoder {
     }
 
     /// `−Σ ln softmax(logits)[target]` over the targets that count, in nats, of a
-    /// [`final_stream`](Self::final_stream): [`summed_loss`] of its logits, which are not all in
-    /// memory if the vocabulary is large.
+    /// [`final_stream`](Self::final_stream). The logits of a large vocabulary are never all in
+    /// memory ([`linear_cross_entropy`]).
     ///
     /// # Shapes
     /// - stream: `[batch, pos, d_model]`
     /// - targets, counts: `[batch, pos]`, counts 1 or 0
     /// - output: `[1]`
-    ///
-    /// [`summed_loss`]: crate::summed_loss
     #[must_use]
     pub fn summed_loss(
         &self,
@@ -353,8 +351,12 @@ impl Decoder {
     /// - stream: `[batch, pos, d_model]`
     /// - targets: `[batch, pos]`
     #[must_use]
-    pub fn target_scores_of(&self, stream: &Tensor<3>, targets: &Tensor<2, Int>) -> TargetScores {
-        target_scores(self.logits_in_parts(stream), targets)
+    pub fn next_token_scores_of(
+        &self,
+        stream: &Tensor<3>,
+        targets: &Tensor<2, Int>,
+    ) -> NextTokenScores {
+        next_token_scores(self.logits_in_parts(stream), targets)
     }
 
     /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.

@@ -102,7 +102,6 @@ mod initialize;
 mod kept_tensor;
 mod leaves;
 mod logits_in_parts;
-mod next_token;
 mod norm;
 mod parameters;
 mod positions;
@@ -139,7 +138,6 @@ pub use head_weights::{AttentionWeights, CircuitWeights, CircuitWeightsError};
 pub use initialize::Initialization;
 pub use kept_tensor::KeptTensor;
 pub use leaves::Leaves;
-pub use next_token::{is_right, summed_loss};
 pub use norm::{LayerNorm, Norm, NormKind, RmsNorm};
 pub use parameters::ParameterPath;
 pub use positions::{Positions, sinusoids};
@@ -154,7 +152,7 @@ pub use weights::{
     WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,
 };
 
-pub use headlight_ops::{TargetScores, score_targets};
+pub use headlight_ops::{NextTokenScores, score_next_tokens};
 
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Int, Tensor};
-use headlight_ops::{TargetScores, linear, score_targets};
+use headlight_ops::{NextTokenScores, linear, score_next_tokens};
 
 /// The logits that are computed at once: 64 MiB.
 const AT_ONCE: usize = 1 << 24;
@@ -25,14 +25,14 @@ pub(crate) fn logits_in_parts(
 }
 
 /// The scores of all targets, from the logits of each part.
-pub(crate) fn target_scores(
+pub(crate) fn next_token_scores(
     parts: impl Iterator<Item = (Range<usize>, Tensor<3>)>,
     targets: &Tensor<2, Int>,
-) -> TargetScores {
+) -> NextTokenScores {
     let mut scores = Vec::new();
     for (positions, logits) in parts {
         let targets = targets.clone().narrow(1, positions.start, positions.len());
-        scores.push(score_targets(logits, targets));
+        scores.push(score_next_tokens(logits, targets));
     }
-    TargetScores::joined(scores)
+    NextTokenScores::joined(scores)
 }

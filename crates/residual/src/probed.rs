@@ -8,8 +8,8 @@ use headlight_heads::MayAttend;
 
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionWeights, BlockSite, Capture, CircuitWeights,
-    CircuitWeightsError, Edit, Edits, NoProbe, Readout, Site, TargetScores, UnknownSite,
-    activation_budget, score_targets, select::select,
+    CircuitWeightsError, Edit, Edits, NextTokenScores, NoProbe, Readout, Site, UnknownSite,
+    activation_budget, score_next_tokens, select::select,
 };
 
 /// A model whose activations pass a probe. Every test of `headlight-lens` takes `&dyn Probed`: a
@@ -129,12 +129,12 @@ pub trait Probed: fmt::Debug + Sync {
     ///
     /// # Panics
     /// If the model has not as many logits as there are targets.
-    fn target_scores(
+    fn next_token_scores(
         &self,
         rows: Tensor<2, Int>,
         targets: &Tensor<2, Int>,
         probe: &mut dyn AnyProbe,
-    ) -> TargetScores {
+    ) -> NextTokenScores {
         let logits = self.forward_probed(rows, probe);
         let [batch, outputs, _] = logits.dims();
         assert_eq!(
@@ -142,29 +142,29 @@ pub trait Probed: fmt::Debug + Sync {
             targets.dims(),
             "logits (left) for targets (right), [batch, outputs]"
         );
-        score_targets(logits, targets.clone())
+        score_next_tokens(logits, targets.clone())
     }
 
-    /// The sites from which [`target_scores_from`](Self::target_scores_from) goes on, for changes at
+    /// The sites from which [`next_token_scores_from`](Self::next_token_scores_from) goes on, for changes at
     /// `hook_z` of a layer and behind it. Unless overridden there are none.
     fn kept_for(&self, _layer: usize) -> Vec<Site> {
         Vec::new()
     }
 
-    /// [`target_scores`](Self::target_scores) of a pass that goes on from activations of another
+    /// [`next_token_scores`](Self::next_token_scores) of a pass that goes on from activations of another
     /// pass over the same rows, at the sites [`kept_for`](Self::kept_for) this layer: `probe` changes
     /// nothing before its `hook_z`. So a test of many heads computes what stands before them once.
     ///
     /// Unless overridden, the whole pass is computed.
-    fn target_scores_from(
+    fn next_token_scores_from(
         &self,
         _layer: usize,
         _kept: &Activations,
         rows: Tensor<2, Int>,
         targets: &Tensor<2, Int>,
         probe: &mut dyn AnyProbe,
-    ) -> TargetScores {
-        self.target_scores(rows, targets, probe)
+    ) -> NextTokenScores {
+        self.next_token_scores(rows, targets, probe)
     }
 
     /// The logits at one position of every row. Unless overridden, all logits are computed.

@@ -8,8 +8,8 @@ use headlight_heads::MayAttend;
 
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights,
-    BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, NormKind, NormPlacement,
-    Positions, Probed, Readout, Site, Sizes, TargetScores, activation_budget, sinusoids,
+    BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, NextTokenScores, NormKind,
+    NormPlacement, Positions, Probed, Readout, Site, Sizes, activation_budget, sinusoids,
 };
 
 impl Probed for Decoder {
@@ -50,13 +50,13 @@ impl Probed for Decoder {
     }
 
     /// The logits are computed in [parts](Decoder::logits_in_parts).
-    fn target_scores(
+    fn next_token_scores(
         &self,
         rows: Tensor<2, Int>,
         targets: &Tensor<2, Int>,
         probe: &mut dyn AnyProbe,
-    ) -> TargetScores {
-        self.target_scores_of(&self.final_stream(rows, probe), targets)
+    ) -> NextTokenScores {
+        self.next_token_scores_of(&self.final_stream(rows, probe), targets)
     }
 
     /// The stream before the block, and its `hook_z`.
@@ -67,17 +67,17 @@ impl Probed for Decoder {
         ]
     }
 
-    fn target_scores_from(
+    fn next_token_scores_from(
         &self,
         layer: usize,
         kept: &Activations,
         _rows: Tensor<2, Int>,
         targets: &Tensor<2, Int>,
         probe: &mut dyn AnyProbe,
-    ) -> TargetScores {
+    ) -> NextTokenScores {
         let stream = kept.tensor(Site::Block(layer, BlockSite::ResidPre));
         let z = kept.tensor(Site::Attention(layer, AttentionSite::Z));
-        self.target_scores_of(&self.final_stream_from(layer, stream, z, probe), targets)
+        self.next_token_scores_of(&self.final_stream_from(layer, stream, z, probe), targets)
     }
 
     fn logits_at(

@@ -1,12 +1,12 @@
 //! The readout: from the last stream to the logits.
 
 use burn::tensor::{Int, Tensor};
-use headlight_ops::{TargetScores, linear};
+use headlight_ops::{NextTokenScores, linear};
 
 use crate::{
     NoProbe, Norm, Site,
     block::normalize,
-    logits_in_parts::{logits_in_parts, target_scores},
+    logits_in_parts::{logits_in_parts, next_token_scores},
 };
 
 /// `logits = norm(x)·W_U + b_U`
@@ -53,9 +53,9 @@ impl Readout {
     /// - x: `[batch, pos, d_model]`
     /// - targets: `[batch, pos]`
     #[must_use]
-    pub fn target_scores(&self, x: Tensor<3>, targets: &Tensor<2, Int>) -> TargetScores {
+    pub fn next_token_scores(&self, x: Tensor<3>, targets: &Tensor<2, Int>) -> NextTokenScores {
         let stream = self.normalized(x);
-        target_scores(
+        next_token_scores(
             logits_in_parts(&stream, self.w_u.clone(), self.b_u.clone()),
             targets,
         )

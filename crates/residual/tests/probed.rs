@@ -57,13 +57,14 @@ fn scores_from_kept_blends_are_the_bits_of_the_whole_pass() {
             let heads = Site::Attention(layer, AttentionSite::Z);
             for edit in [Edit::Zero, Edit::Mean] {
                 let edits = || Edits::default().part(heads, Part::heads(&[1]), edit.clone());
-                let whole = Probed::target_scores(&model, tokens(), &targets, &mut edits());
-                let on = model.target_scores_from(layer, &kept, tokens(), &targets, &mut edits());
+                let whole = Probed::next_token_scores(&model, tokens(), &targets, &mut edits());
+                let on =
+                    model.next_token_scores_from(layer, &kept, tokens(), &targets, &mut edits());
                 assert_eq!(values(on.losses), values(whole.losses), "{name} {layer}");
                 assert_eq!(values(on.right), values(whole.right), "{name} {layer}");
             }
-            let untouched = Probed::target_scores(&model, tokens(), &targets, &mut NoProbe);
-            let on = model.target_scores_from(layer, &kept, tokens(), &targets, &mut NoProbe);
+            let untouched = Probed::next_token_scores(&model, tokens(), &targets, &mut NoProbe);
+            let on = model.next_token_scores_from(layer, &kept, tokens(), &targets, &mut NoProbe);
             assert_eq!(
                 values(on.losses),
                 values(untouched.losses),

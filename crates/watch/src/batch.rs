@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use headlight_residual::{TargetScores, token_tensor};
+use headlight_residual::{NextTokenScores, token_tensor};
 use headlight_tasks::Sequence;
 
 /// Inputs, targets and weights of some sequences.
@@ -76,7 +76,7 @@ pub struct Right {
 
 /// Counts what is right.
 #[must_use]
-pub fn count_right(scores: &TargetScores, batch: &Batch) -> Right {
+pub fn count_right(scores: &NextTokenScores, batch: &Batch) -> Right {
     let right = scores.right.clone() * batch.scored.clone();
     let of_rows = right.sum_dim(1);
     let whole = of_rows
@@ -92,7 +92,7 @@ pub fn count_right(scores: &TargetScores, batch: &Batch) -> Right {
 
 #[cfg(test)]
 mod tests {
-    use headlight_residual::score_targets;
+    use headlight_residual::score_next_tokens;
 
     use super::*;
 
@@ -110,7 +110,7 @@ mod tests {
         ];
         let batch = Batch::new(&sequences, &Device::flex());
         let logits = Tensor::<3>::from_data([[[0.0, 1.0]; 2]; 3], &Device::flex());
-        let scores = score_targets(logits, batch.targets.clone());
+        let scores = score_next_tokens(logits, batch.targets.clone());
         assert_eq!(
             count_right(&scores, &batch),
             Right {
@@ -135,7 +135,7 @@ mod tests {
             row[vocabulary - 1] = 2.0;
             let logits = TensorData::new(row.repeat(2), [2, 1, vocabulary]);
             let logits = Tensor::<3>::from_data(logits, &Device::flex());
-            let scores = score_targets(logits, batch.targets.clone());
+            let scores = score_next_tokens(logits, batch.targets.clone());
             assert_eq!(count_right(&scores, &batch).targets, 1.0, "{vocabulary}");
             assert_eq!(headlight_residual::argmax(&row), Some(1));
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use burn::tensor::{Device, Tensor};
 use headlight_heads::HeadName;
 use headlight_lens::{Quarters, mean_ablated};
-use headlight_residual::{Decoder, TargetScores, score_targets};
+use headlight_residual::{Decoder, NextTokenScores, score_next_tokens};
 use headlight_run::Breakdown;
 use headlight_tasks::{Marks, Question, Sequence};
 
@@ -127,9 +127,9 @@ impl Sums {
                 .targets
                 .clone()
                 .narrow(1, positions.start, positions.len());
-            parts.push(score_targets(logits, targets));
+            parts.push(score_next_tokens(logits, targets));
         }
-        let scores = TargetScores::joined(parts);
+        let scores = NextTokenScores::joined(parts);
         let mut sums = Self {
             loss: f64::from(scores.summed_loss(&batch.scored)),
             right: count_right(&scores, batch),
@@ -161,7 +161,7 @@ struct Mean {
 
 impl Mean {
     /// The loss over the positions that are `scored`.
-    fn of(scores: &TargetScores, scored: Tensor<2>) -> Self {
+    fn of(scores: &NextTokenScores, scored: Tensor<2>) -> Self {
         Self {
             sum: f64::from(scores.summed_loss(&scored)),
             count: f64::from(scored.sum().into_scalar::<f32>()),

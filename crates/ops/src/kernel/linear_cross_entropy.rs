@@ -61,9 +61,10 @@ impl Inputs {
     pub fn loss(&self) -> FlexTensor {
         let positions = Positions::of(self);
         let mut loss = 0.0;
+        let mut logits = positions.room_for_logits();
         for (first, count) in positions.blocks() {
-            let mut logits = positions.logits(first, count);
-            loss += positions.losses(&mut logits, first, false);
+            let logits = positions.logits(first, count, &mut logits);
+            loss += positions.losses(logits, first, false);
         }
         shaped(vec![loss as f32], Shape::new([1]))
     }
@@ -74,31 +75,32 @@ impl Inputs {
         let (width, vocabulary) = (positions.width, positions.weight.columns);
         let is_transposed = positions.weight.column_stride != 1;
         let mut loss = 0.0;
+        let mut logits = positions.room_for_logits();
         let mut d_x = vec![0.0; numbers(&self.x).len()];
-        let mut d_weight = Vec::new();
+        let mut d_weight = vec![0.0; width * vocabulary];
         let mut d_bias = vec![0.0; vocabulary];
         for (first, count) in positions.blocks() {
-            let mut logits = positions.logits(first, count);
-            loss += positions.losses(&mut logits, first, true);
+            let logits = positions.logits(first, count, &mut logits);
+            loss += positions.losses(logits, first, true);
             // The gradient of the logits stands in their place.
-            let d_logits = Matrix::dense(&logits, count, vocabulary);
+            let d_logits = Matrix::dense(logits, count, vocabulary);
             let x = positions.x(first, count);
             let d_x_of_block = new_product(d_logits, positions.weight.transposed(), None);
             positions.scatter(&d_x_of_block, first, &mut d_x);
             // The gradient has the layout of the weight.
-            if is_transposed {
-                add_product(&mut d_weight, d_logits.transposed(), x);
+            let (left, right) = if is_transposed {
+                (d_logits.transposed(), x)
             } else {
-                add_product(&mut d_weight, x.transposed(), d_logits);
-            }
+                (x.transposed(), d_logits)
+            };
+            product_on_all_threads(&mut d_weight, first > 0, left, right);
             if self.bias.is_some() {
                 vectorised(SumOfRows {
                     sums: &mut d_bias,
-                    rows: &logits,
+                    rows: logits,
                 });
             }
         }
-        d_weight.resize(width * vocabulary, 0.0); // empty where nothing counts
         let d_weight = if is_transposed {
             shaped(d_weight, Shape::new([vocabulary, width])).transpose(0, 1)
         } else {
@@ -174,10 +176,15 @@ impl<'a> Positions<'a> {
         positions
     }
 
-    /// First position and number of positions of each block. The logits of a block take as much
-    /// memory as the weight, which is there in any case.
+    /// The logits of so many positions take as much memory as the weight, which is there in any
+    /// case.
+    fn positions_at_once(&self) -> usize {
+        self.width.max(LEAST)
+    }
+
+    /// First position and number of positions of each block.
     fn blocks(&self) -> Vec<(usize, usize)> {
-        let (all, most) = (self.places.len(), self.width.max(LEAST));
+        let (all, most) = (self.places.len(), self.positions_at_once());
         let block = |first| (first, most.min(all - first));
         (0..all).step_by(most).map(block).collect()
     }
@@ -186,8 +193,22 @@ impl<'a> Positions<'a> {
         Matrix::dense(&self.x, self.places.len(), self.width).some_rows(first, count)
     }
 
-    fn logits(&self, first: usize, count: usize) -> Vec<f32> {
-        new_product(self.x(first, count), self.weight, self.bias)
+    /// Room for the logits of the longest block. All blocks use it.
+    fn room_for_logits(&self) -> Vec<f32> {
+        let rows = self.places.len().min(self.positions_at_once());
+        vec![0.0; rows * self.weight.columns]
+    }
+
+    fn logits<'b>(&self, first: usize, count: usize, room: &'b mut [f32]) -> &'b mut [f32] {
+        let logits = &mut room[..count * self.weight.columns];
+        if let Some(bias) = self.bias {
+            for row in logits.chunks_exact_mut(bias.len()) {
+                row.copy_from_slice(bias);
+            }
+        }
+        let x = self.x(first, count);
+        product_on_all_threads(logits, self.bias.is_some(), x, self.weight);
+        logits
     }
 
     /// The summed loss of a block. With gradients, `weight · (softmax − one-hot)` replaces the
@@ -232,19 +253,14 @@ fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
     }
 }
 
-/// `sum ← sum + left·right`; an empty sum is 0. Each thread has some of the rows.
-fn add_product(sum: &mut Vec<f32>, left: Matrix, right: Matrix) {
-    if sum.is_empty() {
-        *sum = new_product(left, right, None);
-        return;
-    }
+/// `out ← left·right`, or `out ← out + left·right`. Each thread has some of the rows.
+fn product_on_all_threads(out: &mut [f32], add: bool, left: Matrix, right: Matrix) {
     let rows = left.rows.div_ceil(rayon::current_num_threads());
-    sum.par_chunks_mut(rows * right.columns)
+    out.par_chunks_mut(rows * right.columns)
         .enumerate()
-        .for_each(|(part, sum)| {
-            let count = sum.len() / right.columns;
-            let left = left.some_rows(part * rows, count);
-            product(sum, right.columns, true, 1.0, left, right);
+        .for_each(|(part, out)| {
+            let left = left.some_rows(part * rows, out.len() / right.columns);
+            product(out, right.columns, add, 1.0, left, right);
         });
 }
 

@@ -12,7 +12,7 @@ mod linear;
 mod linear_cross_entropy;
 mod operation;
 mod rms_norm;
-mod score_targets;
+mod score_next_tokens;
 mod squared_norm;
 mod swiglu;
 
@@ -22,7 +22,7 @@ use burn::{
 };
 use operation::Fused;
 
-use crate::{AdamWStep, ROWS, TargetScores, gelu::Form};
+use crate::{AdamWStep, NextTokenScores, ROWS, gelu::Form};
 
 /// The number of elements in a task of an element-wise operation.
 const CHUNK: usize = 1 << 14;
@@ -142,16 +142,20 @@ pub(crate) fn rms_norm(x: &Tensor<3>, gain: &Tensor<1>, epsilon: f64) -> Option<
     })
 }
 
-pub(crate) fn score_targets(logits: &Tensor<3>, targets: &Tensor<2, Int>) -> Option<TargetScores> {
+pub(crate) fn score_next_tokens(
+    logits: &Tensor<3>,
+    targets: &Tensor<2, Int>,
+) -> Option<NextTokenScores> {
     let device = logits.device();
     let applies =
         applies(&device, &[logits.dtype()]) && !device.is_autodiff() && !logits.dims().contains(&0);
     applies.then(|| {
-        let (losses, right) = <Dispatch as score_targets::FusedScoreTargets>::fused_score_targets(
-            logits.clone().into_dispatch(),
-            targets.clone().into_dispatch(),
-        );
-        TargetScores {
+        let (losses, right) =
+            <Dispatch as score_next_tokens::FusedScoreNextTokens>::fused_score_next_tokens(
+                logits.clone().into_dispatch(),
+                targets.clone().into_dispatch(),
+            );
+        NextTokenScores {
             losses: Tensor::from_dispatch(losses),
             right: Tensor::from_dispatch(right),
         }

@@ -6,7 +6,7 @@ use crate::ROWS;
 
 /// The loss and the verdict at each position.
 #[derive(Debug, Clone)]
-pub struct TargetScores {
+pub struct NextTokenScores {
     /// `−ln softmax(logits)[target]`, nats: `[rows, positions]`.
     pub losses: Tensor<2>,
     /// 1 where the target is the likeliest token, else 0; of equally likely tokens the first is the
@@ -14,7 +14,7 @@ pub struct TargetScores {
     pub right: Tensor<2>,
 }
 
-impl TargetScores {
+impl NextTokenScores {
     /// The scores of all positions, from those of some positions after the other.
     ///
     /// # Panics
@@ -66,18 +66,18 @@ impl TargetScores {
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
-/// use headlight_ops::score_targets;
+/// use headlight_ops::score_next_tokens;
 ///
 /// let device = Device::flex();
 /// let logits = Tensor::<3>::from_floats([[[0.0, 0.0], [0.0, 0.0], [3f32.ln(), 0.0]]], &device);
 /// let targets = Tensor::<2, Int>::from_ints([[0, 1, 1]], &device);
-/// let scores = score_targets(logits, targets);
+/// let scores = score_next_tokens(logits, targets);
 /// assert_eq!(scores.right.into_data().to_vec::<f32>().unwrap(), [1.0, 0.0, 0.0]);
 /// let losses = scores.losses.into_data().to_vec::<f32>().unwrap();
 /// assert!((losses[1] - 2f32.ln()).abs() < 1e-6 && (losses[2] - 4f32.ln()).abs() < 1e-6);
 /// ```
 #[must_use]
-pub fn score_targets(logits: Tensor<3>, targets: Tensor<2, Int>) -> TargetScores {
+pub fn score_next_tokens(logits: Tensor<3>, targets: Tensor<2, Int>) -> NextTokenScores {
     let [rows, positions, _] = logits.dims();
     assert!(
         targets.dims() == [rows, positions],
@@ -86,13 +86,13 @@ pub fn score_targets(logits: Tensor<3>, targets: Tensor<2, Int>) -> TargetScores
         targets.dims()
     );
     #[cfg(feature = "flex")]
-    if let Some(scores) = crate::kernel::score_targets(&logits, &targets) {
+    if let Some(scores) = crate::kernel::score_next_tokens(&logits, &targets) {
         return scores;
     }
     let likeliest = logits.clone().argmax(2).squeeze_dim::<2>(2);
     let right = likeliest.equal(targets.clone()).float();
     let of_target = log_softmax(logits, 2).gather(2, targets.unsqueeze_dim(2));
-    TargetScores {
+    NextTokenScores {
         losses: of_target.squeeze_dim::<2>(2).neg(),
         right,
     }

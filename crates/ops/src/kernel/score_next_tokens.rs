@@ -15,15 +15,18 @@ use super::{ROWS, contiguous, cross_entropy::targets_of, numbers, shaped, width}
 
 /// The scores as one operation, without a gradient.
 #[backend_extension(Flex)]
-pub(crate) trait FusedScoreTargets: Backend {
-    fn fused_score_targets(
+pub(crate) trait FusedScoreNextTokens: Backend {
+    fn fused_score_next_tokens(
         logits: FloatTensor<Self>,
         targets: IntTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 }
 
-impl FusedScoreTargets for Flex {
-    fn fused_score_targets(logits: FlexTensor, targets: FlexTensor) -> (FlexTensor, FlexTensor) {
+impl FusedScoreNextTokens for Flex {
+    fn fused_score_next_tokens(
+        logits: FlexTensor,
+        targets: FlexTensor,
+    ) -> (FlexTensor, FlexTensor) {
         let (logits, targets) = (contiguous(logits), contiguous(targets));
         let vocabulary = width(&logits);
         let shape: Shape = targets.layout().shape().clone();
