@@ -320,6 +320,7 @@ impl Kernel for OneHead<'_> {
                         head,
                         queries: first + block.start..first + block.end,
                         keys: keys.clone(),
+                        seen: seen.clone(),
                     };
                     let rows = block.start * stride..block.end * stride;
                     let (weights, d_scores) = (&mut weights[rows.clone()], &mut d_scores[rows]);
@@ -328,17 +329,7 @@ impl Kernel for OneHead<'_> {
                         d_scores.fill(0.0);
                         continue;
                     }
-                    tile::scores(
-                        simd,
-                        weights,
-                        stride,
-                        plan,
-                        poison,
-                        &place,
-                        &seen,
-                        query,
-                        tile_of_keys,
-                    );
+                    tile::scores(simd, weights, plan, poison, &place, query, tile_of_keys);
                     block_product(
                         simd,
                         &mut d_scores[seen.start..],
@@ -475,14 +466,12 @@ fn seeing(runs: &[Range<usize>], keys: &Range<usize>) -> Range<usize> {
 /// `Σ a·b` over row `i` of both.
 #[inline(always)]
 fn row_product<S: Simd>(simd: S, a: Matrix, b: Matrix, i: usize) -> f32 {
-    match (a.row(i), b.row(i)) {
-        (Some(a), Some(b)) => dot(simd, a, b),
-        _ => {
-            let mut sum = 0.0;
-            for j in 0..a.columns {
-                sum += a.at(i, j) * b.at(i, j);
-            }
-            sum
-        }
+    if let (Some(a), Some(b)) = (a.row(i), b.row(i)) {
+        return dot(simd, a, b);
     }
+    let mut sum = 0.0;
+    for j in 0..a.columns {
+        sum += a.at(i, j) * b.at(i, j);
+    }
+    sum
 }

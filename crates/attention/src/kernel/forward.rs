@@ -241,10 +241,9 @@ impl Kernel for Rows<'_> {
                     head,
                     queries: first + block.start..first + block.end,
                     keys: keys.clone(),
+                    seen: seen.clone(),
                 };
-                tile::scores(
-                    simd, scores, stride, plan, poison, &place, &seen, query, turned,
-                );
+                tile::scores(simd, scores, plan, poison, &place, query, turned);
                 for (row, weights) in block.clone().zip(scores.chunks_exact_mut(stride)) {
                     let visible = inside(&runs[row], &keys);
                     if visible.is_empty() {

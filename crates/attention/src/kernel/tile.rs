@@ -26,6 +26,9 @@ pub(crate) struct Place {
     pub head: usize,
     pub queries: Range<usize>,
     pub keys: Range<usize>,
+    /// The columns of the tile that some of the queries see, from a multiple of the widest vector
+    /// on.
+    pub seen: Range<usize>,
 }
 
 /// The keys of each tile that rows need which see these `runs` of keys: all that any row sees, in
@@ -55,33 +58,32 @@ pub(crate) fn inside(run: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
 /// The smallest run that holds all runs that are not empty.
 #[inline(always)]
 fn union(runs: &[Range<usize>]) -> Range<usize> {
-    let mut all = usize::MAX..0;
+    let (mut start, mut end) = (usize::MAX, 0);
     for run in runs {
         if !run.is_empty() {
-            all = all.start.min(run.start)..all.end.max(run.end);
+            start = start.min(run.start);
+            end = end.max(run.end);
         }
     }
-    if all.is_empty() { 0..0 } else { all }
+    start.min(end)..end
 }
 
 /// `scores ← Q·Kᵀ·scale` for a block of rows, and NaN where the query or the key is not finite.
-/// Row `i` begins at `i·stride`. Only the columns `seen` are written, and then up to a multiple of
-/// the widest vector.
+/// Only the columns that are seen are written, and then up to a multiple of the widest vector.
 ///
-/// `turned` holds `Kᵀ` of the tile.
+/// `turned` holds `Kᵀ` of the tile. Its rows and those of the scores begin equally far apart.
 #[inline(always)]
 pub(crate) fn scores<S: Simd>(
     simd: S,
     scores: &mut [f32],
-    stride: usize,
     plan: &Plan,
     poison: &Poison,
     place: &Place,
-    seen: &Range<usize>,
     query: Matrix,
     turned: Matrix,
 ) {
     let query = query.some_rows(place.queries.start, place.queries.len());
+    let (stride, seen) = (turned.row_stride, &place.seen);
     let width = seen.len().next_multiple_of(WIDEST);
     block_product(
         simd,

@@ -44,6 +44,7 @@ pub(crate) fn weights(
                 head,
                 queries: 0..queries,
                 keys: 0..keys,
+                seen: 0..keys,
             };
             vectorised(OneHead {
                 plan,

@@ -1,5 +1,9 @@
 //! Nothing but the matrix products of a step, with the packing and the turning that they need: no
 //! program that multiplies like Headlight is faster.
+#![allow(
+    clippy::inline_always,
+    reason = "vector width is chosen outside, so loops must be compiled inside the caller"
+)]
 
 use std::hint::black_box;
 
