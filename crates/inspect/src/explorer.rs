@@ -84,7 +84,7 @@ impl Explorer for RunExplorer {
             most_tokens: *most_tokens,
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),
             sites: model.sites().iter().map(ToString::to_string).collect(),
-            window: config.model.window,
+            window: config.model.window_of_all_layers(),
             prompt: self.sample(0),
             ablations: Ablation::ALL.map(|by| (by, by.in_words())).into(),
             by: self.by,

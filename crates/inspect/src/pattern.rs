@@ -68,7 +68,7 @@ impl Subject {
                 .chunks(length)
                 .map(<[f32]>::to_vec)
                 .collect(),
-            may_attend: MayAttend::causal(self.config.model.window),
+            may_attend: MayAttend::causal(self.config.model.window_of(head.layer)),
         };
         Ok(shown.map(pattern).collect())
     }

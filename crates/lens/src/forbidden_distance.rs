@@ -35,7 +35,7 @@ impl ForbiddenDistances {
         Self {
             scores: Site::Attention(layer, AttentionSite::Scores),
             distances: distances.iter().copied().collect(),
-            may_attend: MayAttend::causal(model.config().window),
+            may_attend: MayAttend::causal(model.config().window_of(layer)),
         }
     }
 

@@ -1,4 +1,4 @@
-//! One block: `x ← x + attention(norm(x))`, then `x ← x + feed_forward(norm(x))`.
+//! One block: `x ← x + attention(norm(x))`, then `x ← x + feed_forward(norm(x))`; or both at once.
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{
@@ -22,22 +22,57 @@ pub enum NormPlacement {
     /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_out` and
     /// `ln2.hook_out` their outputs.
     Post,
+    /// `x ← x + norm(f(x))` (OLMo 2): parts read the stream as it is, and the norms `ln1_post` and
+    /// `ln2_post` normalise what they add.
+    Output,
+    /// `x ← x + norm(f(norm(x)))` (Gemma 2): a norm on either side of each part.
+    PreAndOutput,
 }
 
-/// A block. A pre-norm block never replaces the stream: it reads a normalised copy and adds its
-/// outputs.
+impl NormPlacement {
+    /// Whether parts read a normalised copy of the stream.
+    #[must_use]
+    pub fn normalizes_inputs(self) -> bool {
+        matches!(self, Self::Pre | Self::PreAndOutput)
+    }
+
+    /// Whether norms stand between the parts and the stream that they add to.
+    #[must_use]
+    pub fn normalizes_outputs(self) -> bool {
+        matches!(self, Self::Output | Self::PreAndOutput)
+    }
+}
+
+/// What the feed-forward of a block reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockOrder {
+    /// The stream to which attention has added.
+    #[default]
+    Sequential,
+    /// The stream before the block, as attention does: `x ← x + attention(norm(x)) +
+    /// feed_forward(norm(x))` (GPT-J, GPT-NeoX). The block has no `hook_resid_mid`.
+    Parallel,
+}
+
+/// A block. Only a post-norm block replaces the stream; the others read it and add their outputs.
 #[derive(Module, Debug)]
 pub struct Block {
     /// The norm before attention (after it in a post-norm block).
     pub ln1: Option<Norm>,
     /// Moves information between positions.
     pub attn: MultiHeadAttention,
+    /// The norm between the output of attention and the stream.
+    pub ln1_post: Option<Norm>,
     /// The norm before the feed-forward (after it in a post-norm block).
     pub ln2: Option<Norm>,
     /// Computes on each position alone; `None` in an attention-only block.
     pub mlp: Option<FeedForward>,
+    /// The norm between the output of the feed-forward and the stream.
+    pub ln2_post: Option<Norm>,
     #[module(skip)]
     pub(crate) norm_placement: NormPlacement,
+    #[module(skip)]
+    pub(crate) order: BlockOrder,
 }
 
 impl Block {
@@ -99,6 +134,11 @@ impl Block {
         })
     }
 
+    /// Whether the stream stands between attention and a feed-forward that reads it.
+    pub(crate) fn has_middle(&self) -> bool {
+        self.mlp.is_some() && self.order == BlockOrder::Sequential
+    }
+
     /// Passes the stream through the block; `attend` computes the attention.
     fn walk<P: Probe>(
         &self,
@@ -109,10 +149,14 @@ impl Block {
     ) -> Tensor<3> {
         let site = |site| Site::Block(layer, site);
         let (ln1, ln2) = (|norm| Site::Ln1(layer, norm), |norm| Site::Ln2(layer, norm));
+        let ln1_post = |norm| Site::Ln1Post(layer, norm);
+        let ln2_post = |norm| Site::Ln2Post(layer, norm);
         let post_norm = self.norm_placement == NormPlacement::Post;
 
         let x = visit(probe, site(BlockSite::ResidPre), x);
+        let before = (self.order == BlockOrder::Parallel).then(|| x.clone());
         let attn_out = attend(x.clone(), probe);
+        let attn_out = normalize(self.ln1_post.as_ref(), attn_out, ln1_post, probe);
         let mut x = x + visit(probe, site(BlockSite::AttnOut), attn_out);
 
         let Some(mlp) = &self.mlp else {
@@ -123,14 +167,23 @@ impl Block {
                 x
             };
         };
-        x = visit(probe, site(BlockSite::ResidMid), x);
+        let read = match before {
+            Some(before) => before,
+            None => {
+                x = visit(probe, site(BlockSite::ResidMid), x);
+                if post_norm {
+                    x = normalize(self.ln1.as_ref(), x, ln1, probe);
+                }
+                x.clone()
+            }
+        };
         let read = if post_norm {
-            x = normalize(self.ln1.as_ref(), x, ln1, probe);
-            x.clone()
+            read
         } else {
-            normalize(self.ln2.as_ref(), x.clone(), ln2, probe)
+            normalize(self.ln2.as_ref(), read, ln2, probe)
         };
         let mlp_out = mlp.forward(read, layer, probe);
+        let mlp_out = normalize(self.ln2_post.as_ref(), mlp_out, ln2_post, probe);
         x = x + visit(probe, site(BlockSite::MlpOut), mlp_out);
         x = visit(probe, site(BlockSite::ResidPost), x);
         if post_norm {
@@ -177,8 +230,8 @@ impl Block {
         }
     }
 
-    /// The inputs of queries, keys and values: the stream, normalised in a pre-norm block. A probe
-    /// may replace each of the three.
+    /// The inputs of queries, keys and values: the stream, normalised if the block does so before
+    /// attention. A probe may replace each of the three.
     fn attention_inputs<P: Probe>(
         &self,
         x: Tensor<3>,

@@ -1,13 +1,13 @@
 //! From a configuration to a model, and from a run to the model it trained.
 
 use burn::tensor::Device;
-use headlight_attention::AttentionOptions;
+use headlight_attention::{AttentionOptions, Biases, QkNorm, RotaryScaling};
 use headlight_residual::{
-    self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes,
+    self as residual, Activation, Decoder, DecoderConfig, RotaryPositions, weights_from_bytes,
 };
 use headlight_run::{
-    Config, Error, ErrorKind, FeedForwardKind, InitializationKind, NormKind, NormPlacement,
-    PositionKind, RunDirectory, Weights,
+    self as run, BlockOrder, Config, Error, ErrorKind, FeedForwardKind, InitializationKind,
+    ModelConfig, NormKind, NormPlacement, PositionKind, QkNormKind, RunDirectory, Weights,
     untrusted::{MOST_PARAMETERS, ROOM_FOR_PARAMETERS},
 };
 
@@ -33,6 +33,7 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
 fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
     let feed_forward = |kind| Some((model.d_ff(), kind));
     let plain = |activation| feed_forward(residual::FeedForwardKind::Plain(activation));
+    let gated = |activation| feed_forward(residual::FeedForwardKind::Gated(activation));
     DecoderConfig {
         vocabulary,
         n_ctx: model.n_ctx,
@@ -41,13 +42,31 @@ fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderCo
         n_heads: model.n_heads,
         n_kv_heads: model.n_kv_heads,
         d_head: model.d_head,
-        attention_bias: model.attention_bias,
+        attention_bias: Biases {
+            query: model.attention_bias,
+            key: model.attention_bias,
+            value: model.attention_bias,
+            output: model.attention_output_bias(),
+        },
+        qk_norm: match model.qk_norm {
+            QkNormKind::None => QkNorm::None,
+            QkNormKind::EachHead => QkNorm::EachHead,
+            QkNormKind::AllHeads => QkNorm::AllHeads,
+        },
+        block_order: match model.block_order {
+            BlockOrder::Sequential => residual::BlockOrder::Sequential,
+            BlockOrder::Parallel => residual::BlockOrder::Parallel,
+        },
         feed_forward: match model.feed_forward {
             FeedForwardKind::None => None,
             FeedForwardKind::Relu => plain(Activation::Relu),
             FeedForwardKind::Gelu => plain(Activation::Gelu),
             FeedForwardKind::GeluTanh => plain(Activation::GeluTanh),
-            FeedForwardKind::SwiGlu => feed_forward(residual::FeedForwardKind::SwiGlu),
+            FeedForwardKind::Silu => plain(Activation::Silu),
+            FeedForwardKind::ReGlu => gated(Activation::Relu),
+            FeedForwardKind::GeGlu => gated(Activation::Gelu),
+            FeedForwardKind::GeGluTanh => gated(Activation::GeluTanh),
+            FeedForwardKind::SwiGlu => gated(Activation::Silu),
         },
         feed_forward_bias: model.feed_forward_bias(),
         norm: match model.norm {
@@ -59,28 +78,54 @@ fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderCo
         norm_placement: match model.norm_placement {
             NormPlacement::Pre => residual::NormPlacement::Pre,
             NormPlacement::Post => residual::NormPlacement::Post,
+            NormPlacement::Output => residual::NormPlacement::Output,
+            NormPlacement::PreAndOutput => residual::NormPlacement::PreAndOutput,
         },
         positions: match model.positions {
             PositionKind::Learned => residual::Positions::Learned,
             PositionKind::Sinusoidal => residual::Positions::Sinusoidal,
-            PositionKind::Rotary => residual::Positions::Rotary {
-                base: model.rotary_base.unwrap_or(ROTARY_BASE),
-            },
+            PositionKind::Rotary => residual::Positions::Rotary(rotary_positions(model)),
             PositionKind::Alibi => residual::Positions::Alibi,
             PositionKind::None => residual::Positions::None,
         },
         window: model.window,
+        full_layers: model.full_layers.clone(),
+        embedding_scale: model.embedding_scale,
         tied_embedding: model.tied_embedding,
         attention: AttentionOptions {
             scale: model.attention_scale,
-            ..AttentionOptions::default()
+            softcap: model.attention_softcap,
         },
+        logit_softcap: model.logit_softcap,
         initialization: match model.initialization {
             InitializationKind::Gpt2 => residual::Initialization::Gpt2,
             InitializationKind::Normal => residual::Initialization::Normal,
             InitializationKind::Xavier => residual::Initialization::Xavier,
         },
         init_std: model.init_std,
+    }
+}
+
+fn rotary_positions(model: &ModelConfig) -> RotaryPositions {
+    RotaryPositions {
+        base: model.rotary_base.unwrap_or(ROTARY_BASE),
+        rotated: model.rotary_components,
+        scaling: match model.rotary_scaling {
+            None => RotaryScaling::None,
+            Some(run::RotaryScaling::Linear { factor }) => RotaryScaling::Linear { factor },
+            Some(run::RotaryScaling::Llama3 {
+                factor,
+                low_frequency_factor,
+                high_frequency_factor,
+                original_n_ctx,
+            }) => RotaryScaling::Llama3 {
+                factor,
+                low_frequency_factor,
+                high_frequency_factor,
+                original_n_ctx,
+            },
+        },
+        base_in_window: model.rotary_base_in_window,
     }
 }
 

@@ -14,7 +14,8 @@ pub struct Patterns {
     n_heads: usize,
     length: usize,
     /// How many keys a query sees at most.
-    window: Option<usize>,
+    /// Of each layer.
+    windows: Vec<Option<usize>>,
     /// Of each layer the weights `[sequences, n_heads, length, length]`, row by row.
     layers: Vec<Vec<f32>>,
 }
@@ -69,7 +70,9 @@ impl Patterns {
             sequences: tokens.len(),
             n_heads: model.n_heads(),
             length: tokens.first().map_or(0, Vec::len),
-            window: model.config().window,
+            windows: (0..layers.len())
+                .map(|layer| model.config().window_of(layer))
+                .collect(),
             layers,
         }
     }
@@ -88,10 +91,8 @@ impl Patterns {
 
     /// Every layer's patterns with the keys that their queries see, to be scored.
     pub fn layers(&self) -> impl Iterator<Item = LayerPattern<'_>> {
-        let pattern = |weights| LayerPattern::new(self.dims(), weights).with_window(self.window);
-        self.layers
-            .iter()
-            .map(move |weights: &Vec<f32>| pattern(weights))
+        let layers = self.layers.iter().zip(&self.windows);
+        layers.map(|(weights, &window)| LayerPattern::new(self.dims(), weights).with_window(window))
     }
 }
 

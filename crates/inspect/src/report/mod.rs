@@ -205,7 +205,7 @@ impl Subject {
             floor: summary.floor,
             chance: summary.chance,
             breakdown: summary.breakdown.clone(),
-            window: self.config.model.window,
+            window: self.config.model.window_of_all_layers(),
         })
     }
 }

@@ -51,7 +51,7 @@ pub struct Circuits {
     w_u: Mat<f64>,
     w_pos: Option<Mat<f64>>,
     layers: Vec<Vec<Head>>,
-    window: usize,
+    windows: Vec<usize>,
 }
 
 /// `W_Q, W_K, W_V [d_model, d_head]` and `W_O [d_head, d_model]` of a query head.
@@ -120,7 +120,9 @@ impl Circuits {
             w_u: reader(model.unembedding()),
             w_pos: w_pos.map(matrix),
             layers,
-            window: config.window.unwrap_or(usize::MAX),
+            windows: (0..config.n_layers)
+                .map(|layer| config.window_of(layer).unwrap_or(usize::MAX))
+                .collect(),
         };
         if circuits.matrices().all(|matrix| {
             matrix
@@ -176,9 +178,9 @@ impl Circuits {
         self.head(head).w_v.shape()
     }
 
-    /// How many positions up to its own a query sees.
-    pub(super) fn window(&self) -> usize {
-        self.window
+    /// How many positions up to its own a query of a layer sees.
+    pub(super) fn window_of(&self, layer: usize) -> usize {
+        self.windows[layer]
     }
 
     /// `W_QK = W_Q·W_Kᵀ [d_model, d_model]`: from what is looked for to what is looked at.
