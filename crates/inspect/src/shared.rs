@@ -78,10 +78,11 @@ impl Subject {
         let mut distances = Vec::new();
         for layer in 0..model.blocks.len() {
             for distance in 0..=FARTHEST.min(model.n_ctx() - 1) {
+                let performance = without_distance(&model, &behaviour, layer, distance);
                 distances.push(ForbiddenDistance {
                     layer,
                     distance,
-                    performance: without_distance(&model, &behaviour, layer, distance),
+                    performance: performance.map_err(no_room)?,
                 });
             }
         }

@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
 use headlight_heads::{Ablation, HeadName};
-use headlight_residual::{ActivationsError, AttentionSite, Decoder, Edit, Edits, Part, Site};
+use headlight_residual::{ActivationsError, AttentionSite, Edit, Edits, Part, Probed, Site};
 
 use crate::{Behaviour, Performance};
 
 /// Each head of a model.
 #[must_use]
-pub fn all_heads(model: &Decoder) -> Vec<HeadName> {
-    let heads = |layer| (0..model.n_heads()).map(move |head| HeadName { layer, head });
-    (0..model.blocks.len()).flat_map(heads).collect()
+pub fn all_heads(model: &dyn Probed) -> Vec<HeadName> {
+    let mut all = Vec::new();
+    for (layer, sizes) in model.sizes().layers.iter().enumerate() {
+        all.extend((0..sizes.n_heads).map(|head| HeadName { layer, head }));
+    }
+    all
 }
 
 /// The behaviour without `heads`, all of them ablated at once. Without any head it is what the
@@ -22,7 +25,7 @@ pub fn all_heads(model: &Decoder) -> Vec<HeadName> {
 /// # Errors
 /// As [`without`].
 pub fn ablate(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     heads: &[HeadName],
     ablation: Ablation,
@@ -34,19 +37,21 @@ pub fn ablate(
 /// The changes that take `heads` away from a run over `inputs`, `[batch, pos]`.
 ///
 /// # Errors
-/// If the heads are resampled and their blends of values do not fit into memory.
+/// If the model has no `hook_z` of a layer of these heads, or the heads are resampled and their
+/// blends of values do not fit into memory.
 pub fn without(
-    model: &Decoder,
+    model: &dyn Probed,
     inputs: Tensor<2, Int>,
     heads: &[HeadName],
     ablation: Ablation,
 ) -> Result<Edits, ActivationsError> {
+    let sites: Vec<Site> = by_layer(heads).into_keys().map(blends_of).collect();
+    model.require(&sites)?;
     match ablation {
         Ablation::Zero => Ok(zeroed(heads)),
         Ablation::Mean => Ok(mean_ablated(heads)),
         Ablation::Resample if heads.is_empty() => Ok(Edits::default()),
         Ablation::Resample => {
-            let sites: Vec<Site> = by_layer(heads).into_keys().map(blends_of).collect();
             // Each sequence's activations stand in the place of those of the one before it.
             let others = model.activations(inputs.roll_dim(1, 0), &sites)?;
             Ok(changed(heads, |site| {

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::Interval;
-use headlight_residual::{Decoder, Probe, is_right, summed_loss, token_tensor};
+use headlight_residual::{AnyProbe, NoProbe, Probed, is_right, summed_loss, token_tensor};
 use serde::Serialize;
 
 use crate::bootstrap::{Share, interval_of_ratio, mean};
@@ -34,15 +34,20 @@ pub struct Performance {
 }
 
 impl Behaviour {
-    /// `inputs` are `[batch, pos]`; for each of its rows the targets and whether they count.
+    /// `inputs` are `[batch, pos]`; for each of its rows the targets and whether they count. The
+    /// targets are those of the last positions of the row, for which the model has logits: of all
+    /// positions in a decoder.
     ///
     /// # Panics
-    /// If there are not as many targets as inputs.
+    /// If there are not as many rows of targets as of inputs, all equally long and no longer than
+    /// the inputs.
     #[must_use]
     pub fn new(inputs: Tensor<2, Int>, targets: Vec<Vec<u32>>, scored: Vec<Vec<bool>>) -> Self {
-        let [batch, positions] = inputs.dims();
+        let [batch, length] = inputs.dims();
+        let positions = targets.first().map_or(length, Vec::len);
         let fits = targets.len() == batch
             && scored.len() == batch
+            && positions <= length
             && targets.iter().all(|row| row.len() == positions)
             && scored.iter().all(|row| row.len() == positions);
         assert!(
@@ -77,13 +82,13 @@ impl Behaviour {
         self.scored_in_row.len()
     }
 
-    /// The targets, `[batch, pos]`.
+    /// The targets, `[batch, outputs]`.
     #[must_use]
     pub fn targets(&self) -> Tensor<2, Int> {
         self.targets.clone()
     }
 
-    /// 1 for each target that counts, else 0: `[batch, pos]`.
+    /// 1 for each target that counts, else 0: `[batch, outputs]`.
     #[must_use]
     pub fn scored(&self) -> Tensor<2> {
         self.scored.clone()
@@ -111,18 +116,25 @@ impl Behaviour {
     }
 
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
+    ///
+    /// # Panics
+    /// If the model has not as many logits as there are targets.
     #[must_use]
-    pub fn measure<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Performance {
+    pub fn measure(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Performance {
         self.performance(model.forward_probed(self.inputs(), probe))
     }
 
     /// How well these logits do it.
     ///
     /// # Shapes
-    /// - logits: `[batch, pos, vocabulary]`
+    /// - logits: `[batch, outputs, vocabulary]`
+    ///
+    /// # Panics
+    /// If there are not as many logits as targets.
     #[must_use]
     pub fn performance(&self, logits: Tensor<3>) -> Performance {
-        let [batch, positions] = self.inputs.dims();
+        let [batch, positions] = self.targets.dims();
+        self.assert_fits(&logits);
         let right = is_right(logits.clone(), self.targets()) * self.scored();
         let right_in_row = right.sum_dim(1).into_data();
         let shares: Vec<Share> = right_in_row
@@ -145,9 +157,10 @@ impl Behaviour {
     /// The mean loss on the scored targets of each position, nats; `None` where a position is never
     /// scored.
     #[must_use]
-    pub fn loss_by_position(&self, model: &Decoder) -> Vec<Option<f64>> {
-        let logits = model.forward(self.inputs());
-        let [_, positions] = self.inputs.dims();
+    pub fn loss_by_position(&self, model: &dyn Probed) -> Vec<Option<f64>> {
+        let logits = model.forward_probed(self.inputs(), &mut NoProbe);
+        self.assert_fits(&logits);
+        let [_, positions] = self.targets.dims();
         let at = |position| {
             let scored = self.scored().narrow(1, position, 1);
             let count = scored.clone().sum().into_scalar::<f32>() as usize;
@@ -159,6 +172,16 @@ impl Behaviour {
             )
         };
         (0..positions).map(at).collect()
+    }
+
+    /// Panics if these are not the logits of the targets.
+    pub(crate) fn assert_fits(&self, logits: &Tensor<3>) {
+        let [batch, positions, _] = logits.dims();
+        assert_eq!(
+            [batch, positions],
+            self.targets.dims(),
+            "logits (left) for targets (right), [batch, outputs]"
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 //! surer than each of them.
 
 use burn::tensor::Tensor;
-use headlight_residual::{Decoder, Probe, is_right};
+use headlight_residual::{AnyProbe, Probed, is_right};
 
 use crate::{Behaviour, Estimate, bootstrap::Share};
 
@@ -13,8 +13,9 @@ pub struct Rights(Vec<f64>);
 impl Behaviour {
     /// Runs the model past `probe` and counts. The model must not be on an autodiff device.
     #[must_use]
-    pub fn rights<P: Probe>(&self, model: &Decoder, probe: &mut P) -> Rights {
+    pub fn rights(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Rights {
         let logits = model.forward_probed(self.inputs(), probe);
+        self.assert_fits(&logits);
         let right = is_right(logits, self.targets()) * self.scored();
         Rights(right.sum_dim(1).into_data().iter::<f64>().collect())
     }
@@ -46,13 +47,14 @@ impl Behaviour {
     /// The accuracy at each position in one pass past `probe`; none where fewer than
     /// `least` targets are scored.
     #[must_use]
-    pub fn accuracy_by_position<P: Probe>(
+    pub fn accuracy_by_position(
         &self,
-        model: &Decoder,
-        probe: &mut P,
+        model: &dyn Probed,
+        probe: &mut dyn AnyProbe,
         least: usize,
     ) -> Vec<Option<f64>> {
         let logits = model.forward_probed(self.inputs(), probe);
+        self.assert_fits(&logits);
         let right = is_right(logits, self.targets()) * self.scored();
         let sums = |x: Tensor<2>| -> Vec<f64> { x.sum_dim(0).into_data().iter::<f64>().collect() };
         let at = |(right, scored): (f64, f64)| (scored >= least as f64).then(|| right / scored);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use headlight_heads::HeadName;
-use headlight_residual::Decoder;
+use headlight_residual::Probed;
 use rand::{SeedableRng, seq::IteratorRandom};
 use rand_chacha::ChaCha8Rng;
 
@@ -28,7 +28,7 @@ use crate::{ablation::by_layer, all_heads};
 /// ```
 #[must_use]
 pub fn control_sets(
-    model: &Decoder,
+    model: &dyn Probed,
     heads: &[HeadName],
     needed: &[HeadName],
     count: usize,

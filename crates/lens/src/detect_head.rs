@@ -43,6 +43,7 @@ pub fn detect_head(
     measure: Measure,
 ) -> Vec<DetectHead> {
     let fits = tokens.len() == pattern.sequences()
+        && pattern.keys() == pattern.length()
         && tokens.iter().all(|row| row.len() == pattern.length());
     assert!(fits, "{} sequences do not fit the patterns", tokens.len());
     let of_sequence = |head, sequence: usize| {

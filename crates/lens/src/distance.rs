@@ -19,6 +19,9 @@ use crate::{
 /// first token), the null, uniform attention, half of it. The interval is a 95 % bootstrap over
 /// sequences.
 ///
+/// # Panics
+/// If queries see keys after themselves.
+///
 /// ```
 /// use headlight_lens::{LayerPattern, mean_distance};
 ///
@@ -29,6 +32,7 @@ use crate::{
 /// ```
 #[must_use]
 pub fn mean_distance(pattern: LayerPattern) -> Vec<Score> {
+    pattern.assert_causal();
     let queries = 1..pattern.length();
     let furthest: usize = queries
         .clone()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use burn::tensor::{Bool, Tensor, TensorData};
 use headlight_heads::MayAttend;
-use headlight_residual::{AttentionSite, Decoder, Interest, Probe, Site};
+use headlight_residual::{ActivationsError, AttentionSite, Interest, Probe, Probed, Site};
 
 use crate::{Behaviour, Performance};
 
@@ -23,20 +23,20 @@ pub struct ForbiddenDistances {
 impl ForbiddenDistances {
     /// In this layer of `model`.
     ///
-    /// # Panics
-    /// If the model has no such layer.
-    #[must_use]
-    pub fn new(model: &Decoder, layer: usize, distances: &[usize]) -> Self {
-        assert!(
-            layer < model.blocks.len(),
-            "layer {layer} of a model of {} layers",
-            model.blocks.len()
-        );
-        Self {
-            scores: Site::Attention(layer, AttentionSite::Scores),
+    /// # Errors
+    /// If the model has no scores of such a layer.
+    pub fn new(
+        model: &dyn Probed,
+        layer: usize,
+        distances: &[usize],
+    ) -> Result<Self, ActivationsError> {
+        let scores = Site::Attention(layer, AttentionSite::Scores);
+        model.require(&[scores])?;
+        Ok(Self {
+            scores,
             distances: distances.iter().copied().collect(),
-            may_attend: MayAttend::causal(model.config().window_of(layer)),
-        }
+            may_attend: model.sizes().layers[layer].may_attend,
+        })
     }
 
     /// `[query · keys + key]`: whether the pair is masked.
@@ -44,7 +44,10 @@ impl ForbiddenDistances {
         let mut masked = vec![false; queries * keys];
         for query in 0..queries {
             let seen = self.may_attend.keys(query, keys);
-            let is_forbidden = |key: &usize| self.distances.contains(&(query - key));
+            let is_forbidden = |key: &usize| {
+                let distance = query.checked_sub(*key);
+                distance.is_some_and(|distance| self.distances.contains(&distance))
+            };
             let forbidden: Vec<usize> = seen.clone().filter(is_forbidden).collect();
             if forbidden.len() < seen.len() {
                 for key in forbidden {
@@ -79,19 +82,16 @@ impl Probe for ForbiddenDistances {
 ///
 /// If it falls, some heads of the layer do this work, one alone or several together.
 ///
-/// # Panics
-/// If the model has no such layer.
-#[must_use]
+/// # Errors
+/// If the model has no scores of such a layer.
 pub fn without_distance(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     layer: usize,
     distance: usize,
-) -> Performance {
-    behaviour.measure(
-        model,
-        &mut ForbiddenDistances::new(model, layer, &[distance]),
-    )
+) -> Result<Performance, ActivationsError> {
+    let mut forbidden = ForbiddenDistances::new(model, layer, &[distance])?;
+    Ok(behaviour.measure(model, &mut forbidden))
 }
 
 #[cfg(test)]
@@ -120,8 +120,8 @@ mod tests {
                 let pattern = seen.tensor::<4>(site).narrow(1, 2, 1).narrow(2, query, 1);
                 pattern.into_data().iter::<f32>().collect()
             };
-            let mut nothing = ForbiddenDistances::new(&model, 0, &[]);
-            let mut one_back = ForbiddenDistances::new(&model, 0, &[1]);
+            let mut nothing = ForbiddenDistances::new(&model, 0, &[]).unwrap();
+            let mut one_back = ForbiddenDistances::new(&model, 0, &[1]).unwrap();
             for query in 2..5 {
                 let mut expected = row(&mut nothing, query);
                 expected[query - 1] = 0.0;
@@ -130,7 +130,7 @@ mod tests {
                     assert!((found - expected / rest).abs() < 1e-6, "{found}");
                 }
             }
-            let mut itself = ForbiddenDistances::new(&model, 0, &[0]);
+            let mut itself = ForbiddenDistances::new(&model, 0, &[0]).unwrap();
             assert_eq!(row(&mut itself, 0), [1.0, 0.0, 0.0, 0.0, 0.0]);
             assert_eq!(row(&mut itself, 1)[..2], [1.0, 0.0]);
         }

@@ -2,7 +2,7 @@
 //! patterns; Elhage et al. 2021, section "Induction heads".)
 
 use headlight_heads::HeadName;
-use headlight_residual::{ActivationsError, AttentionSite, Decoder, Edit, Part, Site};
+use headlight_residual::{ActivationsError, AttentionSite, Edit, Part, Probed, Site};
 
 use crate::{Ablation, Behaviour, Performance, ablation, all_heads};
 
@@ -13,9 +13,9 @@ use crate::{Ablation, Behaviour, Performance, ablation, all_heads};
 /// freezing was lost because later heads look elsewhere without them (QK).
 ///
 /// # Errors
-/// If the patterns do not fit into memory, and as [`without`](crate::without).
+/// If the model has no pattern of such a layer, the patterns do not fit into memory, and as [`without`](crate::without).
 pub fn ablate_frozen(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     heads: &[HeadName],
     ablation: Ablation,
@@ -39,7 +39,7 @@ pub fn ablate_frozen(
 /// All heads in layers after the first that holds one of `heads`: those whose patterns an ablation
 /// can change.
 #[must_use]
-pub fn heads_after(model: &Decoder, heads: &[HeadName]) -> Vec<HeadName> {
+pub fn heads_after(model: &dyn Probed, heads: &[HeadName]) -> Vec<HeadName> {
     let first = heads.iter().map(|head| head.layer).min();
     all_heads(model)
         .into_iter()

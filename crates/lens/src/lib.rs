@@ -20,6 +20,66 @@
 //! compare with.
 //!
 //! What a head could do on any sequence stands in its weights: [`Circuits`].
+//!
+//! # Any Burn module
+//!
+//! A test asks for a [`Probed`](headlight_residual::Probed) model: a
+//! [`Decoder`](headlight_residual::Decoder), or a Burn module that lets its activations pass a probe.
+//! A test that needs a site or a part that the module does not have is an error that names it.
+//!
+//! ```
+//! use burn::{module::{Module, Param}, tensor::{Device, Int, Tensor, module::embedding}};
+//! use headlight_attention::{Mask, MultiHeadAttention, MultiHeadAttentionConfig};
+//! use headlight_heads::{Ablation, MayAttend};
+//! use headlight_lens::{Behaviour, ablate, logit_lens};
+//! use headlight_residual::{AnyProbe, AttentionSizes, Probed, Site, Sizes, attention_probed};
+//!
+//! /// Says which of two tokens was more frequent so far: the mean of all one-hot tokens.
+//! #[derive(Module, Debug)]
+//! struct Majority {
+//!     one_hot: Param<Tensor<2>>,
+//!     attention: MultiHeadAttention,
+//! }
+//!
+//! impl Probed for Majority {
+//!     fn sizes(&self) -> Sizes {
+//!         let layers = vec![AttentionSizes::of(&self.attention, MayAttend::Causal)];
+//!         Sizes { layers, d_model: 2, n_ctx: None, vocabulary: Some(2) }
+//!     }
+//!     fn device(&self) -> Device {
+//!         self.one_hot.device()
+//!     }
+//!     fn sites(&self) -> Vec<Site> {
+//!         Site::of_attention(0)
+//!     }
+//!     fn forward_probed(&self, rows: Tensor<2, Int>, probe: &mut dyn AnyProbe) -> Tensor<3> {
+//!         let x = embedding(self.one_hot.val(), rows);
+//!         attention_probed(&self.attention, [x.clone(), x.clone(), x], &Mask::causal(), 0, probe)
+//!     }
+//! }
+//!
+//! // Two heads of width 2 with keys that all match alike. The first writes its mean, the second 0.
+//! let device = Device::flex();
+//! let matrix = |rows: [[f32; 4]; 2]| Param::from_tensor(Tensor::<2>::from_floats(rows, &device));
+//! let mut attention = MultiHeadAttentionConfig::new(2, 2).with_d_head(2).init(&device);
+//! attention.w_q.weight = matrix([[0.0; 4]; 2]);
+//! attention.w_v.weight = matrix([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]);
+//! attention.w_o.weight = attention.w_v.weight.clone().map(Tensor::transpose);
+//! let model = Majority { one_hot: Param::from_tensor(Tensor::eye(2, &device)), attention };
+//!
+//! // Asked after the third token: twice 0, twice 1.
+//! let rows = Tensor::from_ints([[0, 1, 0], [1, 0, 1]], &device);
+//! let asked = vec![vec![false, false, true]; 2];
+//! let behaviour = Behaviour::new(rows, vec![vec![0, 0, 0], vec![1, 1, 1]], asked);
+//! let without = |heads: &[&str]| -> f64 {
+//!     let heads: Vec<_> = heads.iter().map(|head| head.parse().unwrap()).collect();
+//!     ablate(&model, &behaviour, &heads, Ablation::Zero).unwrap().accuracy
+//! };
+//! assert_eq!(without(&[]), 1.0);
+//! assert_eq!(without(&["L0H1"]), 1.0); // a head that writes nothing costs nothing
+//! assert_eq!(without(&["L0H0"]), 0.5); // all logits are 0, and of equal ones the first is said
+//! assert_eq!(logit_lens(&model, &behaviour).unwrap_err().to_string(), "Majority does not give its stream sites");
+//! ```
 
 mod ablation;
 mod band;
@@ -33,6 +93,7 @@ mod detect_head;
 mod distance;
 mod forbidden_distance;
 mod frozen;
+mod given;
 mod in_context;
 mod induction_profile;
 mod logit_lens;
@@ -80,7 +141,7 @@ pub use path::{Input, path_test, path_tests};
 pub use range::role_ranges;
 pub use reader::{keys_and_queries, readers};
 pub use relation::{best_head, score_relations};
-pub use score::{LayerPattern, score_layer, score_layer_on};
+pub use score::{LayerPattern, score_layer, score_layer_on, score_targets};
 pub use shared_work::{MinimalSet, Pair, Taken, minimal_set, pairs};
 pub use shuffled::ShuffledContext;
 pub use spread::spread;

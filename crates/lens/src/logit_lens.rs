@@ -4,12 +4,14 @@
 use burn::tensor::{Int, Tensor, module::embedding};
 use headlight_heads::HeadName;
 use headlight_residual::{
-    ActivationsError, AttentionSite, BlockSite, Decoder, NoProbe, Norm, NormPlacement, NormSite,
-    Site,
+    ActivationsError, AttentionSite, BlockSite, Norm, NormSite, Probed, Readout, Site,
 };
 use serde::Serialize;
 
-use crate::{Behaviour, Performance};
+use crate::{
+    Behaviour, Performance,
+    given::{attention_weights_of, last_stream, readout_of, stream_sites_of},
+};
 
 /// The behaviour read off the stream at one place.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,14 +25,19 @@ pub struct Depth {
 }
 
 /// The unembedding applied to the stream before the first block, after each attention and after
-/// each feed-forward ([`Decoder::stream_sites`]). The final norm takes its mean and scale from the
+/// each feed-forward ([`Probed::stream_sites`]). The final norm takes its mean and scale from the
 /// stream it is given, so that an early, small stream is not read as a faint late one. The last
 /// place gives the model's own logits.
 ///
 /// # Errors
-/// If the stream at all these places does not fit into memory.
-pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Result<Vec<Depth>, ActivationsError> {
-    let sites = model.stream_sites();
+/// If the model does not give its stream sites and its readout, or the stream at all these places
+/// does not fit into memory.
+pub fn logit_lens(
+    model: &dyn Probed,
+    behaviour: &Behaviour,
+) -> Result<Vec<Depth>, ActivationsError> {
+    let sites = stream_sites_of(model)?;
+    let readout = readout_of(model)?;
     let seen = model.activations(behaviour.inputs(), &sites)?;
     let read = |site: Site| {
         let x = seen.tensor::<3>(site);
@@ -42,7 +49,7 @@ pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Result<Vec<Depth>, 
                 .mean()
                 .into_scalar::<f32>(),
         );
-        let performance = behaviour.performance(model.unembed(x, &mut NoProbe));
+        let performance = behaviour.performance(readout.logits(x));
         Depth {
             site: site.to_string(),
             performance,
@@ -56,7 +63,7 @@ pub fn logit_lens(model: &Decoder, behaviour: &Behaviour) -> Result<Vec<Depth>, 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contribution {
     /// The part: `embedding`, `positions`, a head, `attention bias 0`, `feed-forward 0`,
-    /// `final biases`.
+    /// `final biases`, or the name of another site.
     pub name: String,
     /// Mean over the scored targets of what it adds to `logit[target] − mean logit`.
     pub logit: f64,
@@ -64,29 +71,35 @@ pub struct Contribution {
 
 /// Splits the logit of the right token, above the mean of all logits, into what each part wrote to
 /// the stream. The scale of the final norm is that of the whole stream, so the parts add up to the
-/// logit exactly.
+/// logit exactly; with a softcap, to the logit before it. Where a norm stands between attention and
+/// the stream, a head is counted as its share of that norm's output.
 ///
-/// A part that adds nothing here may still be needed: by what later layers make of it. `None` for a
-/// post-norm model.
+/// A part that adds nothing here may still be needed: by what later layers make of it. `None` where
+/// the last stream is not a sum, as in a post-norm model.
 ///
 /// # Errors
-/// If all that is written to the stream does not fit into memory.
+/// If the model does not give its stream sites, its readout or the weights of its attention, or all
+/// that is written to the stream does not fit into memory.
 pub fn direct_logit_attribution(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
 ) -> Result<Option<Vec<Contribution>>, ActivationsError> {
-    if model.config().norm_placement == NormPlacement::Post {
+    let Some(summands) = model.summands(last_stream(model)?) else {
         return Ok(None);
-    }
+    };
+    let readout = readout_of(model)?;
     let scale_site = Site::LnFinal(NormSite::Scale);
-    let mut sites = vec![Site::Embed, Site::PosEmbed, scale_site];
-    for layer in 0..model.blocks.len() {
-        sites.push(Site::Attention(layer, AttentionSite::Result));
-        sites.push(Site::Block(layer, BlockSite::MlpOut));
+    let mut sites = summands.clone();
+    if readout.norm.is_some() {
+        sites.push(scale_site);
     }
-    sites.retain(|&site| model.has(site));
+    for &site in &summands {
+        if let Site::HeadsAdded(layer) = site {
+            sites.push(Site::Block(layer, BlockSite::AttnOut));
+        }
+    }
     let seen = model.activations(behaviour.inputs(), &sites)?;
-    let readers = readers(model, behaviour.targets());
+    let readers = readers(&readout, behaviour.targets());
     let scale = seen.get::<3>(scale_site);
     let scored = behaviour.scored();
     let count = f64::from(scored.clone().sum().into_scalar::<f32>()).max(1.0);
@@ -103,36 +116,40 @@ pub fn direct_logit_attribution(
 
     let mut parts = Vec::new();
     let mut add = |name: String, logit: f64| parts.push(Contribution { name, logit });
-    for (name, site) in [("embedding", Site::Embed), ("positions", Site::PosEmbed)] {
-        if let Some(part) = seen.get::<3>(site) {
-            add(name.to_owned(), of_part(part));
-        }
-    }
-    for (layer, block) in model.blocks.iter().enumerate() {
-        let results = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Result));
-        for head in 0..model.n_heads() {
+    for site in summands {
+        let (Site::Attention(layer, AttentionSite::Result) | Site::HeadsAdded(layer)) = site else {
+            add(name_of(site), of_part(seen.tensor(site)));
+            continue;
+        };
+        let results = seen.tensor::<4>(site);
+        let [batch, positions, heads, d_model] = results.dims();
+        for head in 0..heads {
             let result = results.clone().narrow(2, head, 1).squeeze_dim(2);
             add(HeadName { layer, head }.to_string(), of_part(result));
         }
-        if let Some(bias) = &block.attn.w_o.bias {
-            let [batch, positions, _, d_model] = results.dims();
-            add(
-                format!("attention bias {layer}"),
-                of_part(
-                    bias.val()
-                        .unsqueeze::<3>()
-                        .expand([batch, positions, d_model]),
-                ),
-            );
-        }
-        if let Some(part) = seen.get::<3>(Site::Block(layer, BlockSite::MlpOut)) {
-            add(format!("feed-forward {layer}"), of_part(part));
+        if site == Site::HeadsAdded(layer) {
+            let whole = seen.tensor::<3>(Site::Block(layer, BlockSite::AttnOut));
+            let bias = whole - results.sum_dim(2).squeeze_dim(2);
+            add(format!("attention bias {layer}"), of_part(bias));
+        } else if let Some(bias) = attention_weights_of(model, layer)?.b_o {
+            let bias = bias.unsqueeze::<3>().expand([batch, positions, d_model]);
+            add(format!("attention bias {layer}"), of_part(bias));
         }
     }
     if let Some(constant) = readers.constant {
         add("final biases".to_owned(), mean(constant));
     }
     Ok(Some(parts))
+}
+
+/// The name of a part that writes one tensor.
+fn name_of(site: Site) -> String {
+    match site {
+        Site::Embed => "embedding".to_owned(),
+        Site::PosEmbed => "positions".to_owned(),
+        Site::Block(layer, BlockSite::MlpOut) => format!("feed-forward {layer}"),
+        _ => site.to_string(),
+    }
 }
 
 /// How the right token's logit, above the mean logit, is read from the stream.
@@ -143,11 +160,11 @@ struct Readers {
     constant: Option<Tensor<2>>,
 }
 
-fn readers(model: &Decoder, targets: Tensor<2, Int>) -> Readers {
-    let unembedding = model.unembedding(); // [d_model, vocabulary]
+fn readers(readout: &Readout, targets: Tensor<2, Int>) -> Readers {
+    let unembedding = readout.w_u.clone(); // [d_model, vocabulary]
     let centred = unembedding.clone() - unembedding.mean_dim(1);
     let of_target = embedding(centred.transpose(), targets.clone()); // [batch, pos, d_model]
-    let (directions, norm_bias) = match &model.ln_final {
+    let (directions, norm_bias) = match &readout.norm {
         Some(Norm::Layer(norm)) => {
             let scaled = of_target.clone() * norm.gain.val().unsqueeze();
             // x − mean(x), read by v, is x read by v − mean(v).
@@ -159,8 +176,8 @@ fn readers(model: &Decoder, targets: Tensor<2, Int>) -> Readers {
         Some(Norm::Rms(norm)) => (of_target * norm.gain.val().unsqueeze(), None),
         None => (of_target, None),
     };
-    let token_bias = model.b_u.as_ref().map(|bias| {
-        let bias = bias.val() - bias.val().mean();
+    let token_bias = readout.b_u.clone().map(|bias| {
+        let bias = bias.clone() - bias.mean();
         embedding(bias.unsqueeze_dim::<2>(1), targets).squeeze_dim::<2>(2)
     });
     let constant = match (norm_bias, token_bias) {

@@ -2,7 +2,7 @@
 //! and is not missed even then has the pattern only.
 
 use headlight_heads::{Ablation, HeadName};
-use headlight_residual::{ActivationsError, Decoder};
+use headlight_residual::{ActivationsError, Probed};
 
 use crate::{Behaviour, Estimate, Performance, Rights, all_heads, without};
 
@@ -23,7 +23,7 @@ pub struct Missed {
 /// # Errors
 /// As [`without`].
 pub fn missed(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     head: HeadName,
     others: &[HeadName],

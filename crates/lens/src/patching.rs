@@ -6,7 +6,7 @@ use std::fmt;
 use burn::tensor::Tensor;
 use headlight_heads::HeadName;
 use headlight_residual::{
-    Activations, ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, Part, Probe,
+    Activations, ActivationsError, AttentionSite, BlockSite, Edit, Edits, Part, Probe, Probed,
     Site, argmax, token_tensor,
 };
 use serde::Serialize;
@@ -27,7 +27,7 @@ const LOGITS_AT_ONCE: usize = 1 << 24;
 /// is enough to bring the answer back; the other way round, that the answer needs it.
 #[derive(Debug, Clone)]
 pub struct Patching<'a> {
-    model: &'a Decoder,
+    model: &'a dyn Probed,
     base: Run,
     source: Run,
     position: usize,
@@ -77,8 +77,9 @@ impl fmt::Display for Place {
 impl Place {
     /// The stream before each block, what attention and feed-forward add to it, and every head.
     #[must_use]
-    pub fn all(model: &Decoder) -> Vec<Self> {
-        let of_layers = |site| (0..model.blocks.len()).map(move |layer| Site::Block(layer, site));
+    pub fn all(model: &dyn Probed) -> Vec<Self> {
+        let layers = model.sizes().layers.len();
+        let of_layers = |site| (0..layers).map(move |layer| Site::Block(layer, site));
         let sites = [BlockSite::ResidPre, BlockSite::AttnOut, BlockSite::MlpOut]
             .into_iter()
             .flat_map(of_layers);
@@ -111,12 +112,14 @@ impl<'a> Patching<'a> {
     /// Runs `model` over both prompts; the answer is the likeliest token after `position`.
     ///
     /// # Errors
-    /// If the answers agree, or the activations of a prompt do not fit into memory.
+    /// If the answers agree, the model lacks `hook_z` of a layer, or the activations of a prompt do
+    /// not fit into memory.
     ///
     /// # Panics
-    /// If the prompts are not equally long, or do not reach `position`.
+    /// If the prompts are not equally long or do not reach `position`, or the model has no logits
+    /// there.
     pub fn new(
-        model: &'a Decoder,
+        model: &'a dyn Probed,
         base: &[u32],
         source: &[u32],
         position: usize,
@@ -130,10 +133,10 @@ impl<'a> Patching<'a> {
         let mut sites: Vec<Site> = Place::all(model).into_iter().map(Place::site).collect();
         sites.dedup();
         let run = |tokens: &[u32]| {
-            let seen = model.activations(token_tensor(&[tokens], &model.w_e.device()), &sites)?;
+            let seen = model.activations(token_tensor(&[tokens], &model.device()), &sites)?;
             Ok::<Run, ActivationsError>(Run {
                 tokens: tokens.to_vec(),
-                logits: logits_at(seen.logits.clone(), position),
+                logits: logits_at(seen.logits.clone(), tokens.len(), position),
                 seen,
             })
         };
@@ -192,11 +195,13 @@ impl<'a> Patching<'a> {
             heads: heads.clone(),
             positions,
         };
-        let single = (0..self.base.tokens.len()).map(|position| part(Some(vec![position])));
+        let site = place.site();
+        let positions = self.base.seen.kept(site).dims()[site.position_axis()];
+        let single = (0..positions).map(|position| part(Some(vec![position])));
         let parts: Vec<Part> = single.chain([part(None)]).collect();
         let mut shares = match place {
-            Place::Stream(site) => self.shares::<3>(site, &parts),
-            Place::Head(_) => self.shares::<4>(place.site(), &parts),
+            Place::Stream(_) => self.shares::<3>(site, &parts),
+            Place::Head(_) => self.shares::<4>(site, &parts),
         };
         let everywhere = shares.pop().unwrap_or(f64::NAN);
         Patched {
@@ -209,11 +214,15 @@ impl<'a> Patching<'a> {
     /// Patches each head at all positions: the shares, first layer first.
     #[must_use]
     pub fn heads(&self) -> Vec<f64> {
-        let parts: Vec<Part> = (0..self.model.n_heads())
-            .map(|head| Part::heads(&[head]))
-            .collect();
-        let of_layer = |layer| self.shares::<4>(Site::Attention(layer, AttentionSite::Z), &parts);
-        (0..self.model.blocks.len()).flat_map(of_layer).collect()
+        let mut shares = Vec::new();
+        for (layer, sizes) in self.model.sizes().layers.iter().enumerate() {
+            let parts: Vec<Part> = (0..sizes.n_heads)
+                .map(|head| Part::heads(&[head]))
+                .collect();
+            let site = Site::Attention(layer, AttentionSite::Z);
+            shares.extend(self.shares::<4>(site, &parts));
+        }
+        shares
     }
 
     /// The share for each part of the activation at `site`. Each part is a row of one batch: all
@@ -227,24 +236,31 @@ impl<'a> Patching<'a> {
             Probe::at(&mut edits, site, base.clone())
         };
         let [from, to] = self.differences();
-        let rows_at_once = LOGITS_AT_ONCE / (self.base.tokens.len() * self.model.vocabulary());
+        let (length, classes) = (self.base.tokens.len(), self.base.logits.len());
+        let rows_at_once = LOGITS_AT_ONCE / (length * classes);
         let mut shares = Vec::with_capacity(parts.len());
         for parts in parts.chunks(rows_at_once.max(1)) {
             let rows = Tensor::cat(parts.iter().map(patched).collect(), 0);
             let mut edits = Edits::default().at(site, Edit::Replace(rows.into()));
             let inputs = token_tensor(&vec![&self.base.tokens; parts.len()], &base.device());
-            let logits = logits_at(self.model.forward_probed(inputs, &mut edits), self.position);
+            let logits = self.model.forward_probed(inputs, &mut edits);
+            let logits = logits_at(logits, length, self.position);
             let moved = |logits: &[f32]| (self.difference(logits) - from) / (to - from);
-            shares.extend(logits.chunks(self.model.vocabulary()).map(moved));
+            shares.extend(logits.chunks(classes).map(moved));
         }
         shares
     }
 }
 
-/// Of every row the logits at one position, one row after the other.
-fn logits_at(logits: Tensor<3>, position: usize) -> Vec<f32> {
+/// Of every row of `length` ids the logits at one position, one row after the other.
+fn logits_at(logits: Tensor<3>, length: usize, position: usize) -> Vec<f32> {
+    let [_, outputs, _] = logits.dims();
+    assert!(
+        position + outputs >= length,
+        "no logits at position {position}: they stand for the last {outputs} of {length}"
+    );
     logits
-        .narrow(1, position, 1)
+        .narrow(1, position + outputs - length, 1)
         .into_data()
         .iter::<f32>()
         .collect()

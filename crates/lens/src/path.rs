@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use burn::tensor::Tensor;
 use headlight_heads::{HeadName, Reader};
 use headlight_residual::{
-    ActivationsError, AttentionSite, BlockSite, Decoder, Edit, Edits, KeptTensor, NormPlacement,
-    Site,
+    ActivationsError, BlockSite, Edit, Edits, KeptTensor, Probed, Site, site_of_heads,
 };
 use serde::Serialize;
 
@@ -62,60 +61,60 @@ impl Input {
 /// If accuracy falls, the writers are used through this input; an induction circuit needs its
 /// previous-token head in the keys alone (K-composition, Elhage et al. 2021).
 ///
-/// `None` for a post-norm model, whose stream is not a sum, and for writers that do not all stand
+/// `None` where the results of the writers are not all [summands](Probed::summands) of the stream at
+/// this input: in a post-norm model, whose stream is not a sum, and for writers that do not all stand
 /// before `reader`.
 ///
 /// # Errors
-/// If the writers' results do not fit into memory.
+/// If the model lacks the input or the writers' results, or the results do not fit into memory.
 pub fn path_test(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     writers: &[HeadName],
     reader: usize,
     input: Input,
 ) -> Result<Option<Performance>, ActivationsError> {
-    let Some(hidden) = hidden(model, behaviour, writers, reader)? else {
+    let site = input.site(reader);
+    if !all_are_read(model, writers, site) {
         return Ok(None);
-    };
-    let mut edits = Edits::default().at(input.site(reader), hidden);
+    }
+    let written = Written::by(model, behaviour, writers)?;
+    let mut edits = written.hidden_at(model, &[site])?.unwrap_or_default();
     Ok(Some(behaviour.measure(model, &mut edits)))
 }
 
 /// [`path_test`] of all three inputs, in the order of [`Input::ALL`]; what the writers wrote is
 /// looked up once.
 ///
+/// `None` where no input reads all of them. Where one of the three reads another stream, as the
+/// queries of a cross-attention do, nothing is hidden from it.
+///
 /// # Errors
 /// As [`path_test`].
 pub fn path_tests(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     writers: &[HeadName],
     reader: usize,
 ) -> Result<Option<[Performance; 3]>, ActivationsError> {
-    let Some(hidden) = hidden(model, behaviour, writers, reader)? else {
-        return Ok(None);
-    };
-    let through = |input: Input| {
-        behaviour.measure(
-            model,
-            &mut Edits::default().at(input.site(reader), hidden.clone()),
-        )
-    };
-    Ok(Some(Input::ALL.map(through)))
-}
-
-fn hidden(
-    model: &Decoder,
-    behaviour: &Behaviour,
-    writers: &[HeadName],
-    reader: usize,
-) -> Result<Option<Edit>, ActivationsError> {
-    let before = writers.iter().all(|head| head.layer < reader);
-    if !before || reader >= model.blocks.len() {
+    let sites = Input::ALL.map(|input| input.site(reader));
+    if !sites.iter().any(|&site| all_are_read(model, writers, site)) {
         return Ok(None);
     }
     let written = Written::by(model, behaviour, writers)?;
-    Ok(written.and_then(|written| written.hidden_before(reader)))
+    let mut measured = Vec::with_capacity(sites.len());
+    for site in sites {
+        let mut edits = written.hidden_at(model, &[site])?.unwrap_or_default();
+        measured.push(behaviour.measure(model, &mut edits));
+    }
+    Ok(measured.try_into().ok())
+}
+
+/// Whether there are writers, and the stream at `site` has the results of all of them.
+fn all_are_read(model: &dyn Probed, writers: &[HeadName], site: Site) -> bool {
+    let summands = model.summands(site).unwrap_or_default();
+    let is_read = |head: &HeadName| summands.contains(&site_of_heads(model, head.layer));
+    !writers.is_empty() && writers.iter().all(is_read)
 }
 
 /// What some heads wrote, so that it can be hidden from readers.
@@ -126,37 +125,48 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// `None` for a post-norm model, whose stream is not a sum.
     pub fn by(
-        model: &Decoder,
+        model: &dyn Probed,
         behaviour: &Behaviour,
         writers: &[HeadName],
-    ) -> Result<Option<Self>, ActivationsError> {
-        if model.config().norm_placement == NormPlacement::Post {
-            return Ok(None);
-        }
+    ) -> Result<Self, ActivationsError> {
         let layers = by_layer(writers);
-        let site = |layer| Site::Attention(layer, AttentionSite::Result);
-        let sites: Vec<Site> = layers.keys().map(|&layer| site(layer)).collect();
+        let heads_of = |layer| site_of_heads(model, layer);
+        let sites: Vec<Site> = layers.keys().map(|&layer| heads_of(layer)).collect();
         let seen = model.activations(behaviour.inputs(), &sites)?;
         let mut hide = BTreeMap::new();
         for (layer, heads) in layers {
-            let results = seen.tensor::<4>(site(layer));
+            let results = seen.tensor::<4>(heads_of(layer));
             let result = |head| results.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
             let sum = heads.into_iter().map(result).reduce(|sum, more| sum + more);
             if let Some(sum) = sum {
                 hide.insert(layer, sum.clone().mean_dim(0).mean_dim(1) - sum);
             }
         }
-        Ok(Some(Self { hide }))
+        Ok(Self { hide })
     }
 
-    /// What turns the stream before block `reader` into one in which these heads put their mean;
-    /// `None` if none of them stands before it.
-    pub fn hidden_before(&self, reader: usize) -> Option<Edit> {
-        let before = self.hide.range(..reader).map(|(_, hide)| hide.clone());
-        before
-            .reduce(|sum, more| sum + more)
-            .map(|hide| Edit::Add(KeptTensor::from(hide)))
+    /// What turns the stream at `sites` into one in which these heads put their mean; `None` if the
+    /// stream has the results of none of them there.
+    pub fn hidden_at(
+        &self,
+        model: &dyn Probed,
+        sites: &[Site],
+    ) -> Result<Option<Edits>, ActivationsError> {
+        let mut edits = None;
+        for &site in sites {
+            let summands = model.summands(site).unwrap_or_default();
+            let of_layer = |(&layer, hide): (&usize, &Tensor<3>)| {
+                let heads = site_of_heads(model, layer);
+                summands.contains(&heads).then(|| hide.clone())
+            };
+            let hide = self.hide.iter().filter_map(of_layer);
+            if let Some(hide) = hide.reduce(|sum, more| sum + more) {
+                model.require(&[site])?;
+                let hide = Edit::Add(KeptTensor::from(hide));
+                edits = Some(edits.unwrap_or_else(Edits::default).at(site, hide));
+            }
+        }
+        Ok(edits)
     }
 }

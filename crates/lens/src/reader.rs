@@ -1,9 +1,9 @@
 //! What is a head used as? Who has to read what it wrote?
 
 use headlight_heads::{HeadName, Reader};
-use headlight_residual::{ActivationsError, BlockSite, Decoder, Edits, NoProbe, Site};
+use headlight_residual::{ActivationsError, NoProbe, Probed, Site};
 
-use crate::{Behaviour, Input, Joint, Performance, path::Written};
+use crate::{Behaviour, Input, Joint, Performance, given::last_stream, path::Written};
 
 /// The behaviour with what `heads` wrote hidden from each kind of reader in turn: their mean stands
 /// in their place for that kind only. Empty for a post-norm model, whose stream is not a sum;
@@ -13,18 +13,20 @@ use crate::{Behaviour, Input, Joint, Performance, path::Written};
 /// heads altogether ([`ablate`](crate::ablate)) and through none of these may have gone through it.
 ///
 /// # Errors
-/// If the heads' results do not fit into memory.
+/// If the model lacks the results of the heads or an input that reads them, does not give its stream
+/// sites, or the results do not fit into memory.
 pub fn readers(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     heads: &[HeadName],
 ) -> Result<Vec<(Reader, Performance)>, ActivationsError> {
-    let Some(written) = Written::by(model, behaviour, heads)? else {
+    if !is_a_sum(model)? {
         return Ok(Vec::new());
-    };
+    }
+    let written = Written::by(model, behaviour, heads)?;
     let mut measured = Vec::new();
     for reader in Reader::ALL {
-        if let Some(mut edits) = hidden_from(model, &written, &[reader]) {
+        if let Some(mut edits) = written.hidden_at(model, &places(model, reader)?)? {
             measured.push((reader, behaviour.measure(model, &mut edits)));
         }
     }
@@ -38,22 +40,29 @@ pub fn readers(
 /// keys and queries is what tests of one reader at a time miss.
 ///
 /// # Errors
-/// If the heads' results do not fit into memory.
+/// As [`readers`].
 pub fn keys_and_queries(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     heads: &[HeadName],
 ) -> Result<Option<Joint>, ActivationsError> {
-    let Some(written) = Written::by(model, behaviour, heads)? else {
+    if !is_a_sum(model)? {
         return Ok(None);
-    };
-    let rights = |readers: &[Reader]| {
-        let mut edits = hidden_from(model, &written, readers)?;
-        Some(behaviour.rights(model, &mut edits))
+    }
+    let written = Written::by(model, behaviour, heads)?;
+    let [keys, queries] = [
+        places(model, Reader::Keys)?,
+        places(model, Reader::Queries)?,
+    ];
+    let rights = |sites: &[Site]| {
+        let edits = written.hidden_at(model, sites)?;
+        Ok(edits.map(|mut edits| behaviour.rights(model, &mut edits)))
     };
     let untouched = behaviour.rights(model, &mut NoProbe);
-    let alone = [Reader::Keys, Reader::Queries].map(|reader| rights(&[reader]));
-    let both = rights(&[Reader::Keys, Reader::Queries]);
+    let (alone, both) = (
+        [rights(&keys)?, rights(&queries)?],
+        rights(&[keys, queries].concat())?,
+    );
     let ([Some(keys), Some(queries)], Some(both)) = (alone, both) else {
         return Ok(None);
     };
@@ -65,25 +74,18 @@ pub fn keys_and_queries(
     )))
 }
 
-/// The changes that hide from all these readers what was written; none if no reader stands behind
-/// the writers.
-fn hidden_from(model: &Decoder, written: &Written, readers: &[Reader]) -> Option<Edits> {
-    let layers = model.blocks.len();
-    let mut edits = None;
-    for &reader in readers {
-        // Each place with the block before which it stands: what later heads wrote is not in the
-        // stream yet.
-        let places: Vec<(usize, Site)> = match Input::of(reader) {
-            Some(input) => (0..layers)
-                .map(|layer| (layer, input.site(layer)))
-                .collect(),
-            None => vec![(layers, Site::Block(layers - 1, BlockSite::ResidPost))],
-        };
-        for (before, site) in places {
-            if let Some(hide) = written.hidden_before(before) {
-                edits = Some(edits.unwrap_or_else(Edits::default).at(site, hide));
-            }
+/// Whether the last stream of the model is a sum.
+fn is_a_sum(model: &dyn Probed) -> Result<bool, ActivationsError> {
+    Ok(model.summands(last_stream(model)?).is_some())
+}
+
+/// Where a kind of reader reads the stream.
+fn places(model: &dyn Probed, reader: Reader) -> Result<Vec<Site>, ActivationsError> {
+    match Input::of(reader) {
+        Some(input) => {
+            let layers = 0..model.sizes().layers.len();
+            Ok(layers.map(|layer| input.site(layer)).collect())
         }
+        None => Ok(vec![last_stream(model)?]),
     }
-    edits
 }

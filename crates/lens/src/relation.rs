@@ -21,7 +21,8 @@ use crate::{
 /// is a 95 % bootstrap over sequences.
 ///
 /// # Panics
-/// If there are not as many lists of relations as sequences, or a position lies outside of them.
+/// If there are not as many lists of relations as sequences, a position lies outside of them, or
+/// queries see keys after themselves.
 ///
 /// ```
 /// use headlight_heads::Relation;
@@ -38,6 +39,7 @@ use crate::{
 /// ```
 #[must_use]
 pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Vec<RelationScores> {
+    pattern.assert_causal();
     let mut pairs: Vec<(String, Pairs)> = Vec::new();
     let mut add = |name: String, sequence: usize, query: usize, key: usize| {
         let index = pairs

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use headlight_heads::{Ablation, HeadName};
-use headlight_residual::{ActivationsError, Decoder};
+use headlight_residual::{ActivationsError, Probed};
 use serde::Serialize;
 
 use crate::{Behaviour, Joint, Performance, Rights, ablate, all_heads, without};
@@ -23,7 +23,7 @@ pub struct Pair {
 /// # Errors
 /// As [`without`].
 pub fn pairs(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     pairs: &[[HeadName; 2]],
     ablation: Ablation,
@@ -90,7 +90,7 @@ pub struct Taken {
 /// # Panics
 /// If the behaviour has fewer than two sequences.
 pub fn minimal_set(
-    model: &Decoder,
+    model: &dyn Probed,
     behaviour: &Behaviour,
     ablation: Ablation,
     share: f64,

@@ -2,7 +2,7 @@
 //! by another token: a model that copies it says the other token (swap-follow).
 
 use headlight_heads::HeadName;
-use headlight_residual::{ActivationsError, Decoder, token_tensor};
+use headlight_residual::{ActivationsError, Probed, token_tensor};
 use rand::{
     RngExt, SeedableRng,
     seq::{IndexedRandom, IteratorRandom},
@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::{
     Ablation, ablation,
     bootstrap::{Estimate, Share},
+    given::vocabulary_of,
 };
 
 /// Queries tried in each sequence.
@@ -128,25 +129,27 @@ pub struct SwapFollow {
 /// bootstrap over sequences.
 ///
 /// # Errors
-/// As [`without`](crate::without).
+/// If the ids of the model are no tokens, and as [`without`](crate::without).
 pub fn swap_follow(
-    model: &Decoder,
+    model: &dyn Probed,
     sequences: &[Vec<u32>],
     heads: &[HeadName],
     ablation: Ablation,
     seed: u64,
 ) -> Result<Option<SwapFollow>, ActivationsError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let trials: Vec<Vec<Trial>> = sequences
-        .iter()
-        .map(|tokens| trials(tokens, model.vocabulary(), &mut rng))
-        .collect();
+    let vocabulary = vocabulary_of(model)?;
+    let guess = |contexts: &[&[u32]]| guesses(model, contexts, heads, ablation);
+    let untouched = guess(&sequences.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let mut trials = Vec::with_capacity(sequences.len());
+    for (tokens, untouched) in sequences.iter().zip(&untouched) {
+        let first = tokens.len() - untouched.len();
+        trials.push(trials_of(tokens, first, vocabulary, &mut rng));
+    }
     let queries: usize = trials.iter().map(Vec::len).sum();
     if queries == 0 {
         return Ok(None);
     }
-    let guess = |contexts: &[&[u32]]| guesses(model, contexts, heads, ablation);
-    let untouched = guess(&sequences.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
     let mut shares = [(); 4].map(|()| vec![Share::default(); sequences.len()]);
     for round in 0..QUERIES {
         // One trial of each sequence at a time, so that a batch is never larger than the sequences.
@@ -172,7 +175,10 @@ pub fn swap_follow(
         )?;
         for (at, (row, Trial { swap, .. })) in rows.into_iter().zip(trials).enumerate() {
             let [before, swapped, control] =
-                [&untouched[row], &swapped[at], &control[at]].map(|row| row[swap.query]);
+                [&untouched[row], &swapped[at], &control[at]].map(|guesses| {
+                    // The model says something about the last positions of a row.
+                    guesses[swap.query + guesses.len() - sequences[row].len()]
+                });
             let copies = swap
                 .successors
                 .iter()
@@ -207,9 +213,10 @@ struct Trial {
     control: Vec<u32>,
 }
 
-fn trials(tokens: &[u32], vocabulary: usize, rng: &mut ChaCha8Rng) -> Vec<Trial> {
+/// Of the queries from position `first` on.
+fn trials_of(tokens: &[u32], first: usize, vocabulary: usize, rng: &mut ChaCha8Rng) -> Vec<Trial> {
     let mut trials = Vec::new();
-    for query in 1..tokens.len() {
+    for query in first.max(1)..tokens.len() {
         let Some(swap) = Swap::draw(tokens, query, vocabulary, rng) else {
             continue;
         };
@@ -225,20 +232,18 @@ fn trials(tokens: &[u32], vocabulary: usize, rng: &mut ChaCha8Rng) -> Vec<Trial>
     trials.into_iter().sample(rng, QUERIES)
 }
 
-/// The likeliest next token at every position of each context.
+/// The likeliest token at every position of each context for which the model has logits.
 fn guesses(
-    model: &Decoder,
+    model: &dyn Probed,
     contexts: &[&[u32]],
     heads: &[HeadName],
     ablation: Ablation,
 ) -> Result<Vec<Vec<u32>>, ActivationsError> {
-    let inputs = token_tensor(contexts, &model.w_e.device());
-    let [_, positions] = inputs.dims();
+    let inputs = token_tensor(contexts, &model.device());
     let mut without = ablation::without(model, inputs.clone(), heads, ablation)?;
-    let guesses = model
-        .forward_probed(inputs, &mut without)
-        .argmax(2)
-        .into_data();
+    let logits = model.forward_probed(inputs, &mut without);
+    let [_, positions, _] = logits.dims();
+    let guesses = logits.argmax(2).into_data();
     let guesses: Vec<u32> = guesses.iter::<i64>().map(|token| token as u32).collect();
     Ok(guesses.chunks(positions).map(<[u32]>::to_vec).collect())
 }

@@ -10,9 +10,10 @@ use crate::LayerPattern;
 #[derive(Debug, Clone)]
 pub(crate) struct Targets {
     length: usize,
+    n_keys: usize,
     /// `[sequence · length + query]`; none where the query sees no target.
     rows: Vec<Option<Row>>,
-    /// The visible targets, each at `query · length + key`, sequence by sequence.
+    /// The visible targets, each at `query · n_keys + key`, sequence by sequence.
     places: Vec<usize>,
     sequences: Vec<OfSequence>,
 }
@@ -54,9 +55,10 @@ impl Targets {
         pattern: &LayerPattern,
         targets: impl Fn(usize, usize) -> Option<I>,
     ) -> Self {
-        let length = pattern.length();
+        let (length, n_keys) = (pattern.length(), pattern.keys());
         let mut all = Self {
             length,
+            n_keys,
             rows: Vec::with_capacity(pattern.sequences() * length),
             places: Vec::new(),
             sequences: Vec::with_capacity(pattern.sequences()),
@@ -70,7 +72,7 @@ impl Targets {
                     sequence.counted += 1;
                     for key in keys {
                         if seen.contains(&key) {
-                            all.places.push(query * length + key);
+                            all.places.push(query * n_keys + key);
                         }
                     }
                 }
@@ -101,7 +103,7 @@ impl Targets {
     pub fn keys(&self, sequence: usize, query: usize) -> impl Iterator<Item = usize> + '_ {
         let row = self.row(sequence, query);
         let places = row.map_or(&[][..], |row| &self.places[row.first..][..row.count]);
-        places.iter().map(move |place| place - query * self.length)
+        places.iter().map(move |place| place - query * self.n_keys)
     }
 
     /// The weight of one head on all targets of a sequence.
@@ -156,11 +158,12 @@ impl RoleTargets {
     /// The targets that the queries of `pattern` see; `tokens` are those of the pattern.
     ///
     /// # Panics
-    /// If `tokens` are not as many and as long as the pattern.
+    /// If `tokens` are not as many and as long as the pattern, as queries and as keys.
     #[must_use]
     pub fn of(pattern: &LayerPattern, tokens: &[Vec<u32>]) -> Self {
         assert!(
             tokens.len() == pattern.sequences()
+                && pattern.keys() == pattern.length()
                 && tokens.iter().all(|row| row.len() == pattern.length()),
             "{} sequences do not fit the patterns",
             tokens.len()

@@ -180,7 +180,7 @@ fn what_even_heads_write_is_known_by_position() {
         let seen = model
             .activations(tokens.clone(), &writes_sites(model))
             .unwrap();
-        head_writes(model, &seen)
+        head_writes(model, &seen).unwrap()
     };
     let before = writes(&model);
     assert!(

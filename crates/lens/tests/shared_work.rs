@@ -25,7 +25,7 @@ use shared_work::{attends_and_writes_nothing, shared_work, without_norms};
 fn writes(model: &Decoder) -> Vec<f64> {
     let tokens = token_tensor(&sequences(), &Device::flex());
     let seen = model.activations(tokens, &writes_sites(model)).unwrap();
-    let writes = head_writes(model, &seen);
+    let writes = head_writes(model, &seen).unwrap();
     writes[..2].iter().map(HeadWrites::everywhere).collect()
 }
 
@@ -68,14 +68,19 @@ fn two_heads_that_share_the_work_have_no_role_and_are_missed_together_only() {
         assert!(joint.interaction.interval.low > 0.5, "{joint:?}");
     }
     // The distance shows it whatever heads do it, and no other distance does.
-    assert!(without_distance(&model, &behaviour, 0, 1).accuracy < 0.4);
+    assert!(without_distance(&model, &behaviour, 0, 1).unwrap().accuracy < 0.4);
     for distance in 2..=5 {
         assert_eq!(
-            without_distance(&model, &behaviour, 0, distance).accuracy,
+            without_distance(&model, &behaviour, 0, distance)
+                .unwrap()
+                .accuracy,
             1.0
         );
     }
-    assert_eq!(without_distance(&model, &behaviour, 1, 1).accuracy, 1.0);
+    assert_eq!(
+        without_distance(&model, &behaviour, 1, 1).unwrap().accuracy,
+        1.0
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{Int, Tensor};
 
-use crate::{Capture, Decoder, KeptTensor, NoProbe, Probe, Site};
+use crate::{AnyProbe, Capture, Decoder, KeptTensor, NoProbe, Probed, Site};
 
 /// The activations that one pass left at the sites that were asked for: every one of them.
 #[derive(Debug, Clone)]
@@ -14,14 +14,24 @@ pub struct Activations {
     pub(crate) kept: BTreeMap<Site, KeptTensor>,
 }
 
-/// Why the activations of a pass could not be kept.
+/// Why a model could not be looked into.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActivationsError {
     /// The model has no such site.
-    #[error("{site} is not in this model")]
+    #[error("{site} is not in {model}")]
     NotInModel {
         /// The site.
         site: Site,
+        /// [`Probed::name`]
+        model: String,
+    },
+    /// The model does not say this about itself.
+    #[error("{model} does not give its {part}")]
+    NotGiven {
+        /// What was asked for.
+        part: &'static str,
+        /// [`Probed::name`]
+        model: String,
     },
     /// The activation would exceed the budget.
     #[error("{site} takes {bytes} bytes, and {used} of {budget} are taken")]
@@ -140,7 +150,7 @@ impl Decoder {
         tokens: Tensor<2, Int>,
         sites: &[Site],
     ) -> Result<Activations, ActivationsError> {
-        self.activations_probed(tokens, sites, &mut NoProbe)
+        Probed::activations(self, tokens, sites)
     }
 
     /// [`activations`](Self::activations) with a budget of one's own, in bytes.
@@ -156,7 +166,7 @@ impl Decoder {
         sites: &[Site],
         budget: usize,
     ) -> Result<Activations, ActivationsError> {
-        self.keep(tokens, Capture::new(sites, budget), &mut NoProbe)
+        keep(self, tokens, sites, budget, &mut NoProbe)
     }
 
     /// [`activations`](Self::activations) of a pass that `probe` sees before, and may change:
@@ -167,26 +177,26 @@ impl Decoder {
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
-    pub fn activations_probed<P: Probe>(
+    pub fn activations_probed(
         &self,
         tokens: Tensor<2, Int>,
         sites: &[Site],
-        probe: &mut P,
+        probe: &mut dyn AnyProbe,
     ) -> Result<Activations, ActivationsError> {
-        self.keep(tokens, Capture::new(sites, activation_budget()), probe)
+        Probed::activations_probed(self, tokens, sites, probe)
     }
+}
 
-    fn keep<P: Probe>(
-        &self,
-        tokens: Tensor<2, Int>,
-        mut capture: Capture,
-        probe: &mut P,
-    ) -> Result<Activations, ActivationsError> {
-        let missing = capture.sites().iter().find(|&&site| !self.has(site));
-        if let Some(&site) = missing {
-            return Err(ActivationsError::NotInModel { site });
-        }
-        let logits = self.forward_probed(tokens, &mut (probe, &mut capture));
-        capture.into_activations(logits)
-    }
+/// Keeps the activations at `sites` of a pass that `probe` sees before, in at most `budget` bytes.
+pub(crate) fn keep<M: Probed + ?Sized>(
+    model: &M,
+    rows: Tensor<2, Int>,
+    sites: &[Site],
+    budget: usize,
+    probe: &mut dyn AnyProbe,
+) -> Result<Activations, ActivationsError> {
+    model.require(sites)?;
+    let mut capture = Capture::new(sites, budget);
+    let logits = model.forward_probed(rows, &mut (probe, &mut capture));
+    capture.into_activations(logits)
 }

@@ -1,14 +1,11 @@
 //! One block: `x ← x + attention(norm(x))`, then `x ← x + feed_forward(norm(x))`; or both at once.
 
 use burn::{module::Module, tensor::Tensor};
-use headlight_attention::{
-    Dropout, Heads, KvCache, Mask, MultiHeadAttention, attention_scores, masked_scores,
-    softmax_of_scores, weighted_sum,
-};
+use headlight_attention::{Dropout, KvCache, Mask, MultiHeadAttention};
 
 use crate::{
-    AttentionSite, BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
-    probe::visit,
+    AttentionSite, BlockSite, Capture, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
+    attention_probed::attention_with_dropout_probed, probe::visit,
 };
 
 /// The placement of a block's norms.
@@ -79,7 +76,7 @@ impl Block {
     /// # Shapes
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
-    pub fn forward<P: Probe>(
+    pub fn forward<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         mask: &Mask,
@@ -99,7 +96,7 @@ impl Block {
     /// # Panics
     /// If the probe wants to change scores or the pattern.
     #[must_use]
-    pub fn forward_with_dropout<P: Probe>(
+    pub fn forward_with_dropout<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         mask: &Mask,
@@ -130,7 +127,9 @@ impl Block {
     ) -> Tensor<3> {
         self.walk(x, 0, &mut NoProbe, |x, probe| {
             let [x, _, _] = self.attention_inputs(x, 0, probe);
-            self.attn.forward_cached_rows(x, counts, mask, cache)
+            let attn_out = self.attn.forward_cached_rows(x, counts, mask, cache);
+            let ln1_post = |norm| Site::Ln1Post(0, norm);
+            normalize(self.ln1_post.as_ref(), attn_out, ln1_post, probe)
         })
     }
 
@@ -140,7 +139,7 @@ impl Block {
     }
 
     /// Passes the stream through the block; `attend` computes the attention.
-    fn walk<P: Probe>(
+    fn walk<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         layer: usize,
@@ -149,14 +148,12 @@ impl Block {
     ) -> Tensor<3> {
         let site = |site| Site::Block(layer, site);
         let (ln1, ln2) = (|norm| Site::Ln1(layer, norm), |norm| Site::Ln2(layer, norm));
-        let ln1_post = |norm| Site::Ln1Post(layer, norm);
         let ln2_post = |norm| Site::Ln2Post(layer, norm);
         let post_norm = self.norm_placement == NormPlacement::Post;
 
         let x = visit(probe, site(BlockSite::ResidPre), x);
         let before = (self.order == BlockOrder::Parallel).then(|| x.clone());
         let attn_out = attend(x.clone(), probe);
-        let attn_out = normalize(self.ln1_post.as_ref(), attn_out, ln1_post, probe);
         let mut x = x + visit(probe, site(BlockSite::AttnOut), attn_out);
 
         let Some(mlp) = &self.mlp else {
@@ -193,8 +190,8 @@ impl Block {
         }
     }
 
-    /// The three stages of attention, with a probe between them.
-    fn attention<P: Probe>(
+    /// Attention and the norm after it, with a probe at its inputs and between its stages.
+    fn attention<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         mask: &Mask,
@@ -202,37 +199,39 @@ impl Block {
         dropout: Option<&Dropout>,
         probe: &mut P,
     ) -> Tensor<3> {
-        let [x_q, x_k, x_v] = self.attention_inputs(x, layer, probe);
-        let Heads { q, k, v } = self.attn.project(x_q, x_k, x_v); // [batch, heads, pos, width]
-        let heads = Heads {
-            q: visit_heads(AttentionSite::Q, q, layer, probe),
-            k: visit_heads(AttentionSite::K, k, layer, probe),
-            v: visit_heads(AttentionSite::V, v, layer, probe),
+        let inputs = self.attention_inputs(x, layer, probe);
+        let Some(norm) = &self.ln1_post else {
+            return attention_with_dropout_probed(&self.attn, inputs, mask, layer, dropout, probe);
         };
-        let z = self.attend(heads, mask, layer, dropout, probe); // [batch, heads, pos, d_value]
-        let z = visit_heads(AttentionSite::Z, z, layer, probe);
-        let result = Site::Attention(layer, AttentionSite::Result);
-        match probe.interest(result) {
-            Interest::Skip => self.attn.merge(z), // [batch, pos, d_model]
-            Interest::Read => {
-                // [batch, n_heads, pos, d_model] → [batch, pos, n_heads, d_model]
-                let _ = probe.at(result, self.attn.results(z.clone()).swap_dims(1, 2));
-                self.attn.merge(z)
-            }
-            Interest::Change => {
-                let results = probe.at(result, self.attn.results(z).swap_dims(1, 2));
-                let sum = results.sum_dim(2).squeeze_dim(2); // [batch, pos, d_model]
-                match &self.attn.w_o.bias {
-                    Some(bias) => sum + bias.val().unsqueeze(),
-                    None => sum,
-                }
-            }
+        let ln1_post = |site| Site::Ln1Post(layer, site);
+        let heads_added = Site::HeadsAdded(layer);
+        if probe.interest(heads_added) == Interest::Skip {
+            let sum =
+                attention_with_dropout_probed(&self.attn, inputs, mask, layer, dropout, probe);
+            return norm.forward(sum, ln1_post, probe);
         }
+        // After the probe, so that what it changes is seen.
+        let (result, scale) = (
+            Site::Attention(layer, AttentionSite::Result),
+            ln1_post(NormSite::Scale),
+        );
+        let mut both = (&mut *probe, Capture::new(&[result, scale], usize::MAX));
+        let sum =
+            attention_with_dropout_probed(&self.attn, inputs, mask, layer, dropout, &mut both);
+        let attn_out = norm.forward(sum, ln1_post, &mut both);
+        let (_, mut kept) = both;
+        let heads = norm.shares(kept.take(result), kept.take(scale));
+        if probe.interest(heads_added) == Interest::Read {
+            let _ = probe.at(heads_added, heads);
+            return attn_out;
+        }
+        let changed = probe.at(heads_added, heads.clone());
+        attn_out + (changed - heads).sum_dim(2).squeeze_dim(2)
     }
 
     /// The inputs of queries, keys and values: the stream, normalised if the block does so before
     /// attention. A probe may replace each of the three.
-    fn attention_inputs<P: Probe>(
+    fn attention_inputs<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         layer: usize,
@@ -259,52 +258,10 @@ impl Block {
         let normalized = normalize(x);
         [normalized.clone(), normalized.clone(), normalized]
     }
-
-    /// Without a probe on scores or pattern, attention is one call. For a probe that reads them,
-    /// they are computed in addition. For a probe that changes them, the same equation is computed
-    /// step by step.
-    fn attend<P: Probe>(
-        &self,
-        heads: Heads,
-        mask: &Mask,
-        layer: usize,
-        dropout: Option<&Dropout>,
-        probe: &mut P,
-    ) -> Tensor<4> {
-        let scores_site = Site::Attention(layer, AttentionSite::Scores);
-        let pattern_site = Site::Attention(layer, AttentionSite::Pattern);
-        let of_scores = probe.interest(scores_site);
-        let of_pattern = probe.interest(pattern_site);
-
-        if of_scores == Interest::Change || of_pattern == Interest::Change {
-            assert!(
-                dropout.is_none(),
-                "{pattern_site} cannot be changed and dropped from in one pass"
-            );
-            let (heads, mask) = self.attn.with_positions(heads, mask);
-            let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
-            // A masked pair stays masked, whatever the probe puts there.
-            let scores = masked_scores(visit(probe, scores_site, scores), &mask);
-            let pattern = visit(probe, pattern_site, softmax_of_scores(scores));
-            return weighted_sum(pattern, heads.v, &mask); // [batch, heads, queries, d_value]
-        }
-        if of_scores == Interest::Read {
-            let (heads, mask) = self.attn.with_positions(heads.clone(), mask);
-            let scores = attention_scores(heads.q, heads.k, &mask, self.attn.options());
-            let _ = probe.at(scores_site, scores);
-        }
-        if of_pattern == Interest::Read {
-            let _ = probe.at(pattern_site, self.attn.weights(heads.clone(), mask));
-        }
-        match dropout {
-            Some(dropout) => self.attn.attend_with_dropout(heads, mask, dropout),
-            None => self.attn.attend(heads, mask),
-        }
-    }
 }
 
 /// Normalises the stream for a part of the model that reads it.
-pub(crate) fn normalize<P: Probe>(
+pub(crate) fn normalize<P: Probe + ?Sized>(
     norm: Option<&Norm>,
     x: Tensor<3>,
     site: impl Fn(NormSite) -> Site,
@@ -313,23 +270,5 @@ pub(crate) fn normalize<P: Probe>(
     match norm {
         Some(norm) => norm.forward(x, site, probe),
         None => x,
-    }
-}
-
-/// Probes see `[batch, pos, head, d_head]`; attention works on `[batch, head, pos, d_head]`.
-fn visit_heads<P: Probe>(
-    site: AttentionSite,
-    heads: Tensor<4>,
-    layer: usize,
-    probe: &mut P,
-) -> Tensor<4> {
-    let site = Site::Attention(layer, site);
-    match probe.interest(site) {
-        Interest::Skip => heads,
-        Interest::Read => {
-            let _ = probe.at(site, heads.clone().swap_dims(1, 2)); // [batch, pos, head, d_head]
-            heads
-        }
-        Interest::Change => probe.at(site, heads.swap_dims(1, 2)).swap_dims(1, 2),
     }
 }

@@ -10,7 +10,7 @@ use headlight_ops::linear;
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
     NormPlacement, NormSite, Positions, Probe, Site, block::normalize, positions::sinusoids,
-    probe::visit, token_tensor,
+    probe::visit, readout::softcapped, token_tensor,
 };
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
@@ -52,7 +52,11 @@ impl Decoder {
     /// # Panics
     /// As [`forward`](Self::forward).
     #[must_use]
-    pub fn forward_probed<P: Probe>(&self, tokens: Tensor<2, Int>, probe: &mut P) -> Tensor<3> {
+    pub fn forward_probed<P: Probe + ?Sized>(
+        &self,
+        tokens: Tensor<2, Int>,
+        probe: &mut P,
+    ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
         for (layer, (block, mask)) in self.blocks.iter().zip(self.masks()).enumerate() {
@@ -67,7 +71,7 @@ impl Decoder {
     /// # Panics
     /// As [`forward`](Self::forward), and if the probe wants to change scores or a pattern.
     #[must_use]
-    pub fn forward_with_dropout<P: Probe>(
+    pub fn forward_with_dropout<P: Probe + ?Sized>(
         &self,
         tokens: Tensor<2, Int>,
         dropout: &Dropout,
@@ -160,7 +164,7 @@ impl Decoder {
 
     /// The stream before the first block. The tokens of row `b` stand at positions `starts[b] ..`;
     /// a single start holds for all rows.
-    fn embed<P: Probe>(
+    fn embed<P: Probe + ?Sized>(
         &self,
         tokens: Tensor<2, Int>,
         starts: &[usize],
@@ -223,17 +227,14 @@ impl Decoder {
     /// - x: `[batch, pos, d_model]`
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
-    pub fn unembed<P: Probe>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
+    pub fn unembed<P: Probe + ?Sized>(&self, x: Tensor<3>, probe: &mut P) -> Tensor<3> {
         let normalized = normalize(self.ln_final.as_ref(), x, Site::LnFinal, probe);
         let logits = linear(
             normalized,
             self.unembedding(),
             self.b_u.as_ref().map(Param::val),
         );
-        match self.config.logit_softcap {
-            Some(cap) => logits.div_scalar(cap).tanh().mul_scalar(cap),
-            None => logits,
-        }
+        softcapped(logits, self.config.logit_softcap)
     }
 
     /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.
@@ -312,7 +313,7 @@ impl Decoder {
             Site::Block(layer, _) | Site::Attention(layer, _) => block(layer).is_some(),
             Site::Ln1(layer, _) => block(layer).is_some_and(|block| block.ln1.is_some()),
             Site::Ln2(layer, _) => block(layer).is_some_and(|block| block.ln2.is_some()),
-            Site::Ln1Post(layer, _) => block(layer).is_some_and(|block| block.ln1_post.is_some()),
+            Site::HeadsAdded(layer) | Site::Ln1Post(layer, _) => block(layer).is_some_and(|block| block.ln1_post.is_some()),
             Site::Ln2Post(layer, _) => block(layer).is_some_and(|block| block.ln2_post.is_some()),
             Site::LnFinal(_) => self.ln_final.is_some(),
         }

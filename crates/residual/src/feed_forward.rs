@@ -94,7 +94,12 @@ impl FeedForward {
     /// # Shapes
     /// - x, output: `[batch, pos, d_model]`
     #[must_use]
-    pub fn forward<P: Probe>(&self, x: Tensor<3>, layer: usize, probe: &mut P) -> Tensor<3> {
+    pub fn forward<P: Probe + ?Sized>(
+        &self,
+        x: Tensor<3>,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<3> {
         let site = |site| Site::Mlp(layer, site);
         let post = match self {
             Self::Plain(mlp) => {

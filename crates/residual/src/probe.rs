@@ -1,6 +1,6 @@
 //! The probe: the one door through which activations are read and changed.
 
-use std::collections::BTreeMap;
+use std::{any::Any, collections::BTreeMap};
 
 use burn::tensor::Tensor;
 
@@ -30,9 +30,75 @@ pub trait Probe {
     fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D>;
 }
 
-/// Shows an activation to the probe, if the probe wants it. A probe that only reads cannot change
-/// anything.
-pub(crate) fn visit<P: Probe, const D: usize>(
+/// A [`Probe`] behind a pointer: a [`Probed`](crate::Probed) model takes `&mut dyn AnyProbe`, so one
+/// compiled function serves all probes.
+///
+/// Every probe is one. Such a pointer is a probe itself: pass it on to [`visit`],
+/// [`attention_probed`](crate::attention_probed) and [`Norm::forward`](crate::Norm::forward).
+pub trait AnyProbe {
+    /// [`Probe::interest`]
+    fn interest_at(&self, site: Site) -> Interest;
+
+    /// [`Probe::at`] a site of three axes.
+    fn at_three_axes(&mut self, site: Site, activation: Tensor<3>) -> Tensor<3>;
+
+    /// [`Probe::at`] a site of four axes.
+    fn at_four_axes(&mut self, site: Site, activation: Tensor<4>) -> Tensor<4>;
+}
+
+impl<P: Probe> AnyProbe for P {
+    fn interest_at(&self, site: Site) -> Interest {
+        self.interest(site)
+    }
+
+    fn at_three_axes(&mut self, site: Site, activation: Tensor<3>) -> Tensor<3> {
+        self.at(site, activation)
+    }
+
+    fn at_four_axes(&mut self, site: Site, activation: Tensor<4>) -> Tensor<4> {
+        self.at(site, activation)
+    }
+}
+
+impl Probe for dyn AnyProbe + '_ {
+    fn interest(&self, site: Site) -> Interest {
+        self.interest_at(site)
+    }
+
+    fn at<const D: usize>(&mut self, site: Site, activation: Tensor<D>) -> Tensor<D> {
+        match D {
+            3 => same_axes(self.at_three_axes(site, same_axes(activation))),
+            4 => same_axes(self.at_four_axes(site, same_axes(activation))),
+            _ => panic!("{site} has 3 or 4 axes, not {D}"),
+        }
+    }
+}
+
+/// The same tensor under another name for the same number of axes: the compiler does not know that
+/// `D` is 3 where it was compared with 3.
+fn same_axes<const FROM: usize, const TO: usize>(tensor: Tensor<FROM>) -> Tensor<TO> {
+    let mut tensor = Some(tensor);
+    let tensor: &mut dyn Any = &mut tensor;
+    match tensor.downcast_mut::<Option<Tensor<TO>>>() {
+        Some(tensor) => tensor.take().expect("the tensor was put there"),
+        None => panic!("a tensor of {FROM} axes has not {TO}"),
+    }
+}
+
+/// Shows an activation to the probe, if the probe wants it, and returns the one with which the pass
+/// goes on. A probe that only reads cannot change anything.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use headlight_residual::{Edit, Edits, NoProbe, Site, visit};
+///
+/// let x = Tensor::<3>::from_floats([[[1.0, 2.0]]], &Device::flex());
+/// let mut doubled = Edits::default().at(Site::Embed, Edit::Scale(2.0));
+/// let seen = visit(&mut doubled, Site::Embed, x.clone());
+/// assert_eq!(seen.into_data().to_vec::<f32>().unwrap(), [2.0, 4.0]);
+/// assert_eq!(visit(&mut NoProbe, Site::Embed, x).into_data().to_vec::<f32>().unwrap(), [1.0, 2.0]);
+/// ```
+pub fn visit<P: Probe + ?Sized, const D: usize>(
     probe: &mut P,
     site: Site,
     activation: Tensor<D>,
@@ -102,8 +168,10 @@ impl Capture {
         }
     }
 
-    pub(crate) fn sites(&self) -> &[Site] {
-        &self.sites
+    /// The activation at a site that was met.
+    pub(crate) fn take<const D: usize>(&mut self, site: Site) -> Tensor<D> {
+        let kept = self.kept.remove(&site);
+        kept.expect("the site was met").into_tensor()
     }
 
     /// The activations as last seen, after a pass that gave `logits`.
@@ -116,7 +184,10 @@ impl Capture {
         }
         let missing = |site: &&Site| !self.kept.contains_key(site);
         match self.sites.iter().find(missing) {
-            Some(&site) => Err(ActivationsError::NotInModel { site }),
+            Some(&site) => Err(ActivationsError::NotInModel {
+                site,
+                model: "this model".to_owned(),
+            }),
             None => Ok(Activations {
                 logits,
                 kept: self.kept,
@@ -160,7 +231,7 @@ impl Probe for Capture {
     }
 }
 
-impl<P: Probe> Probe for &mut P {
+impl<P: Probe + ?Sized> Probe for &mut P {
     fn interest(&self, site: Site) -> Interest {
         (**self).interest(site)
     }

@@ -1,6 +1,6 @@
 //! Sites by pattern.
 
-use crate::{Decoder, Site, UnknownSite};
+use crate::{Decoder, Probed, Site, UnknownSite};
 
 impl Decoder {
     /// The sites of this model that a pattern names, in the order in which a token meets them; `*`
@@ -24,24 +24,28 @@ impl Decoder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn select(&self, pattern: &str) -> Result<Vec<Site>, UnknownSite> {
-        let sites = self.sites();
-        let found: Vec<Site> = sites
-            .iter()
-            .copied()
-            .filter(|site| matches(pattern, &site.to_string()))
-            .collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        let nearest = sites
-            .iter()
-            .map(Site::to_string)
-            .min_by_key(|name| strsim::damerau_levenshtein(name, pattern));
-        Err(UnknownSite {
-            name: pattern.to_owned(),
-            nearest: nearest.unwrap_or_default(),
-        })
+        Probed::select(self, pattern)
     }
+}
+
+/// The sites among `sites` that a pattern names.
+pub(crate) fn select(sites: &[Site], pattern: &str) -> Result<Vec<Site>, UnknownSite> {
+    let found: Vec<Site> = sites
+        .iter()
+        .copied()
+        .filter(|site| matches(pattern, &site.to_string()))
+        .collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let nearest = sites
+        .iter()
+        .map(Site::to_string)
+        .min_by_key(|name| strsim::damerau_levenshtein(name, pattern));
+    Err(UnknownSite {
+        name: pattern.to_owned(),
+        nearest: nearest.unwrap_or_default(),
+    })
 }
 
 /// Whether `name` fits a pattern in which `*` stands for any run of characters.

@@ -12,7 +12,7 @@ use std::{fmt, str::FromStr};
 /// | `hook_embed`, `hook_pos_embed`, `blocks.{l}.hook_resid_pre\|mid\|post`, `hook_attn_out`, `hook_mlp_out`, `hook_q_input\|k_input\|v_input` | `[batch, pos, d_model]` |
 /// | `blocks.{l}.attn.hook_q\|k\|v\|z` | `[batch, pos, head, d_head]` |
 /// | `blocks.{l}.attn.hook_attn_scores\|hook_pattern` | `[batch, head, query, key]` |
-/// | `blocks.{l}.attn.hook_result` | `[batch, pos, head, d_model]` |
+/// | `blocks.{l}.attn.hook_result`, `blocks.{l}.hook_heads_added` | `[batch, pos, head, d_model]` |
 /// | `blocks.{l}.ln1\|ln2\|ln1_post\|ln2_post.hook_scale`, `ln_final.hook_scale` | `[batch, pos, 1]` |
 /// | `blocks.{l}.ln1\|ln2\|ln1_post\|ln2_post.hook_normalized\|hook_out`, `ln_final.hook_normalized\|hook_out` | `[batch, pos, d_model]` |
 /// | `blocks.{l}.mlp.hook_pre\|hook_pre_linear\|hook_post` | `[batch, pos, d_ff]` |
@@ -43,6 +43,9 @@ pub enum Site {
     Ln1(usize, NormSite),
     /// `blocks.{l}.ln2.…`: the norm before the feed-forward.
     Ln2(usize, NormSite),
+    /// `blocks.{l}.hook_heads_added`: what each head adds to the stream where `ln1_post` stands
+    /// between, which is its share of the output of this norm. `TransformerLens` has no such site.
+    HeadsAdded(usize),
     /// `blocks.{l}.ln1_post.…`: the norm between the output of attention and the stream.
     Ln1Post(usize, NormSite),
     /// `blocks.{l}.ln2_post.…`: the norm between the output of the feed-forward and the stream.
@@ -155,16 +158,22 @@ impl Site {
             .map(|&(site, _)| Self::Block(layer, site))
             .collect();
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1(layer, site)));
-        sites.extend(
-            ATTENTION
-                .iter()
-                .map(|&(site, _)| Self::Attention(layer, site)),
-        );
+        sites.extend(Self::of_attention(layer));
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1Post(layer, site)));
+        sites.push(Self::HeadsAdded(layer));
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln2(layer, site)));
         sites.extend(MLP.iter().map(|&(site, _)| Self::Mlp(layer, site)));
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln2Post(layer, site)));
         sites
+    }
+
+    /// Every site inside the attention of one block.
+    #[must_use]
+    pub fn of_attention(layer: usize) -> Vec<Self> {
+        ATTENTION
+            .iter()
+            .map(|&(site, _)| Self::Attention(layer, site))
+            .collect()
     }
 
     /// Every site outside the blocks.
@@ -180,7 +189,9 @@ impl Site {
     pub fn layer(self) -> Option<usize> {
         match self {
             Self::Embed | Self::PosEmbed | Self::LnFinal(_) => None,
-            Self::Ln1Post(layer, _) | Self::Ln2Post(layer, _) => Some(layer),
+            Self::HeadsAdded(layer) | Self::Ln1Post(layer, _) | Self::Ln2Post(layer, _) => {
+                Some(layer)
+            }
             Self::Block(layer, _)
             | Self::Attention(layer, _)
             | Self::Mlp(layer, _)
@@ -209,6 +220,7 @@ impl fmt::Display for Site {
             Self::Mlp(layer, site) => write!(f, "blocks.{layer}.mlp.{}", name_of(&MLP, site)),
             Self::Ln1(layer, site) => write!(f, "blocks.{layer}.ln1.{}", name_of(&NORM, site)),
             Self::Ln2(layer, site) => write!(f, "blocks.{layer}.ln2.{}", name_of(&NORM, site)),
+            Self::HeadsAdded(layer) => write!(f, "blocks.{layer}.hook_heads_added"),
             Self::Ln1Post(layer, site) => {
                 write!(f, "blocks.{layer}.ln1_post.{}", name_of(&NORM, site))
             }

@@ -98,6 +98,13 @@ fn heads_and_the_bias_add_up_to_what_attention_adds() {
                 sum = sum + bias.val().unsqueeze();
             }
             if let Some(norm) = &block.ln1_post {
+                // What heads add, and the bias of the norm; no W_O has a bias here.
+                let mut added = seen.tensor::<4>(Site::HeadsAdded(layer)).sum_dim(2).squeeze_dim(2);
+                if let Norm::Layer(norm) = norm {
+                    added = added + norm.bias.val().unsqueeze();
+                }
+                let attn_out = seen.tensor::<3>(Site::Block(layer, BlockSite::AttnOut));
+                assert_close(name, added, attn_out);
                 sum = norm.forward(sum, |site| Site::Ln1Post(layer, site), &mut NoProbe);
             }
             assert_close(
@@ -355,7 +362,7 @@ fn every_site_of_the_model_is_met_and_its_name_reads_back() {
             let name = site.to_string();
             assert_eq!(name.parse::<Site>().unwrap(), site, "{name}");
             let met = match site {
-                Site::Attention(..) => seen.get::<4>(site).is_some(),
+                Site::Attention(..) | Site::HeadsAdded(_) => seen.get::<4>(site).is_some(),
                 _ => seen.get::<3>(site).is_some(),
             };
             assert!(met, "{architecture}: {name} was not met");
@@ -600,5 +607,23 @@ fn weights_survive_the_round_trip_bit_for_bit_and_wrong_ones_are_named() {
         let error = weights_from_bytes(wider, &bytes).unwrap_err().to_string();
         assert!(error.contains("w_e"), "{error}");
         assert!(weights_from_bytes(init(config), &[1, 2, 3]).is_err());
+    }
+}
+
+#[test]
+fn what_a_head_adds_through_a_norm_can_be_taken_out_of_the_stream() {
+    for (name, model) in models() {
+        let (heads, attn_out) = (Site::HeadsAdded(1), Site::Block(1, BlockSite::AttnOut));
+        if !model.has(heads) {
+            continue;
+        }
+        let seen = all_activations(&model);
+        let mut without = Edits::default().part(heads, Part::heads(&[2]), Edit::Zero);
+        let changed = model
+            .activations_probed(tokens(), &[attn_out], &mut without)
+            .unwrap();
+        let head = seen.tensor::<4>(heads).narrow(2, 2, 1).squeeze_dim(2);
+        let expected = seen.tensor::<3>(attn_out) - head;
+        assert_close(name, changed.tensor(attn_out), expected);
     }
 }

@@ -54,7 +54,7 @@ impl Patterns {
         let mut seen = model
             .activations(token_tensor(tokens, device), &sites)
             .map_err(no_room)?;
-        let writes = head_writes(model, &seen);
+        let writes = head_writes(model, &seen).map_err(no_room)?;
         Ok((Self::taken(model, tokens, &mut seen), writes))
     }
 

@@ -2,8 +2,8 @@
 
 use burn::tensor::Tensor;
 use faer::{Mat, MatRef};
-use headlight_heads::HeadName;
-use headlight_residual::{Decoder, NormKind, Positions, ProcessError, sinusoids};
+use headlight_heads::{HeadName, MayAttend};
+use headlight_residual::{AttentionSizes, CircuitWeightsError, Probed, ProcessError};
 
 use super::FactoredMatrix;
 
@@ -11,10 +11,15 @@ use super::FactoredMatrix;
 const LARGEST: f64 = 1e12;
 
 /// Why a model has no circuits to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CircuitError {
     /// Its norms cannot be folded into what reads them.
     Norms(ProcessError),
+    /// It does not give its matrices.
+    NotGiven {
+        /// The name of the model.
+        model: String,
+    },
     /// A weight is not a number, or too large to be multiplied.
     Weight,
 }
@@ -23,12 +28,24 @@ impl std::fmt::Display for CircuitError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Norms(error) => error.fmt(f),
+            Self::NotGiven { model } => {
+                write!(f, "{model} does not give the weights of its circuits")
+            }
             Self::Weight => write!(f, "a weight is not a number, or beyond {LARGEST:e}"),
         }
     }
 }
 
 impl std::error::Error for CircuitError {}
+
+impl From<CircuitWeightsError> for CircuitError {
+    fn from(error: CircuitWeightsError) -> Self {
+        match error {
+            CircuitWeightsError::Norms(error) => Self::Norms(error),
+            CircuitWeightsError::NotGiven { model } => Self::NotGiven { model },
+        }
+    }
+}
 
 /// A model's matrices in f64, in the form in which circuits can be compared:
 ///
@@ -51,6 +68,7 @@ pub struct Circuits {
     w_u: Mat<f64>,
     w_pos: Option<Mat<f64>>,
     layers: Vec<Vec<Head>>,
+    /// Of each layer, how many positions up to its own a query sees.
     windows: Vec<usize>,
 }
 
@@ -71,58 +89,48 @@ impl Circuits {
     /// Reads the weights of a model.
     ///
     /// # Errors
-    /// If the model is post-norm, or a weight is not finite.
-    pub fn of(model: &Decoder) -> Result<Self, CircuitError> {
-        let mut model = model
-            .clone()
-            .fold_norms()
-            .map_err(CircuitError::Norms)?
-            .centre_unembedding();
-        let config = model.config().clone();
-        let centred = config.norm == NormKind::LayerNorm;
-        if centred {
-            model = model.centre_writing().map_err(CircuitError::Norms)?;
-        }
+    /// If the model is post-norm or does not give its matrices, or a weight is not finite.
+    pub fn of(model: &dyn Probed) -> Result<Self, CircuitError> {
+        let weights = model.circuit_weights()?;
         let reader = |weight: Tensor<2>| {
-            matrix(if centred {
+            matrix(if weights.reads_no_mean {
                 weight.clone() - weight.mean_dim(0)
             } else {
                 weight
             })
         };
-        let (d_head, group) = (config.d_head(), config.n_heads / config.n_kv_heads());
-        let columns =
-            |matrix: &Mat<f64>, head: usize| matrix.subcols(head * d_head, d_head).to_owned();
         let mut layers = Vec::new();
-        for attention in model.blocks.iter().map(|block| &block.attn) {
-            let [w_q, w_k, w_v] =
-                [&attention.w_q, &attention.w_k, &attention.w_v].map(|w| reader(w.weight.val()));
-            let w_o = matrix(attention.w_o.weight.val());
-            let head = |head| Head {
-                w_q: columns(&w_q, head),
-                w_k: columns(&w_k, head / group),
-                w_v: columns(&w_v, head / group),
-                w_o: w_o.subrows(head * d_head, d_head).to_owned(),
+        for attention in &weights.attention {
+            let [w_q, w_k, w_v] = [&attention.w_q, &attention.w_k, &attention.w_v]
+                .map(|weight| reader(weight.clone()));
+            let w_o = matrix(attention.w_o.clone());
+            let (n_heads, n_kv_heads) = (attention.n_heads, attention.n_kv_heads);
+            let (d_head, d_value) = (w_q.ncols() / n_heads, w_v.ncols() / n_kv_heads);
+            let columns = |matrix: &Mat<f64>, head: usize, width: usize| {
+                matrix.subcols(head * width, width).to_owned()
             };
-            layers.push((0..config.n_heads).map(head).collect());
+            let head = |head| {
+                let kv_head = head / (n_heads / n_kv_heads);
+                Head {
+                    w_q: columns(&w_q, head, d_head),
+                    w_k: columns(&w_k, kv_head, d_head),
+                    w_v: columns(&w_v, kv_head, d_value),
+                    w_o: w_o.subrows(head * d_value, d_value).to_owned(),
+                }
+            };
+            layers.push((0..n_heads).map(head).collect());
         }
-        let w_pos = match (&model.w_pos, config.positions) {
-            (Some(w_pos), _) => Some(w_pos.val()),
-            (None, Positions::Sinusoidal) => Some(sinusoids(
-                0..config.n_ctx,
-                config.d_model,
-                &model.w_e.device(),
-            )),
-            (None, _) => None,
+        let sizes = model.sizes();
+        let window = |layer: &AttentionSizes| match layer.may_attend {
+            MayAttend::Window(window) => window,
+            MayAttend::All | MayAttend::Causal => usize::MAX,
         };
         let circuits = Self {
-            w_e: matrix(model.w_e.val()),
-            w_u: reader(model.unembedding()),
-            w_pos: w_pos.map(matrix),
+            w_e: matrix(weights.w_e),
+            w_u: reader(weights.w_u),
+            w_pos: weights.w_pos.map(matrix),
             layers,
-            windows: (0..config.n_layers)
-                .map(|layer| config.window_of(layer).unwrap_or(usize::MAX))
-                .collect(),
+            windows: sizes.layers.iter().map(window).collect(),
         };
         if circuits.matrices().all(|matrix| {
             matrix
@@ -178,9 +186,9 @@ impl Circuits {
         self.head(head).w_v.shape()
     }
 
-    /// How many positions up to its own a query of a layer sees.
-    pub(super) fn window_of(&self, layer: usize) -> usize {
-        self.windows[layer]
+    /// How many positions up to its own a query of this head sees.
+    pub(super) fn window(&self, head: HeadName) -> usize {
+        self.windows[head.layer]
     }
 
     /// `W_QK = W_Q·W_Kᵀ [d_model, d_model]`: from what is looked for to what is looked at.

@@ -30,7 +30,7 @@ pub fn favourite_distance(circuits: &Circuits, head: HeadName) -> Option<Favouri
     let mut counts = vec![0_u32; table.rows()];
     let mut null = vec![0.0; table.rows()];
     table.for_each_row(|query, scores| {
-        let first = (query + 1).saturating_sub(circuits.window_of(head.layer));
+        let first = (query + 1).saturating_sub(circuits.window(head));
         let seen = first..=query;
         if query == 0 {
             return;

@@ -1,0 +1,150 @@
+//! The decoder as a [`Probed`] model.
+
+use burn::{
+    module::Param,
+    tensor::{Device, Int, Tensor},
+};
+use headlight_heads::MayAttend;
+
+use crate::{
+    ActivationsError, AnyProbe, AttentionSizes, AttentionWeights, BlockSite,
+    CircuitWeights, CircuitWeightsError, Decoder, NormKind, NormPlacement, Positions, Probed,
+    Readout, Site, Sizes, sinusoids, site_of_heads,
+};
+
+impl Probed for Decoder {
+    fn name(&self) -> String {
+        "this model".to_owned()
+    }
+
+    fn sizes(&self) -> Sizes {
+        let config = self.config();
+        let layer = |layer| AttentionSizes {
+            n_heads: config.n_heads,
+            n_kv_heads: config.n_kv_heads(),
+            d_head: config.d_head(),
+            may_attend: MayAttend::causal(config.window_of(layer)),
+        };
+        Sizes {
+            layers: (0..self.blocks.len()).map(layer).collect(),
+            d_model: config.d_model,
+            n_ctx: Some(config.n_ctx),
+            vocabulary: Some(config.vocabulary),
+        }
+    }
+
+    fn device(&self) -> Device {
+        self.w_e.device()
+    }
+
+    fn sites(&self) -> Vec<Site> {
+        Decoder::sites(self)
+    }
+
+    fn has(&self, site: Site) -> bool {
+        Decoder::has(self, site)
+    }
+
+    fn forward_probed(&self, rows: Tensor<2, Int>, probe: &mut dyn AnyProbe) -> Tensor<3> {
+        Decoder::forward_probed(self, rows, probe)
+    }
+
+    /// In all but post-norm models, embeddings and what all parts before `site` add.
+    fn summands(&self, site: Site) -> Option<Vec<Site>> {
+        let Site::Block(layer, place) = site else {
+            return None;
+        };
+        let (attention, feed_forward) = match place {
+            BlockSite::ResidPre | BlockSite::QInput | BlockSite::KInput | BlockSite::VInput => {
+                (layer, layer)
+            }
+            BlockSite::ResidMid => (layer + 1, layer),
+            BlockSite::ResidPost => (layer + 1, layer + 1),
+            BlockSite::AttnOut | BlockSite::MlpOut => return None,
+        };
+        if self.config().norm_placement == NormPlacement::Post || !Decoder::has(self, site) {
+            return None;
+        }
+        let mut summands = vec![Site::Embed, Site::PosEmbed];
+        for layer in 0..attention {
+            summands.push(site_of_heads(self, layer));
+            if layer < feed_forward {
+                summands.push(Site::Block(layer, BlockSite::MlpOut));
+            }
+        }
+        summands.retain(|&site| Decoder::has(self, site));
+        Some(summands)
+    }
+
+    fn stream_sites(&self) -> Vec<Site> {
+        Decoder::stream_sites(self)
+    }
+
+    fn readout(&self) -> Option<Readout> {
+        Some(Decoder::readout(self))
+    }
+
+    fn attention_weights(&self, layer: usize) -> Option<AttentionWeights> {
+        self.blocks
+            .get(layer)
+            .map(|block| AttentionWeights::from(&block.attn))
+    }
+
+    /// With norms folded, what is written and the unembedding centred where that changes no
+    /// probability.
+    fn circuit_weights(&self) -> Result<CircuitWeights, CircuitWeightsError> {
+        let mut model = self.clone().fold_norms()?.centre_unembedding();
+        let config = model.config().clone();
+        let reads_no_mean = config.norm == NormKind::LayerNorm;
+        if reads_no_mean {
+            model = model.centre_writing()?;
+        }
+        let w_pos = match (&model.w_pos, config.positions) {
+            (Some(w_pos), _) => Some(w_pos.val()),
+            (None, Positions::Sinusoidal) => Some(sinusoids(
+                0..config.n_ctx,
+                config.d_model,
+                &model.w_e.device(),
+            )),
+            (None, _) => None,
+        };
+        let attention = model.blocks.iter().map(|block| &block.attn);
+        Ok(CircuitWeights {
+            w_e: model.w_e.val(),
+            w_pos,
+            attention: attention.map(AttentionWeights::from).collect(),
+            w_u: model.unembedding(),
+            reads_no_mean,
+        })
+    }
+
+    /// Computes only the blocks from `layer` on.
+    fn forward_from(
+        &self,
+        layer: usize,
+        _rows: Tensor<2, Int>,
+        stream: Tensor<3>,
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Tensor<3>, ActivationsError> {
+        Probed::require(self, &[Site::Block(layer, BlockSite::ResidPre)])?;
+        let mut x = stream;
+        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
+        for (layer, (block, mask)) in blocks.skip(layer) {
+            x = block.forward(x, &mask, layer, probe);
+        }
+        Ok(self.unembed(x, probe))
+    }
+}
+
+impl Decoder {
+    /// The final norm, `W_U`, `b_U` and the softcap.
+    #[must_use]
+    pub fn readout(&self) -> Readout {
+        Readout {
+            norm: self.ln_final.clone(),
+            w_u: self.unembedding(),
+            b_u: self.b_u.as_ref().map(Param::val),
+            softcap: self.config.logit_softcap,
+        }
+    }
+}
