@@ -43,7 +43,9 @@ fn models() -> Vec<(String, Decoder)> {
                 };
                 let mut model = config.try_init(4, &Device::flex()).unwrap();
                 for block in &mut model.blocks {
-                    let bias = Tensor::arange(0..12, &Device::flex()).float().div_scalar(10.0);
+                    let bias = Tensor::arange(0..12, &Device::flex())
+                        .float()
+                        .div_scalar(10.0);
                     block.attn.w_o.bias = Some(Param::from_tensor(bias));
                 }
                 models.push((name, model));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use burn::tensor::{Int, Tensor};
 
 use crate::{
-    AttentionSite, BlockSite, Edit, Edits, Interest, KeptTensor, MlpSite, NoProbe, NormSite, Probe, Probed,
-    Site, Sizes,
+    AttentionSite, BlockSite, Edit, Edits, Interest, KeptTensor, MlpSite, NoProbe, NormSite, Probe,
+    Probed, Site, Sizes,
 };
 
 /// What may be lost to rounding, as a share of the largest number.

@@ -313,7 +313,9 @@ impl Decoder {
             Site::Block(layer, _) | Site::Attention(layer, _) => block(layer).is_some(),
             Site::Ln1(layer, _) => block(layer).is_some_and(|block| block.ln1.is_some()),
             Site::Ln2(layer, _) => block(layer).is_some_and(|block| block.ln2.is_some()),
-            Site::HeadsAdded(layer) | Site::Ln1Post(layer, _) => block(layer).is_some_and(|block| block.ln1_post.is_some()),
+            Site::HeadsAdded(layer) | Site::Ln1Post(layer, _) => {
+                block(layer).is_some_and(|block| block.ln1_post.is_some())
+            }
             Site::Ln2Post(layer, _) => block(layer).is_some_and(|block| block.ln2_post.is_some()),
             Site::LnFinal(_) => self.ln_final.is_some(),
         }

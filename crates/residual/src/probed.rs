@@ -7,9 +7,9 @@ use headlight_attention::MultiHeadAttention;
 use headlight_heads::MayAttend;
 
 use crate::{
-    Activations, ActivationsError, AnyProbe, AttentionSite, AttentionWeights, BlockSite, CircuitWeights,
-    CircuitWeightsError, Edit, Edits, NoProbe, Readout, Site, UnknownSite, activation_budget,
-    activations::keep, select::select,
+    Activations, ActivationsError, AnyProbe, AttentionSite, AttentionWeights, BlockSite,
+    CircuitWeights, CircuitWeightsError, Edit, Edits, NoProbe, Readout, Site, UnknownSite,
+    activation_budget, activations::keep, select::select,
 };
 
 /// A model whose activations pass a probe. Every test of `headlight-lens` takes `&dyn Probed`: a

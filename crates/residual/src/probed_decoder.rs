@@ -7,9 +7,9 @@ use burn::{
 use headlight_heads::MayAttend;
 
 use crate::{
-    ActivationsError, AnyProbe, AttentionSizes, AttentionWeights, BlockSite,
-    CircuitWeights, CircuitWeightsError, Decoder, NormKind, NormPlacement, Positions, Probed,
-    Readout, Site, Sizes, sinusoids, site_of_heads,
+    ActivationsError, AnyProbe, AttentionSizes, AttentionWeights, BlockSite, CircuitWeights,
+    CircuitWeightsError, Decoder, NormKind, NormPlacement, Positions, Probed, Readout, Site, Sizes,
+    sinusoids, site_of_heads,
 };
 
 impl Probed for Decoder {

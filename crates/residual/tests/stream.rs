@@ -99,7 +99,10 @@ fn heads_and_the_bias_add_up_to_what_attention_adds() {
             }
             if let Some(norm) = &block.ln1_post {
                 // What heads add, and the bias of the norm; no W_O has a bias here.
-                let mut added = seen.tensor::<4>(Site::HeadsAdded(layer)).sum_dim(2).squeeze_dim(2);
+                let mut added = seen
+                    .tensor::<4>(Site::HeadsAdded(layer))
+                    .sum_dim(2)
+                    .squeeze_dim(2);
                 if let Norm::Layer(norm) = norm {
                     added = added + norm.bias.val().unsqueeze();
                 }
