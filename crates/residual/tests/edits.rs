@@ -347,25 +347,26 @@ fn the_gradient_at_a_site_is_how_the_loss_changes_there() {
         let size = loss(model.forward(tokens())).into_scalar::<f32>();
         let mut checked = 0;
         for site in sites {
-            let (dims, squared_norm, gradient) = if matches!(site, Site::Attention(..)) {
-                let Some(gradient) = leaves.gradient::<4>(site, &gradients) else {
-                    continue;
+            let (dims, squared_norm, gradient) =
+                if matches!(site, Site::Attention(..) | Site::HeadsAdded(_)) {
+                    let Some(gradient) = leaves.gradient::<4>(site, &gradients) else {
+                        continue;
+                    };
+                    (
+                        gradient.dims().to_vec(),
+                        gradient.clone().square().sum(),
+                        KeptTensor::from(gradient),
+                    )
+                } else {
+                    let Some(gradient) = leaves.gradient::<3>(site, &gradients) else {
+                        continue;
+                    };
+                    (
+                        gradient.dims().to_vec(),
+                        gradient.clone().square().sum(),
+                        KeptTensor::from(gradient),
+                    )
                 };
-                (
-                    gradient.dims().to_vec(),
-                    gradient.clone().square().sum(),
-                    KeptTensor::from(gradient),
-                )
-            } else {
-                let Some(gradient) = leaves.gradient::<3>(site, &gradients) else {
-                    continue;
-                };
-                (
-                    gradient.dims().to_vec(),
-                    gradient.clone().square().sum(),
-                    KeptTensor::from(gradient),
-                )
-            };
             let squared_norm: f32 = squared_norm.into_scalar();
             assert!(squared_norm.is_finite(), "{name} {site} {dims:?}");
             if squared_norm < 1e-8 {

@@ -227,10 +227,8 @@ impl ModuleMapper for Step<'_> {
         let gradient = param.val().grad(self.gradients);
         param.map(|value| match gradient {
             Some(gradient) => {
-                let gradient = Tensor::from_inner(gradient);
-                (value - gradient.mul_scalar(self.rate))
-                    .detach()
-                    .require_grad()
+                let moved = value.inner() - gradient.mul_scalar(self.rate);
+                Tensor::from_inner(moved).require_grad()
             }
             None => value,
         })
@@ -266,8 +264,9 @@ fn check_training(config: &DecoderConfig) {
         rate: 1e-3 / seen.squares.sqrt(),
     };
     let trained = fresh.map(&mut step);
-    let after = loss(&trained, &device).into_scalar::<f32>();
-    assert!(after < before.into_scalar::<f32>(), "{after}");
+    let losses = [before, loss(&trained, &device)];
+    let [before, after] = losses.map(|loss| loss.into_scalar::<f32>());
+    assert!(after < before, "{after} after {before}");
 }
 
 /// Embeddings and what all parts add are the stream, unless norms replace it.
