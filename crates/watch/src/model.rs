@@ -198,3 +198,70 @@ pub fn describe(model: &DecoderConfig) -> Vec<String> {
     });
     lines
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_configuration_is_that_part_of_the_decoder() {
+        let text = "
+            task = { name = 'repeat' }
+            train = { steps = 10, batch_size = 8, learning_rate = 1e-3 }
+            [model]
+            n_layers = 3
+            n_heads = 2
+            d_model = 16
+            n_ctx = 64
+            attention_bias = true
+            attention_output_bias = false
+            qk_norm = 'all_heads'
+            block_order = 'parallel'
+            feed_forward = 'geglu_tanh'
+            d_ff = 24
+            norm = 'rms_norm'
+            norm_placement = 'pre_and_output'
+            positions = 'rotary'
+            rotary_base = 500.0
+            rotary_base_in_window = 50.0
+            rotary_components = 4
+            rotary_scaling = { linear = { factor = 8.0 } }
+            window = 5
+            full_layers = [2]
+            embedding_scale = 4.0
+            attention_softcap = 50.0
+            logit_softcap = 30.0
+        ";
+        let config = Config::parse(text, "a.toml", &[]).unwrap();
+        let expected = DecoderConfig {
+            vocabulary: 9,
+            n_ctx: 64,
+            d_model: 16,
+            n_layers: 3,
+            n_heads: 2,
+            attention_bias: Biases::QUERY_KEY_VALUE,
+            qk_norm: QkNorm::AllHeads,
+            block_order: residual::BlockOrder::Parallel,
+            feed_forward: Some((24, residual::FeedForwardKind::Gated(Activation::GeluTanh))),
+            feed_forward_bias: false,
+            norm: residual::NormKind::RmsNorm,
+            norm_placement: residual::NormPlacement::PreAndOutput,
+            positions: residual::Positions::Rotary(RotaryPositions {
+                base: 500.0,
+                rotated: Some(4),
+                scaling: RotaryScaling::Linear { factor: 8.0 },
+                base_in_window: Some(50.0),
+            }),
+            window: Some(5),
+            full_layers: vec![2],
+            embedding_scale: Some(4.0),
+            attention: AttentionOptions::default().with_softcap(50.0),
+            logit_softcap: Some(30.0),
+            ..DecoderConfig::default()
+        };
+        assert_eq!(decoder_config(&config, 9), expected);
+        // What is written down is read as the same.
+        let written = config.to_toml().unwrap();
+        assert_eq!(Config::parse(&written, "a.toml", &[]).unwrap(), config);
+    }
+}
