@@ -17,7 +17,7 @@ pub enum QkNorm {
     None,
     /// Over the components of each head, which share a gain `[d_head]` (Qwen 3, Gemma 3).
     EachHead,
-    /// Over the components of all heads together, with a gain `[n_heads · d_head]` (OLMo 2).
+    /// Over the components of all heads together, with a gain `[n_heads · d_head]` (`OLMo` 2).
     AllHeads,
 }
 

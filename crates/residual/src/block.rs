@@ -19,7 +19,7 @@ pub enum NormPlacement {
     /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_out` and
     /// `ln2.hook_out` their outputs.
     Post,
-    /// `x ← x + norm(f(x))` (OLMo 2): parts read the stream as it is, and the norms `ln1_post` and
+    /// `x ← x + norm(f(x))` (`OLMo` 2): parts read the stream as it is, and the norms `ln1_post` and
     /// `ln2_post` normalise what they add.
     Output,
     /// `x ← x + norm(f(norm(x)))` (Gemma 2): a norm on either side of each part.
@@ -164,15 +164,14 @@ impl Block {
                 x
             };
         };
-        let read = match before {
-            Some(before) => before,
-            None => {
-                x = visit(probe, site(BlockSite::ResidMid), x);
-                if post_norm {
-                    x = normalize(self.ln1.as_ref(), x, ln1, probe);
-                }
-                x.clone()
+        let read = if let Some(before) = before {
+            before
+        } else {
+            x = visit(probe, site(BlockSite::ResidMid), x);
+            if post_norm {
+                x = normalize(self.ln1.as_ref(), x, ln1, probe);
             }
+            x.clone()
         };
         let read = if post_norm {
             read

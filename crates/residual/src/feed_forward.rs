@@ -47,7 +47,7 @@ pub struct PlainFeedForward {
 }
 
 /// `f(x) = (activation(x·W_gate) ⊙ x·W_in)·W_out` (Shazeer 2020, section 2): with silu it is
-/// `SwiGLU`, with GELU `GeGLU`, with ReLU `ReGLU`.
+/// `SwiGLU`, with GELU `GeGLU`, with `ReLU` `ReGLU`.
 #[derive(Module, Debug)]
 pub struct GatedFeedForward {
     /// `W_gate [d_model, d_ff]`

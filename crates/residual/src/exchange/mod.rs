@@ -2,7 +2,7 @@
 //!
 //! | format | out | in |
 //! |---|---|---|
-//! | Hugging Face folder of a GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2, Qwen 3, Phi-3, OLMo 2, Gemma 2 or Gemma 3 | [`to_huggingface`] | [`from_huggingface`] |
+//! | Hugging Face folder of a GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2, Qwen 3, Phi-3, `OLMo` 2, Gemma 2 or Gemma 3 | [`to_huggingface`] | [`from_huggingface`] |
 //! | GGUF file of a Llama | | [`Gguf`] |
 //! | `TransformerLens` weight names | [`to_transformer_lens`] | |
 //!
@@ -174,7 +174,7 @@ impl ExportedFiles {
 }
 
 /// Exports the model as a Hugging Face folder of the first family that has all its parts, of GPT-2,
-/// GPT-NeoX, Llama, Mistral, Qwen 2, Qwen 3, Phi-3, OLMo 2, Gemma 2 and Gemma 3.
+/// GPT-NeoX, Llama, Mistral, Qwen 2, Qwen 3, Phi-3, `OLMo` 2, Gemma 2 and Gemma 3.
 ///
 /// A family has a part if it is still there when the configuration is written and read back. The
 /// file has zeros for biases that the model lacks, if no family lacks them too.

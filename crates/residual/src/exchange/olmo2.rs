@@ -1,4 +1,4 @@
-//! OLMo 2 as `transformers` stores it: norms after the parts, and over all queries and all keys.
+//! `OLMo` 2 as `transformers` stores it: norms after the parts, and over all queries and all keys.
 
 use headlight_attention::{Biases, QkNorm};
 use serde_json::{Map, Value, json};

@@ -66,7 +66,7 @@ pub fn read(
     }
     Ok(RotaryPositions {
         base: said.base.unwrap_or(defaults.base),
-        rotated: (part != 1.0).then(|| (d_head as f64 * part) as usize),
+        rotated: (part != 1.0).then_some((d_head as f64 * part) as usize),
         scaling: said.scaling.unwrap_or_default(),
         base_in_window: None,
     })

@@ -63,7 +63,7 @@ pub fn neox() -> DecoderConfig {
     }
 }
 
-/// An OLMo 2: norms after the parts, and over all queries and all keys.
+/// An `OLMo` 2: norms after the parts, and over all queries and all keys.
 pub fn olmo2() -> DecoderConfig {
     DecoderConfig {
         qk_norm: QkNorm::AllHeads,

@@ -127,7 +127,7 @@ pub enum FeedForwardKind {
     GeluTanh,
     /// `x/(1 + e^(−x))`
     Silu,
-    /// Gated by ReLU.
+    /// Gated by `ReLU`.
     #[serde(rename = "reglu")]
     ReGlu,
     /// Gated by GELU.
@@ -161,7 +161,7 @@ pub enum QkNormKind {
     None,
     /// An RMS norm over the components of each head, as in Qwen 3.
     EachHead,
-    /// An RMS norm over the components of all heads together, as in OLMo 2.
+    /// An RMS norm over the components of all heads together, as in `OLMo` 2.
     AllHeads,
 }
 
@@ -220,7 +220,7 @@ pub enum NormPlacement {
     Pre,
     /// A norm replaces the stream after each part has added to it.
     Post,
-    /// Each part reads the stream as it is, and adds through a norm, as in OLMo 2.
+    /// Each part reads the stream as it is, and adds through a norm, as in `OLMo` 2.
     Output,
     /// Each part reads through a norm and adds through another, as in Gemma 2.
     PreAndOutput,
