@@ -33,6 +33,20 @@ pub enum ConfigError {
         /// Its value.
         larger: usize,
     },
+    /// Two parts cannot stand in one model.
+    #[error("{one} cannot be combined with {other}")]
+    DoNotCombine {
+        /// One part.
+        one: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+    /// A list must rise.
+    #[error("{name} must be in rising order")]
+    NotRising {
+        /// The setting.
+        name: &'static str,
+    },
     /// A number that must be positive and finite is not.
     #[error("{name} must be a positive finite number, not {value}")]
     NotPositive {
@@ -66,7 +80,11 @@ impl ConfigError {
         })
     }
 
-    pub(crate) fn check_at_most(
+    /// That one number is not above the other.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn check_at_most(
         smaller: (&'static str, usize),
         larger: (&'static str, usize),
     ) -> Result<(), Self> {
@@ -81,7 +99,11 @@ impl ConfigError {
         })
     }
 
-    pub(crate) fn check_positive(name: &'static str, value: f64) -> Result<(), Self> {
+    /// That a number is above 0 and finite.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn check_positive(name: &'static str, value: f64) -> Result<(), Self> {
         if value > 0.0 && value.is_finite() {
             return Ok(());
         }

@@ -329,7 +329,7 @@ impl MultiHeadAttention {
             "counts {counts:?} do not fit new tokens of shape {:?}",
             x_new.dims()
         );
-        let heads = self.project(x_new.clone(), x_new.clone(), x_new);
+        let heads = self.normalize(self.project(x_new.clone(), x_new.clone(), x_new));
         cache.start(batch);
         if new == 0 {
             let d_value = heads.v.dims()[3];
@@ -368,7 +368,7 @@ impl MultiHeadAttention {
         self.merge(Tensor::cat(blends, 2)) // [batch, n_heads, new, d_value] → [batch, new, d_model]
     }
 
-    /// Attention of a few new tokens. The cache keeps keys as they are compared, rotated to their
+    /// Attention of a few new tokens, after QK-norm. The cache keeps keys as they are compared, rotated to their
     /// positions.
     fn attend_cached(
         &self,

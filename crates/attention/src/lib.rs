@@ -103,8 +103,10 @@ mod multi_head_config;
 mod poison;
 mod position_scheme;
 mod positions;
+mod qk_norm;
 mod relative_bias;
 mod rotary;
+mod rotary_scaling;
 mod scaled_dot_product;
 mod score_shape;
 mod single_head;
@@ -120,8 +122,10 @@ pub use multi_head::{Heads, MultiHeadAttention};
 pub use multi_head_config::{Biases, MultiHeadAttentionConfig};
 pub use position_scheme::{PositionConfig, PositionScheme};
 pub use positions::Positions;
+pub use qk_norm::QkNorm;
 pub use relative_bias::RelativeBias;
 pub use rotary::{Rotary, RotaryLayout};
+pub use rotary_scaling::RotaryScaling;
 pub use scaled_dot_product::{
     AttentionOptions, attention, attention_scores, attention_weights, attention_with_dropout,
     masked_scores, softmax_of_scores, weighted_sum,

@@ -13,8 +13,8 @@ use crate::{MultiHeadAttention, PositionScheme};
 
 /// The source of attention weights: the names of the tensors and the layout of the matrices.
 ///
-/// A module with QK-norm takes its gains `[d_head]` from `q_norm.weight` and `k_norm.weight`, as in
-/// Qwen 3; in the format [`Burn`](Self::Burn) they are `q_norm.gamma` and `k_norm.gamma`. A learned
+/// A module with QK-norm takes its gains from `q_norm.weight` and `k_norm.weight`, as in Qwen 3 and
+/// `OLMo` 2; in the format [`Burn`](Self::Burn) they are `q_norm.gamma` and `k_norm.gamma`. A learned
 /// relative bias is no part of these libraries. Its tensor is `relative_bias.table`
 /// `[n_heads, 2·max_distance + 1]` in every format, as in [`RelativeBias`](crate::RelativeBias).
 ///
@@ -123,6 +123,7 @@ impl MultiHeadAttention {
             position,
             n_heads,
             n_kv_heads,
+            qk_norm,
             options,
         } = self;
         let mut source = Source {
@@ -157,6 +158,7 @@ impl MultiHeadAttention {
             position: source.position("relative_bias.table", position)?,
             n_heads,
             n_kv_heads,
+            qk_norm,
             options,
         };
         source.check_all_found()?;

@@ -8,7 +8,7 @@ use burn::{
 use headlight_ops::apply;
 
 use crate::{
-    AttentionOptions, Dropout, Mask, PositionScheme, attention, attention_weights,
+    AttentionOptions, Dropout, Mask, PositionScheme, QkNorm, attention, attention_weights,
     attention_with_dropout,
 };
 
@@ -53,6 +53,8 @@ pub struct MultiHeadAttention {
     pub position: Option<PositionScheme>,
     pub(crate) n_heads: usize,
     pub(crate) n_kv_heads: usize,
+    #[module(skip)]
+    pub(crate) qk_norm: QkNorm,
     #[module(skip)]
     pub(crate) options: AttentionOptions,
 }
@@ -170,8 +172,8 @@ impl MultiHeadAttention {
         self.merge(self.attend(self.project(x, context.clone(), context), mask))
     }
 
-    /// Computes `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V` and splits them into heads. QK-norm, if
-    /// it is on, normalises each query and each key.
+    /// Computes `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V` and splits them into heads. QK-norm comes
+    /// later, in [`with_positions`](Self::with_positions).
     ///
     /// # Shapes
     /// - `x_q`: `[batch, queries, d_model]`; `x_k`, `x_v`: `[batch, keys, d_context]`
@@ -207,18 +209,15 @@ impl MultiHeadAttention {
                 .reshape([batch, seq, n_heads, width / n_heads]) // [batch, seq, n_heads, d_head]
                 .swap_dims(1, 2) // [batch, n_heads, seq, d_head]
         };
-        let normalize = |heads: Tensor<4>, norm: &Option<RmsNorm>| match norm {
-            Some(norm) => norm.forward(heads),
-            None => heads,
-        };
         Heads {
-            q: normalize(project(x_q, &self.w_q, self.n_heads), &self.q_norm),
-            k: normalize(project(x_k, &self.w_k, self.n_kv_heads), &self.k_norm),
+            q: project(x_q, &self.w_q, self.n_heads),
+            k: project(x_k, &self.w_k, self.n_kv_heads),
             v: project(x_v, &self.w_v, self.n_kv_heads),
         }
     }
 
-    /// Each head's weighted sum of values, `z = softmax(Q·Kᵀ·scale + mask)·V`, positions included.
+    /// Each head's weighted sum of values, `z = softmax(Q·Kᵀ·scale + mask)·V`, with QK-norm and
+    /// positions.
     ///
     /// # Shapes
     /// - z: `[batch, n_heads, queries, d_value]`
@@ -257,11 +256,13 @@ impl MultiHeadAttention {
         attention_weights(heads.q, heads.k, &mask, &self.options)
     }
 
-    /// Applies the position scheme: rotates queries and keys, or adds a bias to the mask.
+    /// Prepares queries and keys for their product: QK-norm, if it is on, then the position scheme,
+    /// which rotates them or adds a bias to the mask.
     ///
     /// A computation of the equation by hand (scores, weights, sum) starts from the output.
     #[must_use]
     pub fn with_positions(&self, heads: Heads, mask: &Mask) -> (Heads, Mask) {
+        let heads = self.normalize(heads);
         let Some(scheme) = &self.position else {
             return (heads, mask.clone());
         };
@@ -273,6 +274,15 @@ impl MultiHeadAttention {
             v: heads.v,
         };
         (heads, add_bias(mask, scheme.bias(&positions, &device)))
+    }
+
+    /// QK-norm, if it is on.
+    pub(crate) fn normalize(&self, heads: Heads) -> Heads {
+        Heads {
+            q: self.qk_norm.apply(self.q_norm.as_ref(), heads.q),
+            k: self.qk_norm.apply(self.k_norm.as_ref(), heads.k),
+            v: heads.v,
+        }
     }
 
     /// Concatenates the heads and multiplies them by `W_O`: `Σ_h z_h·W_O[h]`, plus the bias.

@@ -1,13 +1,9 @@
 //! Sizes and parts of multi-head attention.
 
-use burn::{
-    config::Config,
-    nn::{LinearConfig, RmsNormConfig},
-    tensor::Device,
-};
+use burn::{config::Config, nn::LinearConfig, tensor::Device};
 use serde::{Deserialize, Serialize};
 
-use crate::{AttentionOptions, ConfigError, MultiHeadAttention, PositionConfig};
+use crate::{AttentionOptions, ConfigError, MultiHeadAttention, PositionConfig, QkNorm};
 
 /// Sizes and options of [`MultiHeadAttention`].
 ///
@@ -71,16 +67,22 @@ pub struct MultiHeadAttentionConfig {
     /// Which projections have a bias.
     #[serde(default)]
     pub bias: Biases,
-    /// Whether an RMS norm with a learned gain normalises queries and keys before their product
-    /// (QK-norm, Henry et al. 2020).
+    /// Over which components queries and keys are normalised before their product.
     #[serde(default)]
-    pub qk_norm: bool,
+    pub qk_norm: QkNorm,
+    /// ε of QK-norm: the number under the root.
+    #[serde(default = "default_qk_norm_epsilon")]
+    pub qk_norm_epsilon: f64,
     /// The position scheme.
     #[serde(default)]
     pub position: PositionConfig,
     /// Scale and softcap of the scores.
     #[serde(default)]
     pub options: AttentionOptions,
+}
+
+fn default_qk_norm_epsilon() -> f64 {
+    1e-6
 }
 
 /// Which of the four projections have a bias.
@@ -120,6 +122,11 @@ impl Biases {
         value: true,
         output: true,
     };
+    /// Those of queries, keys and values (Qwen 2).
+    pub const QUERY_KEY_VALUE: Self = Self {
+        output: false,
+        ..Self::ALL
+    };
     /// None of them.
     pub const NONE: Self = Self {
         query: false,
@@ -144,7 +151,8 @@ impl MultiHeadAttentionConfig {
             d_value: None,
             d_context: None,
             bias: Biases::NONE,
-            qk_norm: false,
+            qk_norm: QkNorm::None,
+            qk_norm_epsilon: default_qk_norm_epsilon(),
             position: PositionConfig::None,
             options: AttentionOptions::default(),
         }
@@ -199,9 +207,9 @@ impl MultiHeadAttentionConfig {
         self
     }
 
-    /// Sets whether queries and keys are normalised before their product.
+    /// Sets over which components queries and keys are normalised before their product.
     #[must_use]
-    pub fn with_qk_norm(mut self, qk_norm: bool) -> Self {
+    pub fn with_qk_norm(mut self, qk_norm: QkNorm) -> Self {
         self.qk_norm = qk_norm;
         self
     }
@@ -268,6 +276,7 @@ impl MultiHeadAttentionConfig {
         if let Some(scale) = self.options.scale {
             ConfigError::check_positive("scale", scale)?;
         }
+        ConfigError::check_positive("qk_norm_epsilon", self.qk_norm_epsilon)?;
         self.position.validate(self.d_head())
     }
 
@@ -302,12 +311,9 @@ impl MultiHeadAttentionConfig {
                 .with_bias(bias)
                 .init(device)
         };
-        let norm = || {
-            self.qk_norm.then(|| {
-                RmsNormConfig::new(self.d_head())
-                    .with_epsilon(1e-6)
-                    .init(device)
-            })
+        let norm = |n_heads| {
+            self.qk_norm
+                .init(n_heads, self.d_head(), self.qk_norm_epsilon, device)
         };
         let (n_heads, n_kv_heads) = (self.n_heads, self.n_kv_heads());
         let (key_context, value_context) = self.d_context();
@@ -316,11 +322,12 @@ impl MultiHeadAttentionConfig {
             w_k: linear(key_context, n_kv_heads * self.d_head(), self.bias.key),
             w_v: linear(value_context, n_kv_heads * self.d_value(), self.bias.value),
             w_o: linear(n_heads * self.d_value(), self.d_model, self.bias.output),
-            q_norm: norm(),
-            k_norm: norm(),
+            q_norm: norm(n_heads),
+            k_norm: norm(n_kv_heads),
             position: self.position.init(n_heads, self.d_head(), device),
             n_heads,
             n_kv_heads,
+            qk_norm: self.qk_norm,
             options: self.options.clone(),
         })
     }

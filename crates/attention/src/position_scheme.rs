@@ -7,15 +7,20 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout};
+use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout, RotaryScaling};
 
 /// The configuration of a [`PositionScheme`].
 ///
 /// ```
-/// use headlight_attention::{MultiHeadAttentionConfig, PositionConfig, RotaryLayout};
+/// use headlight_attention::{MultiHeadAttentionConfig, PositionConfig, RotaryLayout, RotaryScaling};
 ///
 /// // Rotary on the first 4 of 8 components, pairs next to each other.
-/// let position = PositionConfig::Rotary { layout: RotaryLayout::Interleaved, base: 10_000.0, rotated: Some(4) };
+/// let position = PositionConfig::Rotary {
+///     layout: RotaryLayout::Interleaved,
+///     base: 10_000.0,
+///     rotated: Some(4),
+///     scaling: RotaryScaling::None,
+/// };
 /// assert!(MultiHeadAttentionConfig::new(16, 2).with_position(position).validate().is_ok());
 /// let error = MultiHeadAttentionConfig::new(4, 2).with_position(position).validate().unwrap_err();
 /// assert_eq!(error.to_string(), "rotary components 4 is more than d_head 2");
@@ -39,6 +44,9 @@ pub enum PositionConfig {
         /// The number of components of a head that rotate, from the first on; `None`: all.
         #[serde(default)]
         rotated: Option<usize>,
+        /// How frequencies are lowered.
+        #[serde(default)]
+        scaling: RotaryScaling,
     },
     /// Subtracts from each score a multiple of the distance (Press et al. 2022).
     Alibi,
@@ -66,14 +74,21 @@ impl PositionConfig {
             layout: RotaryLayout::HalfSplit,
             base: PUBLISHED_BASE,
             rotated: None,
+            scaling: RotaryScaling::None,
         }
     }
 
     pub(crate) fn validate(&self, d_head: usize) -> Result<(), ConfigError> {
         match *self {
             Self::None | Self::Alibi => Ok(()),
-            Self::Rotary { base, rotated, .. } => {
+            Self::Rotary {
+                base,
+                rotated,
+                scaling,
+                ..
+            } => {
                 ConfigError::check_positive("rotary base", base)?;
+                scaling.validate()?;
                 let rotated = rotated.unwrap_or(d_head);
                 ConfigError::check_divides(
                     ("rotary components", rotated),
@@ -100,11 +115,11 @@ impl PositionConfig {
                 layout,
                 base,
                 rotated,
-            } => Some(PositionScheme::Rotary(Rotary::new(
-                layout,
-                base,
-                rotated.unwrap_or(d_head),
-            ))),
+                scaling,
+            } => {
+                let rotary = Rotary::new(layout, base, rotated.unwrap_or(d_head));
+                Some(PositionScheme::Rotary(rotary.with_scaling(scaling)))
+            }
             Self::Alibi => Some(PositionScheme::Alibi(Alibi::new(n_heads))),
             Self::RelativeBias { max_distance } => Some(PositionScheme::Relative(
                 RelativeBias::new(n_heads, max_distance, device),

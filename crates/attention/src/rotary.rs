@@ -8,6 +8,8 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::RotaryScaling;
+
 /// The components of a head that rotate as a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -23,8 +25,9 @@ impl Config for RotaryLayout {}
 
 /// Rotary embedding (Su et al. 2021, section 3.2.2).
 ///
-/// Pair `i` of the first `rotated` components turns by the angle `θ = position·base^(−2i/rotated)`:
-/// `(a, b) → (a·cos θ − b·sin θ, a·sin θ + b·cos θ)`. The other components stay as they are.
+/// Pair `i` of the first `rotated` components turns by the angle `θ = position·f` with the frequency
+/// `f = base^(−2i/rotated)`, which a [`RotaryScaling`] may lower: `(a, b) → (a·cos θ − b·sin θ, a·sin
+/// θ + b·cos θ)`. The other components stay as they are.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -41,6 +44,8 @@ pub struct Rotary {
     layout: RotaryLayout,
     base: f64,
     rotated: usize,
+    #[module(skip)]
+    scaling: RotaryScaling,
 }
 
 impl Rotary {
@@ -56,7 +61,15 @@ impl Rotary {
             layout,
             base,
             rotated,
+            scaling: RotaryScaling::None,
         }
+    }
+
+    /// Lowers the frequencies.
+    #[must_use]
+    pub fn with_scaling(mut self, scaling: RotaryScaling) -> Self {
+        self.scaling = scaling;
+        self
     }
 
     /// Rotates each vector by its position.
@@ -116,15 +129,15 @@ impl Rotary {
     fn cos_and_sin(&self, positions: &[Vec<i64>], like: &Tensor<4>) -> (Tensor<4>, Tensor<4>) {
         let pairs = self.rotated / 2;
         let shape = [positions.len(), 1, positions[0].len(), pairs];
-        let angles: Vec<f64> = positions
-            .iter()
-            .flatten()
-            .flat_map(|&position| {
-                let frequency =
-                    |pair: usize| self.base.powf(-2.0 * pair as f64 / self.rotated as f64);
-                (0..pairs).map(move |pair| position as f64 * frequency(pair))
-            })
-            .collect();
+        let frequency = |pair: usize| {
+            let exponent = -2.0 * pair as f64 / self.rotated as f64;
+            self.scaling.apply(self.base.powf(exponent))
+        };
+        let frequencies: Vec<f64> = (0..pairs).map(frequency).collect();
+        let mut angles = Vec::new();
+        for &position in positions.iter().flatten() {
+            angles.extend(frequencies.iter().map(|f| position as f64 * f));
+        }
         let tensor = |of: fn(f64) -> f64| -> Tensor<4> {
             let values: Vec<f64> = angles.iter().map(|&angle| of(angle)).collect();
             let device: Device = like.device();

@@ -5,7 +5,8 @@ mod common;
 use burn::tensor::{Device, Tensor};
 use common::{assert_close, random, values};
 use headlight_attention::{
-    KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig, RotaryLayout,
+    KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig, QkNorm,
+    RotaryLayout, RotaryScaling,
 };
 use proptest::prelude::*;
 
@@ -18,7 +19,7 @@ fn module(position: PositionConfig) -> MultiHeadAttention {
         .with_d_value(3);
     let config = config
         .with_bias(true)
-        .with_qk_norm(true)
+        .with_qk_norm(QkNorm::EachHead)
         .with_position(position);
     let mut module = config.try_init(&Device::flex()).unwrap();
     if let Some(headlight_attention::PositionScheme::Relative(relative)) = &mut module.position {
@@ -36,6 +37,7 @@ fn schemes() -> [PositionConfig; 5] {
             layout: RotaryLayout::Interleaved,
             base: 100.0,
             rotated: Some(2),
+            scaling: RotaryScaling::Linear { factor: 3.0 },
         },
         PositionConfig::Alibi,
         PositionConfig::RelativeBias { max_distance: 4 },

@@ -10,7 +10,7 @@ use burn::{
 use common::{random, values};
 use headlight_attention::{
     LoadError, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig, PositionScheme,
-    WeightFormat,
+    QkNorm, WeightFormat,
 };
 
 const PREFIX: &str = "layers.0.attention.";
@@ -48,7 +48,7 @@ fn config() -> MultiHeadAttentionConfig {
         .with_n_kv_heads(1)
         .with_d_head(4)
         .with_bias(true)
-        .with_qk_norm(true)
+        .with_qk_norm(QkNorm::EachHead)
         .with_position(PositionConfig::RelativeBias { max_distance: 2 })
 }
 
@@ -210,7 +210,7 @@ fn parameters_that_the_module_lacks_are_named() {
                 name.and_then(|rest| rest.strip_suffix(", which the module has no place for"));
             name.unwrap_or_else(|| panic!("{error}")).to_owned()
         };
-        let norm = refused(config().with_qk_norm(false));
+        let norm = refused(config().with_qk_norm(QkNorm::None));
         assert!(norm.starts_with(&full("k_norm.")), "{norm}");
         let table = refused(config().with_position(PositionConfig::Alibi));
         assert_eq!(table, full("relative_bias.table"));

@@ -11,8 +11,8 @@ use burn::{
 use common::{NaiveInput, Sizes, assert_close, naive, numbers, random, values};
 use headlight_attention::{
     Alibi, AttentionOptions, Dropout, DropoutKey, Heads, Mask, MultiHeadAttention,
-    MultiHeadAttentionConfig, PositionConfig, PositionScheme, RelativeBias, RotaryLayout,
-    WeightFormat, attention, attention_with_dropout,
+    MultiHeadAttentionConfig, PositionConfig, PositionScheme, QkNorm, RelativeBias, RotaryLayout,
+    RotaryScaling, WeightFormat, attention, attention_with_dropout,
 };
 
 fn flex() -> Device {
@@ -320,18 +320,25 @@ fn the_table_of_a_relative_bias_gets_its_gradient() {
 
 #[test]
 fn qk_norm_makes_scores_blind_to_the_size_of_the_input() {
-    let module = init(&MultiHeadAttentionConfig::new(8, 2).with_qk_norm(true));
     let x = random([2, 5, 8], 1, &flex());
-    let weights = |x: Tensor<3>| values(module.forward_with_weights(x, &Mask::causal()).1);
-    assert_close(
-        "weights",
-        &weights(x.clone().mul_scalar(50.0)),
-        &weights(x.clone()),
-        1e-4,
-    );
-    let Heads { q, .. } = module.project(x.clone(), x.clone(), x);
-    let squares = q.square().mean_dim(3);
-    assert!(values(squares).iter().all(|mean| (mean - 1.0).abs() < 1e-3));
+    for qk_norm in [QkNorm::EachHead, QkNorm::AllHeads] {
+        let module = init(&MultiHeadAttentionConfig::new(8, 2).with_qk_norm(qk_norm));
+        let weights = |x: Tensor<3>| values(module.forward_with_weights(x, &Mask::causal()).1);
+        assert_close(
+            "weights",
+            &weights(x.clone().mul_scalar(50.0)),
+            &weights(x.clone()),
+            1e-4,
+        );
+        let heads = module.project(x.clone(), x.clone(), x.clone());
+        let (Heads { q, .. }, _) = module.with_positions(heads, &Mask::causal());
+        let squares = q.square().mean_dim(3); // [batch, heads, seq, 1]
+        let squares = match qk_norm {
+            QkNorm::AllHeads => squares.mean_dim(1),
+            _ => squares,
+        };
+        assert!(values(squares).iter().all(|mean| (mean - 1.0).abs() < 1e-3));
+    }
 }
 
 #[test]
@@ -442,6 +449,7 @@ fn configurations_that_cannot_be_right_name_both_numbers() {
         layout: RotaryLayout::default(),
         base: 1e4,
         rotated,
+        scaling: RotaryScaling::None,
     };
     assert_eq!(
         message(config().with_position(rotary(Some(4)))),

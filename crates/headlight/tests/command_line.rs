@@ -339,13 +339,13 @@ fn inspect_prints_heads_patterns_and_evaluations() {
     );
     assert!(
         !workshop.path("exported/model.safetensors").exists(),
-        "attention alone is no GPT-2"
+        "attention alone is of no family"
     );
     assert_one_line(&export(&["--to", "exported"]), 2, &["exists already"]);
     assert_one_line(
         &export(&["--to", "folder", "--format", "huggingface"]),
         2,
-        &["no GPT-2", "no feed-forward"],
+        &["no family of transformers", "gpt2", "feed-forward"],
     );
     assert!(!workshop.path("folder").exists());
     let rows = json(&workshop.inspect("run", &["curves", "--json"]));

@@ -7,7 +7,7 @@ use burn::{
 };
 use headlight_attention::{
     AttentionOptions, KvCache, Mask, MultiHeadAttention, MultiHeadAttentionConfig, PositionConfig,
-    attention,
+    QkNorm, attention,
 };
 use headlight_run::{Config, Summary};
 use headlight_trainer::Setup;
@@ -84,7 +84,7 @@ fn the_module_and_its_cache() {
         let config = MultiHeadAttentionConfig::new(12, 6)
             .with_n_kv_heads(2)
             .with_d_head(4)
-            .with_qk_norm(true);
+            .with_qk_norm(QkNorm::EachHead);
         let module = config
             .with_bias(true)
             .with_position(position)

@@ -1,12 +1,13 @@
 //! `inspect RUN circuits`: what the heads' weights do, before any sequence is seen.
 
+use headlight_attention::QkNorm;
 use headlight_heads::HeadName;
 use headlight_lens::{
     AgainstRandom, Circuits, Composition, Direction, End, FactoredMatrix, FavouriteDistance, Input,
     Random, compositions, copying_by_eigenvalues, directions, favourite_distance, random_copying,
 };
 use headlight_report::{Printout, Table, or_dash, plus_minus};
-use headlight_residual::Positions;
+use headlight_residual::{DecoderConfig, Positions};
 use headlight_run::{Error, ErrorKind};
 use serde::Serialize;
 
@@ -162,7 +163,7 @@ impl Subject {
             ov: TokenTable::of(&circuits.full_ov(head), &vocabulary),
         });
         Ok(CircuitTables {
-            positions: besides_tokens(model.config().positions),
+            positions: besides_tokens(model.config()),
             random_copying: random,
             own_token_null: 1.0 / circuits.vocabulary() as f64,
             heads: heads
@@ -176,14 +177,22 @@ impl Subject {
 }
 
 /// A sentence: what scores depend on besides the tables over tokens.
-fn besides_tokens(positions: Positions) -> &'static str {
-    match positions {
-        Positions::Rotary { .. } => "Queries and keys rotate: QK is that of distance 0.",
-        Positions::Alibi => "Scores also fall with distance, whatever the tokens.",
-        Positions::Learned | Positions::Sinusoidal => {
+fn besides_tokens(config: &DecoderConfig) -> &'static str {
+    match (config.positions, config.qk_norm) {
+        (Positions::Rotary(_), QkNorm::None) => {
+            "Queries and keys rotate: QK is that of distance 0."
+        }
+        (Positions::Rotary(_), _) => {
+            "Queries and keys are normalised and rotate: QK is before the norm, at distance 0."
+        }
+        (_, QkNorm::EachHead | QkNorm::AllHeads) => {
+            "Queries and keys are normalised before they are compared: QK is before the norm."
+        }
+        (Positions::Alibi, _) => "Scores also fall with distance, whatever the tokens.",
+        (Positions::Learned | Positions::Sinusoidal, _) => {
             "Positions are in the stream beside the tokens, so scores depend on both."
         }
-        Positions::None => "Scores depend on tokens alone.",
+        (Positions::None, _) => "Scores depend on tokens alone.",
     }
 }
 

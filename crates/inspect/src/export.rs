@@ -64,7 +64,7 @@ const EXPECTED_SEQUENCES: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum ExportFormat {
-    /// A GPT-2 or Llama folder for transformers
+    /// A folder for transformers, of the family that has the model's parts
     Huggingface,
     /// Weights with `TransformerLens`' names
     TransformerLens,
@@ -80,21 +80,21 @@ impl Subject {
         let ModelParts { model, vocabulary } = self.model()?;
         let wrong = |error| Error::because(ErrorKind::Argument, "export", error);
         let mut files = Vec::new();
-        let mut left_out = None;
+        let mut left_out = Vec::new();
         if format != Some(ExportFormat::TransformerLens) {
             match to_huggingface(&model) {
                 Ok(exported) => files.extend(named(exported, "config.json", "model.safetensors")),
                 Err(error) if format.is_some() => return Err(wrong(error)),
-                Err(error) => left_out = Some(error),
+                Err(error) => left_out.push(format!("no folder for transformers: {error}")),
             }
         }
         if format != Some(ExportFormat::Huggingface) {
-            let exported = to_transformer_lens(&model).map_err(wrong)?;
-            files.extend(named(
-                exported,
-                "transformer_lens.json",
-                "transformer_lens.safetensors",
-            ));
+            let names = ["transformer_lens.json", "transformer_lens.safetensors"];
+            match to_transformer_lens(&model) {
+                Ok(exported) => files.extend(named(exported, names[0], names[1])),
+                Err(error) if format.is_some() => return Err(wrong(error)),
+                Err(error) => left_out.push(format!("no weights for TransformerLens: {error}")),
+            }
         }
         let names = serde_json::to_vec_pretty(&vocabulary)
             .map_err(|error| Error::because(ErrorKind::Internal, "export", error))?;
@@ -125,8 +125,8 @@ impl Subject {
         files
             .iter()
             .try_for_each(|(path, bytes)| write_atomically(path, bytes))?;
-        if let Some(error) = left_out {
-            tracing::warn!("no folder for transformers: {error}");
+        for reason in left_out {
+            tracing::warn!("{reason}");
         }
         Ok(files.into_iter().map(|(path, _)| path).collect())
     }

@@ -101,7 +101,7 @@ impl Subject {
                 .chunks(length)
                 .map(<[f32]>::to_vec)
                 .collect(),
-            may_attend: MayAttend::causal(self.window()),
+            may_attend: MayAttend::causal(self.window_of(head.layer)),
         };
         Ok(shown.map(pattern).collect())
     }

@@ -72,7 +72,8 @@ pub struct Contribution {
 
 /// Splits the logit of the right token, above the mean of all logits, into what each part wrote to
 /// the stream. The scale of the final norm is that of the whole stream, so the parts add up to the
-/// logit exactly.
+/// logit exactly; with a softcap, to the logit before it. Where a norm stands between attention and
+/// the stream, a head is counted as its share of that norm's output.
 ///
 /// A part that adds nothing here may still be needed: by what later layers make of it. `None` where
 /// the last stream is not a sum, as in a post-norm model.
@@ -93,6 +94,11 @@ pub fn direct_logit_attribution(
     if readout.norm.is_some() {
         sites.push(scale_site);
     }
+    for &site in &summands {
+        if let Site::HeadsAdded(layer) = site {
+            sites.push(Site::Block(layer, BlockSite::AttnOut));
+        }
+    }
     let seen = model.activations(behaviour.inputs(), &sites)?;
     let readers = readers(&readout, behaviour.targets());
     let scale = seen.get::<3>(scale_site);
@@ -112,7 +118,7 @@ pub fn direct_logit_attribution(
     let mut parts = Vec::new();
     let mut add = |name: String, logit: f64| parts.push(Contribution { name, logit });
     for site in summands {
-        let Site::Attention(layer, AttentionSite::Result) = site else {
+        let (Site::Attention(layer, AttentionSite::Result) | Site::HeadsAdded(layer)) = site else {
             add(name_of(site), of_part(seen.tensor(site)));
             continue;
         };
@@ -122,7 +128,11 @@ pub fn direct_logit_attribution(
             let result = results.clone().narrow(2, head, 1).squeeze_dim(2);
             add(HeadName { layer, head }.to_string(), of_part(result));
         }
-        if let Some(bias) = attention_weights_of(model, layer)?.b_o {
+        if site == Site::HeadsAdded(layer) {
+            let whole = seen.tensor::<3>(Site::Block(layer, BlockSite::AttnOut));
+            let bias = whole - results.sum_dim(2).squeeze_dim(2);
+            add(format!("attention bias {layer}"), of_part(bias));
+        } else if let Some(bias) = attention_weights_of(model, layer)?.b_o {
             let bias = bias.unsqueeze::<3>().expand([batch, positions, d_model]);
             add(format!("attention bias {layer}"), of_part(bias));
         }

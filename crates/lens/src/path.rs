@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use burn::tensor::Tensor;
 use headlight_heads::{HeadName, Reader};
 use headlight_residual::{
-    ActivationsError, AttentionSite, BlockSite, Edit, Edits, KeptTensor, Probed, Site,
+    ActivationsError, BlockSite, Edit, Edits, KeptTensor, Probed, Site, site_of_heads,
 };
 use serde::Serialize;
 
@@ -113,13 +113,8 @@ pub fn path_tests(
 /// Whether there are writers, and the stream at `site` has the results of all of them.
 fn all_are_read(model: &dyn Probed, writers: &[HeadName], site: Site) -> bool {
     let summands = model.summands(site).unwrap_or_default();
-    let is_read = |head: &HeadName| summands.contains(&results_of(head.layer));
+    let is_read = |head: &HeadName| summands.contains(&site_of_heads(model, head.layer));
     !writers.is_empty() && writers.iter().all(is_read)
-}
-
-/// What the heads of a layer write.
-fn results_of(layer: usize) -> Site {
-    Site::Attention(layer, AttentionSite::Result)
 }
 
 /// What some heads wrote, so that it can be hidden from readers.
@@ -136,11 +131,12 @@ impl Written {
         writers: &[HeadName],
     ) -> Result<Self, ActivationsError> {
         let layers = by_layer(writers);
-        let sites: Vec<Site> = layers.keys().map(|&layer| results_of(layer)).collect();
+        let heads_of = |layer| site_of_heads(model, layer);
+        let sites: Vec<Site> = layers.keys().map(|&layer| heads_of(layer)).collect();
         let seen = model.activations(behaviour.inputs(), &sites)?;
         let mut hide = BTreeMap::new();
         for (layer, heads) in layers {
-            let results = seen.tensor::<4>(results_of(layer));
+            let results = seen.tensor::<4>(heads_of(layer));
             let result = |head| results.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
             let sum = heads.into_iter().map(result).reduce(|sum, more| sum + more);
             if let Some(sum) = sum {
@@ -161,7 +157,8 @@ impl Written {
         for &site in sites {
             let summands = model.summands(site).unwrap_or_default();
             let of_layer = |(&layer, hide): (&usize, &Tensor<3>)| {
-                summands.contains(&results_of(layer)).then(|| hide.clone())
+                let heads = site_of_heads(model, layer);
+                summands.contains(&heads).then(|| hide.clone())
             };
             let hide = self.hide.iter().filter_map(of_layer);
             if let Some(hide) = hide.reduce(|sum, more| sum + more) {

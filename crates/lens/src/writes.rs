@@ -78,7 +78,6 @@ pub fn writes_of_layer(
     w_o: Tensor<3>,
     stream: Tensor<3>,
 ) -> Vec<HeadWrites> {
-    let [_, positions, heads, _] = z.dims();
     let [.., d_model] = w_o.dims();
     let blends = z.clone() - z.mean_dim(0).mean_dim(1);
     let blends = blends.swap_dims(1, 2); // [batch, head, pos, d_head]
@@ -86,6 +85,20 @@ pub fn writes_of_layer(
     let gram = w_o.clone().matmul(w_o.swap_dims(1, 2)); // [head, d_head, d_head]
     let squares = blends.clone().matmul(gram.unsqueeze_dim::<4>(0)) * blends;
     let squares = squares.sum_dim(3).mean_dim(0).div_scalar(d_model as f64); // [1, head, pos, 1]
+    head_writes_of(layer, squares, stream)
+}
+
+/// [`writes_of_layer`] of what the heads of a layer add, `[batch, pos, head, d_model]`.
+fn writes_of_added(layer: usize, added: Tensor<4>, stream: Tensor<3>) -> Vec<HeadWrites> {
+    let added = added.clone() - added.mean_dim(0).mean_dim(1);
+    let squares = added.square().mean_dim(3).mean_dim(0); // [1, pos, head, 1]
+    let squares = squares.swap_dims(1, 2); // [1, head, pos, 1]
+    head_writes_of(layer, squares, stream)
+}
+
+/// From mean squares `[1, head, pos, 1]` and the stream `[batch, pos, d_model]`.
+fn head_writes_of(layer: usize, squares: Tensor<4>, stream: Tensor<3>) -> Vec<HeadWrites> {
+    let [_, heads, positions, _] = squares.dims();
     let squares: Vec<f64> = squares.into_data().iter::<f64>().collect();
     let stream = stream.square().mean_dim(2).mean_dim(0); // [1, pos, 1]
     let stream: Vec<f64> = stream.into_data().iter::<f64>().collect();
@@ -104,7 +117,7 @@ pub fn writes_of_layer(
 /// The sites that [`head_writes`] reads.
 #[must_use]
 pub fn writes_sites(model: &dyn Probed) -> Vec<Site> {
-    let of_layer = |layer| [blends(layer), stream(layer)];
+    let of_layer = |layer| [written(model, layer), stream(layer)];
     (0..model.sizes().layers.len()).flat_map(of_layer).collect()
 }
 
@@ -122,18 +135,29 @@ pub fn head_writes(
 ) -> Result<Vec<HeadWrites>, ActivationsError> {
     let mut writes = Vec::new();
     for layer in 0..model.sizes().layers.len() {
+        let stream = seen.tensor(stream(layer));
+        let site = written(model, layer);
+        if site == Site::HeadsAdded(layer) {
+            writes.extend(writes_of_added(layer, seen.tensor(site), stream));
+            continue;
+        }
         let weights = attention_weights_of(model, layer)?;
         let [width, d_model] = weights.w_o.dims();
         let heads = weights.n_heads;
         let w_o = weights.w_o.reshape([heads, width / heads, d_model]);
-        let (z, stream) = (seen.tensor(blends(layer)), seen.tensor(stream(layer)));
-        writes.extend(writes_of_layer(layer, z, w_o, stream));
+        writes.extend(writes_of_layer(layer, seen.tensor(site), w_o, stream));
     }
     Ok(writes)
 }
 
-fn blends(layer: usize) -> Site {
-    Site::Attention(layer, AttentionSite::Z)
+/// Where a head's writing is seen: its blend of values, or what it adds if a norm stands between.
+fn written(model: &dyn Probed, layer: usize) -> Site {
+    let added = Site::HeadsAdded(layer);
+    if model.has(added) {
+        added
+    } else {
+        Site::Attention(layer, AttentionSite::Z)
+    }
 }
 
 fn stream(layer: usize) -> Site {

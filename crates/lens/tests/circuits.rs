@@ -233,7 +233,7 @@ fn positions_alone_make_the_previous_token_head() {
     let harmonic: f64 = (2..=LENGTH).map(|keys| 1.0 / keys as f64).sum();
     assert_close(favourite.null, harmonic / (LENGTH - 1) as f64);
     let rotary = DecoderConfig {
-        positions: Positions::Rotary { base: 1e4 },
+        positions: Positions::rotary(1e4),
         ..DecoderConfig::default()
     };
     let rotary = Circuits::of(&rotary.try_init(0, &Device::flex()).unwrap()).unwrap();

@@ -1,6 +1,10 @@
 //! The logit lens reads the stream as the model does, for every kind and place of norm.
 
-use burn::tensor::Device;
+use burn::{
+    module::Param,
+    tensor::{Device, Tensor},
+};
+use headlight_attention::Biases;
 use headlight_lens::{Ablation, Behaviour, ablate, direct_logit_attribution, logit_lens};
 use headlight_residual::{
     Activation, Decoder, DecoderConfig, FeedForwardKind, Initialization, NormKind, NormPlacement,
@@ -13,7 +17,12 @@ const LAYERS: usize = 2;
 fn models() -> Vec<(String, Decoder)> {
     let mut models = Vec::new();
     for norm in [NormKind::LayerNorm, NormKind::RmsNorm, NormKind::None] {
-        for norm_placement in [NormPlacement::Pre, NormPlacement::Post] {
+        for norm_placement in [
+            NormPlacement::Pre,
+            NormPlacement::Post,
+            NormPlacement::Output,
+            NormPlacement::PreAndOutput,
+        ] {
             for feed_forward in [None, Some((20, FeedForwardKind::Plain(Activation::Gelu)))] {
                 let name = format!("{norm:?}, {norm_placement:?}, {feed_forward:?}");
                 let config = DecoderConfig {
@@ -25,11 +34,21 @@ fn models() -> Vec<(String, Decoder)> {
                     norm,
                     norm_placement,
                     feed_forward,
+                    // A bias is no head's.
+                    attention_bias: Biases::ALL,
+                    embedding_scale: Some(1.5),
                     initialization: Initialization::Normal,
                     init_std: 0.3,
                     ..DecoderConfig::default()
                 };
-                models.push((name, config.try_init(4, &Device::flex()).unwrap()));
+                let mut model = config.try_init(4, &Device::flex()).unwrap();
+                for block in &mut model.blocks {
+                    let bias = Tensor::arange(0..12, &Device::flex())
+                        .float()
+                        .div_scalar(10.0);
+                    block.attn.w_o.bias = Some(Param::from_tensor(bias));
+                }
+                models.push((name, model));
             }
         }
     }

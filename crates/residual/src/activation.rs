@@ -1,10 +1,13 @@
-//! The activation functions of a plain feed-forward: everything that is known of one stands here.
+//! The activation functions of a feed-forward: everything that is known of one stands here.
 
-use burn::tensor::{Tensor, activation::relu};
+use burn::tensor::{
+    Tensor,
+    activation::{relu, silu},
+};
 use headlight_ops::{gelu, gelu_tanh};
 use strum::VariantArray;
 
-/// The activation function of a plain feed-forward.
+/// The activation function of a feed-forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Activation {
     /// `max(0, x)`
@@ -13,6 +16,8 @@ pub enum Activation {
     Gelu,
     /// GELU's approximation `x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³)))`, as in GPT-2
     GeluTanh,
+    /// `x/(1 + e^(−x))` (Elfwing et al. 2018), as in Llama
+    Silu,
 }
 
 impl Activation {
@@ -38,18 +43,28 @@ impl Activation {
             Self::Relu => relu(x),
             Self::Gelu => gelu(x),
             Self::GeluTanh => gelu_tanh(x),
+            Self::Silu => silu(x),
         }
     }
 
-    /// Its names in `config.json` of Hugging Face's GPT-2; the first is the one that is written.
-    /// Empty where transformers has no such function.
+    /// Its names in `config.json` of Hugging Face; the first is the one that is written.
     #[must_use]
     pub fn huggingface_names(self) -> &'static [&'static str] {
         match self {
             Self::Relu => &["relu"],
             Self::Gelu => &["gelu"],
-            Self::GeluTanh => &["gelu_new", "gelu_pytorch_tanh"],
+            Self::GeluTanh => &["gelu_new", "gelu_pytorch_tanh", "gelu_fast"],
+            Self::Silu => &["silu", "swish"],
         }
+    }
+
+    /// The name under which it is written.
+    #[must_use]
+    pub fn huggingface_name(self) -> &'static str {
+        self.huggingface_names()
+            .first()
+            .copied()
+            .unwrap_or_default()
     }
 
     /// Its name in `TransformerLens`' `act_fn`.
@@ -59,6 +74,7 @@ impl Activation {
             Self::Relu => "relu",
             Self::Gelu => "gelu",
             Self::GeluTanh => "gelu_new",
+            Self::Silu => "silu",
         }
     }
 
@@ -68,7 +84,7 @@ impl Activation {
     /// use headlight_residual::Activation;
     ///
     /// assert_eq!(Activation::from_huggingface("gelu_new"), Some(Activation::GeluTanh));
-    /// assert_eq!(Activation::from_huggingface("silu"), None);
+    /// assert_eq!(Activation::from_huggingface("tanh"), None);
     /// ```
     #[must_use]
     pub fn from_huggingface(name: &str) -> Option<Self> {

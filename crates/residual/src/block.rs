@@ -1,10 +1,10 @@
-//! One block: `x ← x + attention(norm(x))`, then `x ← x + feed_forward(norm(x))`.
+//! One block: `x ← x + attention(norm(x))`, then `x ← x + feed_forward(norm(x))`; or both at once.
 
 use burn::{module::Module, tensor::Tensor};
 use headlight_attention::{Dropout, KvCache, Mask, MultiHeadAttention};
 
 use crate::{
-    BlockSite, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
+    AttentionSite, BlockSite, Capture, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
     attention_probed::{attention_with_dropout_probed, merge_probed},
     probe::visit,
 };
@@ -20,22 +20,82 @@ pub enum NormPlacement {
     /// `hook_resid_mid` and `hook_resid_post` are the inputs of the norms, `ln1.hook_out` and
     /// `ln2.hook_out` their outputs.
     Post,
+    /// `x ← x + norm(f(x))` (`OLMo` 2): parts read the stream as it is, and the norms `ln1_post` and
+    /// `ln2_post` normalise what they add.
+    Output,
+    /// `x ← x + norm(f(norm(x)))` (Gemma 2): a norm on either side of each part.
+    PreAndOutput,
 }
 
-/// A block. A pre-norm block never replaces the stream: it reads a normalised copy and adds its
-/// outputs.
+impl NormPlacement {
+    /// Whether parts read a normalised copy of the stream.
+    #[must_use]
+    pub fn normalizes_inputs(self) -> bool {
+        matches!(self, Self::Pre | Self::PreAndOutput)
+    }
+
+    /// Whether norms stand between the parts and the stream that they add to.
+    #[must_use]
+    pub fn normalizes_outputs(self) -> bool {
+        matches!(self, Self::Output | Self::PreAndOutput)
+    }
+}
+
+/// What the feed-forward of a block reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockOrder {
+    /// The stream to which attention has added.
+    #[default]
+    Sequential,
+    /// The stream before the block, as attention does: `x ← x + attention(norm(x)) +
+    /// feed_forward(norm(x))` (GPT-J, GPT-NeoX). The block has no `hook_resid_mid`.
+    Parallel,
+}
+
+/// A block. Only a post-norm block replaces the stream; the others read it and add their outputs.
 #[derive(Module, Debug)]
 pub struct Block {
     /// The norm before attention (after it in a post-norm block).
     pub ln1: Option<Norm>,
     /// Moves information between positions.
     pub attn: MultiHeadAttention,
+    /// The norm between the output of attention and the stream.
+    pub ln1_post: Option<Norm>,
     /// The norm before the feed-forward (after it in a post-norm block).
     pub ln2: Option<Norm>,
     /// Computes on each position alone; `None` in an attention-only block.
     pub mlp: Option<FeedForward>,
+    /// The norm between the output of the feed-forward and the stream.
+    pub ln2_post: Option<Norm>,
     #[module(skip)]
     pub(crate) norm_placement: NormPlacement,
+    #[module(skip)]
+    pub(crate) order: BlockOrder,
+}
+
+/// What the heads of a block write comes from here.
+enum Heads<'a> {
+    /// The inputs of queries, keys and values.
+    Of([Tensor<3>; 3], &'a Mask, Option<&'a Dropout>),
+    /// What the heads blend, `[batch, n_heads, pos, d_head]`.
+    Blended(Tensor<4>),
+}
+
+impl Heads<'_> {
+    /// The sum of what they write.
+    fn sum<P: Probe + ?Sized>(
+        self,
+        attention: &MultiHeadAttention,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        match self {
+            Self::Of(inputs, mask, dropout) => {
+                attention_with_dropout_probed(attention, inputs, mask, layer, dropout, probe)
+            }
+            Self::Blended(z) => merge_probed(attention, z, layer, probe),
+        }
+    }
 }
 
 impl Block {
@@ -50,7 +110,8 @@ impl Block {
         probe: &mut P,
     ) -> Tensor<3> {
         self.walk(x, layer, probe, |x, probe| {
-            self.attention(x, mask, layer, None, probe)
+            let inputs = self.attention_inputs(x, layer, probe);
+            self.attention(Heads::Of(inputs, mask, None), layer, probe)
         })
     }
 
@@ -71,7 +132,8 @@ impl Block {
         probe: &mut P,
     ) -> Tensor<3> {
         self.walk(x, layer, probe, |x, probe| {
-            self.attention(x, mask, layer, Some(dropout), probe)
+            let inputs = self.attention_inputs(x, layer, probe);
+            self.attention(Heads::Of(inputs, mask, Some(dropout)), layer, probe)
         })
     }
 
@@ -85,7 +147,7 @@ impl Block {
     ) -> Tensor<3> {
         let z = z.swap_dims(1, 2); // [batch, n_heads, pos, d_head]
         self.walk(x, layer, probe, |_, probe| {
-            merge_probed(&self.attn, z, layer, probe)
+            self.attention(Heads::Blended(z), layer, probe)
         })
     }
 
@@ -107,8 +169,15 @@ impl Block {
     ) -> Tensor<3> {
         self.walk(x, 0, &mut NoProbe, |x, probe| {
             let [x, _, _] = self.attention_inputs(x, 0, probe);
-            self.attn.forward_cached_rows(x, counts, mask, cache)
+            let attn_out = self.attn.forward_cached_rows(x, counts, mask, cache);
+            let ln1_post = |norm| Site::Ln1Post(0, norm);
+            normalize(self.ln1_post.as_ref(), attn_out, ln1_post, probe)
         })
+    }
+
+    /// Whether the stream stands between attention and a feed-forward that reads it.
+    pub(crate) fn has_middle(&self) -> bool {
+        self.mlp.is_some() && self.order == BlockOrder::Sequential
     }
 
     /// Passes the stream through the block; `attend` computes the attention.
@@ -121,9 +190,11 @@ impl Block {
     ) -> Tensor<3> {
         let site = |site| Site::Block(layer, site);
         let (ln1, ln2) = (|norm| Site::Ln1(layer, norm), |norm| Site::Ln2(layer, norm));
+        let ln2_post = |norm| Site::Ln2Post(layer, norm);
         let post_norm = self.norm_placement == NormPlacement::Post;
 
         let x = visit(probe, site(BlockSite::ResidPre), x);
+        let before = (self.order == BlockOrder::Parallel).then(|| x.clone());
         let attn_out = attend(x.clone(), probe);
         let mut x = x + visit(probe, site(BlockSite::AttnOut), attn_out);
 
@@ -135,14 +206,22 @@ impl Block {
                 x
             };
         };
-        x = visit(probe, site(BlockSite::ResidMid), x);
-        let read = if post_norm {
-            x = normalize(self.ln1.as_ref(), x, ln1, probe);
-            x.clone()
+        let read = if let Some(before) = before {
+            before
         } else {
-            normalize(self.ln2.as_ref(), x.clone(), ln2, probe)
+            x = visit(probe, site(BlockSite::ResidMid), x);
+            if post_norm {
+                x = normalize(self.ln1.as_ref(), x, ln1, probe);
+            }
+            x.clone()
+        };
+        let read = if post_norm {
+            read
+        } else {
+            normalize(self.ln2.as_ref(), read, ln2, probe)
         };
         let mlp_out = mlp.forward(read, layer, probe);
+        let mlp_out = normalize(self.ln2_post.as_ref(), mlp_out, ln2_post, probe);
         x = x + visit(probe, site(BlockSite::MlpOut), mlp_out);
         x = visit(probe, site(BlockSite::ResidPost), x);
         if post_norm {
@@ -152,21 +231,42 @@ impl Block {
         }
     }
 
-    /// Attention, with a probe at its inputs and between its three stages.
+    /// Attention and the norm after it, with a probe at its inputs and between its stages.
     fn attention<P: Probe + ?Sized>(
         &self,
-        x: Tensor<3>,
-        mask: &Mask,
+        heads: Heads<'_>,
         layer: usize,
-        dropout: Option<&Dropout>,
         probe: &mut P,
     ) -> Tensor<3> {
-        let inputs = self.attention_inputs(x, layer, probe);
-        attention_with_dropout_probed(&self.attn, inputs, mask, layer, dropout, probe)
+        let Some(norm) = &self.ln1_post else {
+            return heads.sum(&self.attn, layer, probe);
+        };
+        let ln1_post = |site| Site::Ln1Post(layer, site);
+        let heads_added = Site::HeadsAdded(layer);
+        if probe.interest(heads_added) == Interest::Skip {
+            let sum = heads.sum(&self.attn, layer, probe);
+            return norm.forward(sum, ln1_post, probe);
+        }
+        // After the probe, so that what it changes is seen.
+        let (result, scale) = (
+            Site::Attention(layer, AttentionSite::Result),
+            ln1_post(NormSite::Scale),
+        );
+        let mut both = (&mut *probe, Capture::new(&[result, scale], usize::MAX));
+        let sum = heads.sum(&self.attn, layer, &mut both);
+        let attn_out = norm.forward(sum, ln1_post, &mut both);
+        let (_, mut kept) = both;
+        let added = norm.shares(kept.take(result), kept.take(scale));
+        if probe.interest(heads_added) == Interest::Read {
+            let _ = probe.at(heads_added, added);
+            return attn_out;
+        }
+        let changed = probe.at(heads_added, added.clone());
+        attn_out + (changed - added).sum_dim(2).squeeze_dim(2)
     }
 
-    /// The inputs of queries, keys and values: the stream, normalised in a pre-norm block. A probe
-    /// may replace each of the three.
+    /// The inputs of queries, keys and values: the stream, normalised if the block does so before
+    /// attention. A probe may replace each of the three.
     fn attention_inputs<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,

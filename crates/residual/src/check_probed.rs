@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use burn::tensor::{Int, Tensor};
 
 use crate::{
-    AttentionSite, Edit, Edits, Interest, KeptTensor, MlpSite, NoProbe, NormSite, Probe, Probed,
-    Site, Sizes,
+    AttentionSite, BlockSite, Edit, Edits, Interest, KeptTensor, MlpSite, NoProbe, NormSite, Probe,
+    Probed, Site, Sizes,
 };
 
 /// What may be lost to rounding, as a share of the largest number.
@@ -145,6 +145,8 @@ fn sum_fault(
             Site::Attention(_, AttentionSite::Result) => {
                 activation.tensor::<4>().sum_dim(2).squeeze_dim(2)
             }
+            // With the share of the bias of attention, which is no head's.
+            Site::HeadsAdded(layer) => met[&Site::Block(layer, BlockSite::AttnOut)].tensor(),
             _ => activation.tensor(),
         };
         if let Site::Attention(layer, AttentionSite::Result) = summand
@@ -215,8 +217,14 @@ fn axes(site: Site, batch: usize, sizes: &Sizes) -> Option<Vec<Option<usize>>> {
                 AttentionSite::Result => vec![batch, None, heads, d_model],
             }
         }
+        Site::HeadsAdded(layer) => {
+            let heads = Some(sizes.layers.get(layer)?.n_heads);
+            vec![batch, None, heads, d_model]
+        }
         Site::Ln1(_, NormSite::Scale)
         | Site::Ln2(_, NormSite::Scale)
+        | Site::Ln1Post(_, NormSite::Scale)
+        | Site::Ln2Post(_, NormSite::Scale)
         | Site::LnFinal(NormSite::Scale) => vec![batch, None, Some(1)],
         Site::Mlp(_, MlpSite::Pre | MlpSite::PreLinear | MlpSite::Post) => vec![batch, None, None],
         Site::Embed
@@ -224,6 +232,8 @@ fn axes(site: Site, batch: usize, sizes: &Sizes) -> Option<Vec<Option<usize>>> {
         | Site::Block(..)
         | Site::Ln1(..)
         | Site::Ln2(..)
+        | Site::Ln1Post(..)
+        | Site::Ln2Post(..)
         | Site::LnFinal(_) => vec![batch, None, d_model],
     };
     Some(axes)

@@ -1,6 +1,8 @@
 //! The costs of each part of a model: parameters and floating-point operations.
 
-use crate::{DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions};
+use headlight_attention::QkNorm;
+
+use crate::{DecoderConfig, NormKind, NormPlacement, Positions};
 
 /// Parameters and work of one part, all layers together.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,14 +55,25 @@ impl DecoderConfig {
         };
 
         let projections = 2 * d_model * d_head * (n_heads + n_kv_heads);
-        let projection_biases = if self.attention_bias {
-            d_head * (n_heads + 2 * n_kv_heads) + d_model
-        } else {
-            0
+        let bias = self.attention_bias;
+        let projection_biases = [
+            (bias.query, d_head * n_heads),
+            (bias.key, d_head * n_kv_heads),
+            (bias.value, d_head * n_kv_heads),
+            (bias.output, d_model),
+        ];
+        let projection_biases = projection_biases
+            .into_iter()
+            .filter(|(is_there, _)| *is_there);
+        let projection_biases: usize = projection_biases.map(|(_, width)| width).sum();
+        let qk_norms = match self.qk_norm {
+            QkNorm::None => 0,
+            QkNorm::EachHead => 2 * d_head,
+            QkNorm::AllHeads => d_head * (n_heads + n_kv_heads),
         };
         let (matrices, biases) = match self.feed_forward {
             None => (0, 0),
-            Some((d_ff, FeedForwardKind::SwiGlu)) => (3 * d_model * d_ff, 2 * d_ff + d_model),
+            Some((d_ff, kind)) if kind.is_gated() => (3 * d_model * d_ff, 2 * d_ff + d_model),
             Some((d_ff, _)) => (2 * d_model * d_ff, d_ff + d_model),
         };
         let biases = if self.feed_forward_bias { biases } else { 0 };
@@ -69,8 +82,12 @@ impl DecoderConfig {
             NormKind::RmsNorm => d_model,
             NormKind::None => 0,
         };
-        let norms = n_layers * (1 + usize::from(self.feed_forward.is_some()))
-            + usize::from(self.norm_placement == NormPlacement::Pre);
+        let norms_of_part = match self.norm_placement {
+            NormPlacement::Pre | NormPlacement::Post | NormPlacement::Output => 1,
+            NormPlacement::PreAndOutput => 2,
+        };
+        let norms = n_layers * norms_of_part * (1 + usize::from(self.feed_forward.is_some()))
+            + usize::from(self.norm_placement != NormPlacement::Post);
         let positions = if self.positions == Positions::Learned {
             n_ctx * d_model
         } else {
@@ -95,7 +112,7 @@ impl DecoderConfig {
                 n_layers * (matrices + biases),
                 n_layers * 2 * matrices,
             ),
-            cost("norms", norms * norm, 0),
+            cost("norms", norms * norm + n_layers * qk_norms, 0),
             cost(
                 "unembedding",
                 if self.tied_embedding { 0 } else { unembedding },
@@ -114,12 +131,15 @@ impl DecoderConfig {
         self.costs().iter().map(|cost| cost.parameters).sum()
     }
 
-    /// The mean number of keys that a token of a full context sees.
+    /// The mean number of keys that a token of a full context sees, over layers.
     #[must_use]
     pub fn mean_keys(&self) -> f64 {
-        let window = self.window.unwrap_or(self.n_ctx).min(self.n_ctx);
-        // The first tokens see 1, 2, …, window keys. Each later token sees window keys.
-        let seen = window * (window + 1) / 2 + (self.n_ctx - window) * window;
-        seen as f64 / self.n_ctx as f64
+        let of_layer = |layer| {
+            let window = self.window_of(layer).unwrap_or(self.n_ctx).min(self.n_ctx);
+            // The first tokens see 1, 2, …, window keys. Each later token sees window keys.
+            window * (window + 1) / 2 + (self.n_ctx - window) * window
+        };
+        let seen: usize = (0..self.n_layers).map(of_layer).sum();
+        seen as f64 / (self.n_layers * self.n_ctx) as f64
     }
 }

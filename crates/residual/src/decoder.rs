@@ -16,7 +16,8 @@ use crate::{
     logits_in_parts::{logits_in_parts, next_token_scores},
     positions::sinusoids,
     probe::visit,
-    token_tensor,
+    readout::softcapped,
+    summed_loss, token_tensor,
 };
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
@@ -29,7 +30,7 @@ pub struct Decoder {
     pub w_pos: Option<Param<Tensor<2>>>,
     /// The blocks, first to last.
     pub blocks: Vec<Block>,
-    /// The norm before the unembedding, in a pre-norm model.
+    /// The norm before the unembedding; a post-norm model has none.
     pub ln_final: Option<Norm>,
     /// `W_U [d_model, vocabulary]`; `None`: the transposed embedding.
     pub w_u: Option<Param<Tensor<2>>>,
@@ -84,8 +85,7 @@ impl Decoder {
     ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
-        let mask = self.mask();
-        for (layer, block) in self.blocks.iter().enumerate() {
+        for (layer, (block, mask)) in self.blocks.iter().zip(self.masks()).enumerate() {
             x = block.forward(x, &mask, layer, probe);
         }
         self.final_norm(x, probe)
@@ -107,9 +107,9 @@ impl Decoder {
         z: Tensor<4>,
         probe: &mut P,
     ) -> Tensor<3> {
-        let mask = self.mask();
         let mut x = self.blocks[layer].forward_from(stream, z, layer, probe);
-        for (layer, block) in self.blocks.iter().enumerate().skip(layer + 1) {
+        let later = self.blocks.iter().zip(self.masks()).enumerate();
+        for (layer, (block, mask)) in later.skip(layer + 1) {
             x = block.forward(x, &mask, layer, probe);
         }
         self.final_norm(x, probe)
@@ -129,8 +129,7 @@ impl Decoder {
     ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
-        let mask = self.mask();
-        for (layer, block) in self.blocks.iter().enumerate() {
+        for (layer, (block, mask)) in self.blocks.iter().zip(self.masks()).enumerate() {
             let dropout = dropout.at_site(dropout.site() + layer as u64);
             x = block.forward_with_dropout(x, &mask, layer, &dropout, probe);
         }
@@ -197,22 +196,20 @@ impl Decoder {
             self.assert_room_for(start + count);
         }
         let mut x = self.embed(tokens, &starts, &mut NoProbe);
-        let mask = self.mask();
-        for (block, cache) in self.blocks.iter().zip(caches) {
+        for ((block, mask), cache) in self.blocks.iter().zip(self.masks()).zip(caches) {
             x = block.forward_cached(x, counts, &mask, cache);
         }
         self.unembed(x, &mut NoProbe)
     }
 
-    /// Empty caches for up to `capacity` tokens; with a sliding window, for any number.
+    /// Empty caches for up to `capacity` tokens; in layers with a sliding window, for any number.
     #[must_use]
     pub fn caches(&self, capacity: usize) -> Vec<KvCache> {
-        let cache = || {
-            self.config
-                .window
-                .map_or_else(|| KvCache::with_capacity(capacity), KvCache::rolling)
+        let cache = |layer| match self.config.window_of(layer) {
+            Some(window) => KvCache::rolling(window),
+            None => KvCache::with_capacity(capacity),
         };
-        self.blocks.iter().map(|_| cache()).collect()
+        (0..self.blocks.len()).map(cache).collect()
     }
 
     /// The stream before the first block. The tokens of row `b` stand at positions `starts[b] ..`;
@@ -224,7 +221,12 @@ impl Decoder {
         probe: &mut P,
     ) -> Tensor<3> {
         let [_, new] = tokens.dims();
-        let embed = visit(probe, Site::Embed, embedding(self.w_e.val(), tokens));
+        let embed = embedding(self.w_e.val(), tokens);
+        let embed = match self.config.embedding_scale {
+            Some(scale) => embed.mul_scalar(scale),
+            None => embed,
+        };
+        let embed = visit(probe, Site::Embed, embed);
         let Some(vectors) = self.position_vectors(starts, new, &embed.device()) else {
             return embed;
         };
@@ -297,7 +299,8 @@ impl Decoder {
     #[must_use]
     pub fn logits(&self, stream: Tensor<3>) -> Tensor<3> {
         let bias = self.b_u.as_ref().map(Param::val);
-        linear(stream, self.unembedding(), bias)
+        let logits = linear(stream, self.unembedding(), bias);
+        softcapped(logits, self.config.logit_softcap)
     }
 
     /// [`logits`](Self::logits) of some positions after the other, with these positions: at most
@@ -321,7 +324,7 @@ impl Decoder {
         stream: &Tensor<3>,
     ) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> {
         let bias = self.b_u.as_ref().map(Param::val);
-        logits_in_parts(stream, self.unembedding(), bias)
+        logits_in_parts(stream, self.unembedding(), bias, self.config.logit_softcap)
     }
 
     /// `−Σ ln softmax(logits)[target]` over the targets that count, in nats, of a
@@ -339,6 +342,9 @@ impl Decoder {
         targets: Tensor<2, Int>,
         counts: Tensor<2>,
     ) -> Tensor<1> {
+        if self.config.logit_softcap.is_some() {
+            return summed_loss(self.logits(stream), targets, counts);
+        }
         let bias = self.b_u.as_ref().map(Param::val);
         linear_cross_entropy(stream, self.unembedding(), bias, targets, counts)
     }
@@ -367,10 +373,17 @@ impl Decoder {
             .map_or_else(|| self.w_e.val().transpose(), Param::val)
     }
 
-    /// The mask: causal, with the window if the model has one.
+    /// The mask of each layer: causal, with the window if the layer has one. Layers with the same
+    /// window share one mask.
     #[must_use]
-    pub fn mask(&self) -> Mask {
-        self.config.window.map_or_else(Mask::causal, Mask::window)
+    pub fn masks(&self) -> Vec<Mask> {
+        let full = Mask::causal();
+        let windowed = self.config.window.map(Mask::window);
+        let mask = |layer| match &windowed {
+            Some(windowed) if self.config.window_of(layer).is_some() => windowed.clone(),
+            _ => full.clone(),
+        };
+        (0..self.blocks.len()).map(mask).collect()
     }
 
     /// Sizes and parts.
@@ -421,12 +434,17 @@ impl Decoder {
             Site::Mlp(layer, MlpSite::PreLinear) => {
                 block(layer).is_some_and(|block| matches!(block.mlp, Some(FeedForward::Gated(_))))
             }
-            Site::Block(layer, BlockSite::MlpOut | BlockSite::ResidMid) | Site::Mlp(layer, _) => {
+            Site::Block(layer, BlockSite::ResidMid) => block(layer).is_some_and(Block::has_middle),
+            Site::Block(layer, BlockSite::MlpOut) | Site::Mlp(layer, _) => {
                 block(layer).is_some_and(|block| block.mlp.is_some())
             }
             Site::Block(layer, _) | Site::Attention(layer, _) => block(layer).is_some(),
             Site::Ln1(layer, _) => block(layer).is_some_and(|block| block.ln1.is_some()),
             Site::Ln2(layer, _) => block(layer).is_some_and(|block| block.ln2.is_some()),
+            Site::HeadsAdded(layer) | Site::Ln1Post(layer, _) => {
+                block(layer).is_some_and(|block| block.ln1_post.is_some())
+            }
+            Site::Ln2Post(layer, _) => block(layer).is_some_and(|block| block.ln2_post.is_some()),
             Site::LnFinal(_) => self.ln_final.is_some(),
         }
     }
@@ -435,8 +453,8 @@ impl Decoder {
     /// before the first block, after each attention that a feed-forward follows, and after each
     /// block. What stands at the last site is what [`unembed`](Self::unembed) reads.
     ///
-    /// These are `hook_resid_pre|mid|post` in a pre-norm model. In a post-norm model, `hook_resid_mid`
-    /// and `hook_resid_post` are the inputs of norms, and the stream goes on as their `hook_out`.
+    /// These are `hook_resid_pre|mid|post`, in parallel blocks without `mid`. In a post-norm model,
+    /// `hook_resid_mid` and `hook_resid_post` are the inputs of norms, and the stream goes on as their `hook_out`.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -457,14 +475,14 @@ impl Decoder {
         let mut sites = vec![Site::Block(0, BlockSite::ResidPre)];
         for (layer, block) in self.blocks.iter().enumerate() {
             let is_replaced = block.norm_placement == NormPlacement::Post && block.ln1.is_some();
-            match (is_replaced, &block.mlp) {
-                (false, None) => sites.push(Site::Block(layer, BlockSite::ResidPost)),
-                (false, Some(_)) => {
+            match (is_replaced, block.has_middle()) {
+                (false, false) => sites.push(Site::Block(layer, BlockSite::ResidPost)),
+                (false, true) => {
                     sites.push(Site::Block(layer, BlockSite::ResidMid));
                     sites.push(Site::Block(layer, BlockSite::ResidPost));
                 }
-                (true, None) => sites.push(Site::Ln1(layer, NormSite::Out)),
-                (true, Some(_)) => {
+                (true, false) => sites.push(Site::Ln1(layer, NormSite::Out)),
+                (true, true) => {
                     sites.push(Site::Ln1(layer, NormSite::Out));
                     sites.push(Site::Ln2(layer, NormSite::Out));
                 }

@@ -5,12 +5,13 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use headlight_attention::{
-    AttentionOptions, Biases, ConfigError, MultiHeadAttentionConfig, PositionConfig, RotaryLayout,
+    AttentionOptions, Biases, ConfigError, MultiHeadAttentionConfig, PositionConfig, QkNorm,
+    RotaryLayout, RotaryScaling,
 };
 
 use crate::{
-    Block, Decoder, FeedForward, FeedForwardKind, Initialization, NormKind, NormPlacement,
-    Positions, initialize::initialize,
+    Block, BlockOrder, Decoder, FeedForward, FeedForwardKind, Initialization, NormKind,
+    NormPlacement, Positions, initialize::initialize,
 };
 
 /// Sizes and parts of a [`Decoder`].
@@ -39,8 +40,12 @@ pub struct DecoderConfig {
     pub n_kv_heads: Option<usize>,
     /// The width of a head; `None`: `d_model / n_heads`.
     pub d_head: Option<usize>,
-    /// Whether the four projections of attention have biases.
-    pub attention_bias: bool,
+    /// Which of the four projections of attention have biases.
+    pub attention_bias: Biases,
+    /// Over which components queries and keys are normalised, with the ε of the norms.
+    pub qk_norm: QkNorm,
+    /// What the feed-forward reads.
+    pub block_order: BlockOrder,
     /// Width and kind of the feed-forward; `None`: attention only.
     pub feed_forward: Option<(usize, FeedForwardKind)>,
     /// Whether the feed-forward has biases.
@@ -56,10 +61,16 @@ pub struct DecoderConfig {
     /// The number of tokens that a token sees, itself included (sliding window, Beltagy et al.
     /// 2020); `None`: all.
     pub window: Option<usize>,
+    /// The layers in which a token sees all tokens in spite of the window, in rising order.
+    pub full_layers: Vec<usize>,
+    /// The factor on embeddings; `None`: 1.
+    pub embedding_scale: Option<f64>,
     /// Whether the unembedding is the transposed embedding (Press & Wolf 2017).
     pub tied_embedding: bool,
     /// Scale and softcap of the attention scores.
     pub attention: AttentionOptions,
+    /// `c`: logits become `c·tanh(logits/c)` (Gemma 2, section 2.3); `None`: unbounded.
+    pub logit_softcap: Option<f64>,
     /// The distribution of the initial weights.
     pub initialization: Initialization,
     /// The standard deviation of the initial weights.
@@ -77,7 +88,9 @@ impl Default for DecoderConfig {
             n_heads: 4,
             n_kv_heads: None,
             d_head: None,
-            attention_bias: false,
+            attention_bias: Biases::NONE,
+            qk_norm: QkNorm::None,
+            block_order: BlockOrder::default(),
             feed_forward: None,
             feed_forward_bias: true,
             norm: NormKind::default(),
@@ -85,8 +98,11 @@ impl Default for DecoderConfig {
             norm_placement: NormPlacement::default(),
             positions: Positions::default(),
             window: None,
+            full_layers: Vec::new(),
+            embedding_scale: None,
             tied_embedding: false,
             attention: AttentionOptions::default(),
+            logit_softcap: None,
             initialization: Initialization::default(),
             init_std: 0.02,
         }
@@ -109,7 +125,37 @@ impl DecoderConfig {
         if let Some((name, _)) = sizes.into_iter().find(|(_, size)| *size == 0) {
             return Err(ConfigError::Zero { name });
         }
-        self.attention_config().validate()
+        for (name, number) in [
+            ("embedding_scale", self.embedding_scale),
+            ("logit_softcap", self.logit_softcap),
+        ] {
+            ConfigError::check_positive(name, number.unwrap_or(1.0))?;
+        }
+        if self.block_order == BlockOrder::Parallel && self.norm_placement == NormPlacement::Post {
+            return Err(ConfigError::DoNotCombine {
+                one: "a parallel block",
+                other: "post-norm placement, which norms the stream between its parts",
+            });
+        }
+        if let Some(&layer) = self.full_layers.last() {
+            if self.window.is_none() {
+                return Err(ConfigError::DoNotCombine {
+                    one: "full_layers",
+                    other: "layers without a window",
+                });
+            }
+            ConfigError::check_at_most(
+                ("full layer", layer),
+                ("the last layer", self.n_layers - 1),
+            )?;
+        }
+        if !self.full_layers.is_sorted_by(|a, b| a < b) {
+            return Err(ConfigError::NotRising {
+                name: "full_layers",
+            });
+        }
+        self.attention_config(None).validate()?;
+        self.attention_config(self.window).validate()
     }
 
     /// Builds the model on `device`. Every initial value is a function of `seed` and the
@@ -137,16 +183,25 @@ impl DecoderConfig {
                 [rows, columns].into(),
             )
         };
+        // In a post-norm block, `ln1` and `ln2` are the norms that replace the stream.
+        let norms_own = self.norm_placement != NormPlacement::Output;
+        let norms_outputs = self.norm_placement.normalizes_outputs();
+        let norm_if = |is_there: bool| if is_there { norm() } else { None };
+        let has_mlp = self.feed_forward.is_some();
         let blocks = (0..self.n_layers)
-            .map(|_| {
+            .map(|layer| {
+                let attention = self.attention_config(self.window_of(layer));
                 Ok(Block {
-                    ln1: norm(),
-                    attn: self.attention_config().try_init(device)?,
-                    ln2: self.feed_forward.and_then(|_| norm()),
+                    ln1: norm_if(norms_own),
+                    attn: attention.try_init(device)?,
+                    ln1_post: norm_if(norms_outputs),
+                    ln2: norm_if(norms_own && has_mlp),
                     mlp: self.feed_forward.map(|(d_ff, kind)| {
                         FeedForward::new(d_model, d_ff, kind, self.feed_forward_bias, device)
                     }),
+                    ln2_post: norm_if(norms_outputs && has_mlp),
                     norm_placement: self.norm_placement,
+                    order: self.block_order,
                 })
             })
             .collect::<Result<_, ConfigError>>()?;
@@ -154,10 +209,7 @@ impl DecoderConfig {
             w_e: matrix(self.vocabulary, d_model),
             w_pos: (self.positions == Positions::Learned).then(|| matrix(self.n_ctx, d_model)),
             blocks,
-            ln_final: match self.norm_placement {
-                NormPlacement::Pre => norm(),
-                NormPlacement::Post => None,
-            },
+            ln_final: norm_if(self.norm_placement != NormPlacement::Post),
             w_u: (!self.tied_embedding).then(|| matrix(d_model, self.vocabulary)),
             b_u: None,
             config: self.clone(),
@@ -167,30 +219,48 @@ impl DecoderConfig {
     /// The number of key/value heads in force.
     #[must_use]
     pub fn n_kv_heads(&self) -> usize {
-        self.attention_config().n_kv_heads()
+        self.n_kv_heads.unwrap_or(self.n_heads)
     }
 
     /// The width of a head in force.
     #[must_use]
     pub fn d_head(&self) -> usize {
-        self.attention_config().d_head()
+        self.attention_config(None).d_head()
     }
 
-    fn attention_config(&self) -> MultiHeadAttentionConfig {
+    /// The window, if it is that of all layers.
+    #[must_use]
+    pub fn window_of_all_layers(&self) -> Option<usize> {
+        self.window.filter(|_| self.full_layers.is_empty())
+    }
+
+    /// The window of a layer; `None`: a token sees all tokens before it.
+    #[must_use]
+    pub fn window_of(&self, layer: usize) -> Option<usize> {
+        self.window.filter(|_| !self.full_layers.contains(&layer))
+    }
+
+    /// The attention of a layer with this window.
+    fn attention_config(&self, window: Option<usize>) -> MultiHeadAttentionConfig {
         MultiHeadAttentionConfig {
             n_kv_heads: self.n_kv_heads,
             d_head: self.d_head,
-            bias: if self.attention_bias {
-                Biases::ALL
-            } else {
-                Biases::NONE
-            },
+            bias: self.attention_bias,
+            qk_norm: self.qk_norm,
+            qk_norm_epsilon: self.norm_epsilon,
             position: match self.positions {
-                Positions::Rotary { base } => PositionConfig::Rotary {
-                    layout: RotaryLayout::HalfSplit,
-                    base,
-                    rotated: None,
-                },
+                Positions::Rotary(rotary) => {
+                    let in_window = rotary.base_in_window.filter(|_| window.is_some());
+                    PositionConfig::Rotary {
+                        layout: RotaryLayout::HalfSplit,
+                        base: in_window.unwrap_or(rotary.base),
+                        rotated: rotary.rotated,
+                        scaling: match in_window {
+                            Some(_) => RotaryScaling::None,
+                            None => rotary.scaling,
+                        },
+                    }
+                }
                 Positions::Alibi => PositionConfig::Alibi,
                 Positions::Learned | Positions::Sinusoidal | Positions::None => {
                     PositionConfig::None

@@ -14,8 +14,16 @@ use crate::{Activation, MlpSite, Probe, Site, probe::visit};
 pub enum FeedForwardKind {
     /// [`PlainFeedForward`] with this activation.
     Plain(Activation),
-    /// [`GatedFeedForward`]
-    SwiGlu,
+    /// [`GatedFeedForward`] with this activation of the gate.
+    Gated(Activation),
+}
+
+impl FeedForwardKind {
+    /// Whether a third matrix gates the middle layer.
+    #[must_use]
+    pub fn is_gated(self) -> bool {
+        matches!(self, Self::Gated(_))
+    }
 }
 
 /// A feed-forward, plain or gated.
@@ -38,8 +46,8 @@ pub struct PlainFeedForward {
     pub(crate) activation: Activation,
 }
 
-/// `f(x) = (silu(x·W_gate) ⊙ x·W_in)·W_out` with `silu(x) = x/(1 + e^(−x))`: `SwiGLU` (Shazeer
-/// 2020, section 2).
+/// `f(x) = (activation(x·W_gate) ⊙ x·W_in)·W_out` (Shazeer 2020, section 2): with silu it is
+/// `SwiGLU`, with GELU `GeGLU`, with `ReLU` `ReGLU`.
 #[derive(Module, Debug)]
 pub struct GatedFeedForward {
     /// `W_gate [d_model, d_ff]`
@@ -48,6 +56,8 @@ pub struct GatedFeedForward {
     pub w_in: Linear,
     /// `W_out [d_ff, d_model]`
     pub w_out: Linear,
+    #[module(skip)]
+    pub(crate) activation: Activation,
 }
 
 impl FeedForward {
@@ -67,10 +77,11 @@ impl FeedForward {
         };
         let (w_in, w_out) = (linear(d_model, d_ff), linear(d_ff, d_model));
         match kind {
-            FeedForwardKind::SwiGlu => Self::Gated(GatedFeedForward {
+            FeedForwardKind::Gated(activation) => Self::Gated(GatedFeedForward {
                 w_gate: linear(d_model, d_ff),
                 w_in,
                 w_out,
+                activation,
             }),
             FeedForwardKind::Plain(activation) => Self::Plain(PlainFeedForward {
                 w_in,
@@ -97,10 +108,11 @@ impl FeedForward {
             }
             Self::Gated(mlp) => {
                 let gate = visit(probe, site(MlpSite::Pre), apply(&mlp.w_gate, x.clone()));
-                swiglu(
-                    gate,
-                    visit(probe, site(MlpSite::PreLinear), apply(&mlp.w_in, x)),
-                )
+                let up = visit(probe, site(MlpSite::PreLinear), apply(&mlp.w_in, x));
+                match mlp.activation {
+                    Activation::Silu => swiglu(gate, up),
+                    activation => activation.apply(gate) * up,
+                }
             }
         };
         apply(self.w_out(), visit(probe, site(MlpSite::Post), post))

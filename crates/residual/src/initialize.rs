@@ -25,7 +25,7 @@ pub enum Initialization {
     Xavier,
 }
 
-/// Draws every matrix, sets gains to 1 and biases to 0.
+/// Draws every matrix, sets gains (`gamma` in Burn's norm of queries and keys) to 1 and biases to 0.
 ///
 /// Burn would draw lazily, in the order of first use, from one global generator. Here each
 /// parameter has its own `ChaCha8` stream, keyed by the seed and its path. Its id is a hash of the
@@ -79,7 +79,7 @@ impl ModuleMapper for Initializer<'_> {
         let device = param.lazy_device();
         let count = shape.num_elements();
         let values: Vec<f32> = match self.path.last() {
-            Some("gain") => vec![1.0; count],
+            Some("gain" | "gamma") => vec![1.0; count],
             Some("bias") => vec![0.0; count],
             _ => {
                 let mut rng =

@@ -5,14 +5,18 @@ use std::ops::Range;
 use burn::tensor::{Int, Tensor};
 use headlight_ops::{NextTokenScores, linear, score_next_tokens};
 
+use crate::readout::softcapped;
+
 /// The logits that are computed at once: 64 MiB.
 const AT_ONCE: usize = 1 << 24;
 
-/// `stream·W_U + b_U` of some positions after the other, with these positions.
+/// `stream·W_U + b_U`, capped if the model has a cap, of some positions after the other, with these
+/// positions.
 pub(crate) fn logits_in_parts(
     stream: &Tensor<3>,
     w_u: Tensor<2>,
     b_u: Option<Tensor<1>>,
+    cap: Option<f64>,
 ) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> {
     let [rows, positions, _] = stream.dims();
     let [_, vocabulary] = w_u.dims();
@@ -20,7 +24,8 @@ pub(crate) fn logits_in_parts(
     (0..positions).step_by(at_once).map(move |first| {
         let part = first..positions.min(first + at_once);
         let stream = stream.clone().narrow(1, first, part.len());
-        (part, linear(stream, w_u.clone(), b_u.clone()))
+        let logits = linear(stream, w_u.clone(), b_u.clone());
+        (part, softcapped(logits, cap))
     })
 }
 

@@ -92,6 +92,24 @@ impl Norm {
         }
     }
 
+    /// What each of several parts becomes in the norm of their sum: the parts of the output, apart
+    /// from its bias.
+    ///
+    /// # Shapes
+    /// - parts, output: `[batch, pos, part, d_model]`
+    /// - scale, that of the sum: `[batch, pos, 1]`
+    #[must_use]
+    pub fn shares(&self, parts: Tensor<4>, scale: Tensor<3>) -> Tensor<4> {
+        let scale = scale.unsqueeze_dim::<4>(2); // [batch, pos, 1, 1]
+        match self {
+            Self::Layer(norm) => {
+                let centred = parts.clone() - parts.mean_dim(3);
+                centred / scale * norm.gain.val().unsqueeze()
+            }
+            Self::Rms(norm) => parts / scale * norm.gain.val().unsqueeze(),
+        }
+    }
+
     /// The output of the norm, with a probe at the scale and at the quotient.
     fn step_by_step<P: Probe + ?Sized>(
         &self,

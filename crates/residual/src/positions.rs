@@ -1,6 +1,7 @@
 //! The ways in which positions enter the model.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use headlight_attention::RotaryScaling;
 
 /// The way in which a model learns the position of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -10,16 +11,49 @@ pub enum Positions {
     Learned,
     /// A fixed vector of sines and cosines is added to the embedding ([`sinusoids`]).
     Sinusoidal,
-    /// Queries and keys rotate (Su et al. 2021). The two components of a pair are half a head
-    /// apart.
-    Rotary {
-        /// The angle of pair `i` at position `p` is `p·base^(−2i/d_head)`.
-        base: f64,
-    },
+    /// Queries and keys rotate (Su et al. 2021).
+    Rotary(RotaryPositions),
     /// Scores decrease with distance (Press et al. 2022).
     Alibi,
     /// Only the causal mask depends on positions (Kazemnejad et al. 2023).
     None,
+}
+
+impl Positions {
+    /// All components of queries and keys rotate, in the angles of this base.
+    #[must_use]
+    pub fn rotary(base: f64) -> Self {
+        Self::Rotary(RotaryPositions {
+            base,
+            ..RotaryPositions::default()
+        })
+    }
+}
+
+/// How queries and keys rotate. The two components of a pair are `rotated/2` apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RotaryPositions {
+    /// The angle of pair `i` at position `p` is `p·base^(−2i/rotated)`.
+    pub base: f64,
+    /// The number of components of a head that rotate, from the first on; `None`: all.
+    pub rotated: Option<usize>,
+    /// How the angles are lowered.
+    pub scaling: RotaryScaling,
+    /// The base of the layers that look through a window, whose angles are not lowered (Gemma 3);
+    /// `None`: all layers rotate alike.
+    pub base_in_window: Option<f64>,
+}
+
+impl Default for RotaryPositions {
+    /// All components rotate, in the angles of the paper's base, 10,000.
+    fn default() -> Self {
+        Self {
+            base: 10_000.0,
+            rotated: None,
+            scaling: RotaryScaling::None,
+            base_in_window: None,
+        }
+    }
 }
 
 /// `[positions, d_model]`: component `2i` at position `p` is `sin(p / 10000^(2i/d_model))`,

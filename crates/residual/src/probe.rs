@@ -172,6 +172,12 @@ impl Capture {
         &self.sites
     }
 
+    /// The activation at a site that was met.
+    pub(crate) fn take<const D: usize>(&mut self, site: Site) -> Tensor<D> {
+        let kept = self.kept.remove(&site);
+        kept.expect("the site was met").into_tensor()
+    }
+
     /// The activations as last seen, after a pass.
     ///
     /// # Errors

@@ -7,9 +7,9 @@ use headlight_attention::MultiHeadAttention;
 use headlight_heads::MayAttend;
 
 use crate::{
-    Activations, ActivationsError, AnyProbe, AttentionWeights, BlockSite, Capture, CircuitWeights,
-    CircuitWeightsError, Edit, Edits, NextTokenScores, NoProbe, Readout, Site, UnknownSite,
-    activation_budget, score_next_tokens, select::select,
+    Activations, ActivationsError, AnyProbe, AttentionSite, AttentionWeights, BlockSite, Capture,
+    CircuitWeights, CircuitWeightsError, Edit, Edits, NextTokenScores, NoProbe, Readout, Site,
+    UnknownSite, activation_budget, score_next_tokens, select::select,
 };
 
 /// A model whose activations pass a probe. Every test of `headlight-lens` takes `&dyn Probed`: a
@@ -63,9 +63,11 @@ pub trait Probed: fmt::Debug + Sync {
     /// The sites whose activations add up to the stream at `site`, in the order in which they are
     /// computed. `None` where the stream is not a sum, or the model does not say.
     ///
-    /// A layer stands in the list as [`hook_result`](crate::AttentionSite::Result) if the results of
+    /// A layer stands in the list as [`hook_result`](AttentionSite::Result) if the results of
     /// its heads are added as they are, with the bias of `W_O`. If a norm or a gate stands between
-    /// the results and the stream, it stands in the list as `hook_attn_out`.
+    /// the results and the stream, it stands in the list as `hook_attn_out`, or as
+    /// [`hook_heads_added`](Site::HeadsAdded) if the model says what each head adds; the rest of
+    /// `hook_attn_out` is then no head's.
     fn summands(&self, _site: Site) -> Option<Vec<Site>> {
         None
     }
@@ -305,5 +307,17 @@ impl AttentionSizes {
             d_head: width / n_heads,
             may_attend,
         }
+    }
+}
+
+/// The site at which the heads of a layer stand as they are added to the stream:
+/// `attn.hook_result`, or `hook_heads_added` if the model has it, because a norm stands between.
+#[must_use]
+pub fn site_of_heads(model: &dyn Probed, layer: usize) -> Site {
+    let added = Site::HeadsAdded(layer);
+    if model.has(added) {
+        added
+    } else {
+        Site::Attention(layer, AttentionSite::Result)
     }
 }

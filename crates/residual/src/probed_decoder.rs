@@ -10,6 +10,7 @@ use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights,
     BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, NextTokenScores, NormKind,
     NormPlacement, Positions, Probed, Readout, Site, Sizes, activation_budget, sinusoids,
+    site_of_heads,
 };
 
 impl Probed for Decoder {
@@ -19,14 +20,14 @@ impl Probed for Decoder {
 
     fn sizes(&self) -> Sizes {
         let config = self.config();
-        let layer = AttentionSizes {
+        let layer = |layer| AttentionSizes {
             n_heads: config.n_heads,
             n_kv_heads: config.n_kv_heads(),
             d_head: config.d_head(),
-            may_attend: MayAttend::causal(config.window),
+            may_attend: MayAttend::causal(config.window_of(layer)),
         };
         Sizes {
-            layers: vec![layer; self.blocks.len()],
+            layers: (0..self.blocks.len()).map(layer).collect(),
             d_model: config.d_model,
             n_ctx: Some(config.n_ctx),
             vocabulary: Some(config.vocabulary),
@@ -99,7 +100,7 @@ impl Probed for Decoder {
         self.keep(rows, Capture::new(sites, activation_budget()), probe)
     }
 
-    /// In a pre-norm model, embeddings and the outputs of all parts before `site`.
+    /// In all but post-norm models, embeddings and what all parts before `site` add.
     fn summands(&self, site: Site) -> Option<Vec<Site>> {
         let Site::Block(layer, place) = site else {
             return None;
@@ -117,7 +118,7 @@ impl Probed for Decoder {
         }
         let mut summands = vec![Site::Embed, Site::PosEmbed];
         for layer in 0..attention {
-            summands.push(Site::Attention(layer, AttentionSite::Result));
+            summands.push(site_of_heads(self, layer));
             if layer < feed_forward {
                 summands.push(Site::Block(layer, BlockSite::MlpOut));
             }
@@ -177,9 +178,9 @@ impl Probed for Decoder {
         probe: &mut dyn AnyProbe,
     ) -> Result<Tensor<3>, ActivationsError> {
         Probed::require(self, &[Site::Block(layer, BlockSite::ResidPre)])?;
-        let mask = self.mask();
         let mut x = stream;
-        for (layer, block) in self.blocks.iter().enumerate().skip(layer) {
+        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
+        for (layer, (block, mask)) in blocks.skip(layer) {
             x = block.forward(x, &mask, layer, probe);
         }
         Ok(self.unembed(x, probe))
@@ -187,13 +188,14 @@ impl Probed for Decoder {
 }
 
 impl Decoder {
-    /// The final norm, `W_U` and `b_U`.
+    /// The final norm, `W_U`, `b_U` and the softcap.
     #[must_use]
     pub fn readout(&self) -> Readout {
         Readout {
             norm: self.ln_final.clone(),
             w_u: self.unembedding(),
             b_u: self.b_u.as_ref().map(Param::val),
+            softcap: self.config.logit_softcap,
         }
     }
 }

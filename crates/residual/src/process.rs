@@ -2,6 +2,7 @@
 //! weights, so that the rest can be interpreted (as `TransformerLens` does before analysis).
 
 use burn::{module::Param, nn::Linear, tensor::Tensor};
+use headlight_attention::Biases;
 
 use crate::{Decoder, Norm, NormKind, NormPlacement};
 
@@ -13,6 +14,11 @@ pub enum ProcessError {
         "the norms of a post-norm model replace the stream and cannot be folded into what reads it"
     )]
     PostNorm,
+    /// Norms stand between the parts and the stream.
+    #[error(
+        "the norms after the parts of this model write to the stream and cannot be folded into what reads it"
+    )]
+    OutputNorm,
     /// A part of the model reads the mean of the stream.
     #[error("only a pre-norm model with layer norm does not see the mean of its stream")]
     MeanIsRead,
@@ -21,11 +27,11 @@ pub enum ProcessError {
 impl Decoder {
     /// Folds each norm's gain and bias into the matrices that read its output: `(x·gain + bias)·W +
     /// b = x·(gain·W) + (bias·W + b)`. Norms then have gain 1 and bias 0. Where a projection gets a
-    /// new bias, all projections of its kind get one. A tied unembedding becomes a separate matrix.
-    /// The logits stay the same.
+    /// new bias, all projections of its kind get one. A tied unembedding becomes a separate matrix,
+    /// and a factor on embeddings becomes part of `W_E`. The logits stay the same.
     ///
     /// # Errors
-    /// If the model is post-norm.
+    /// If the model is post-norm, or norms what its parts add.
     ///
     /// ```
     /// # use burn::tensor::{Device, Int, Tensor, Tolerance};
@@ -39,6 +45,9 @@ impl Decoder {
     pub fn fold_norms(mut self) -> Result<Self, ProcessError> {
         if self.config.norm_placement == NormPlacement::Post {
             return Err(ProcessError::PostNorm);
+        }
+        if self.config.norm_placement.normalizes_outputs() && self.config.norm != NormKind::None {
+            return Err(ProcessError::OutputNorm);
         }
         for block in &mut self.blocks {
             let attention = &mut block.attn;
@@ -60,6 +69,9 @@ impl Decoder {
             }
         }
         self = self.untie();
+        if let Some(scale) = self.config.embedding_scale.take() {
+            self.w_e = self.w_e.map(|w_e| w_e.mul_scalar(scale));
+        }
         if let Some(w_u) = self.w_u.take() {
             let mut unembedding = Linear {
                 weight: w_u,
@@ -69,7 +81,8 @@ impl Decoder {
             (self.w_u, self.b_u) = (Some(unembedding.weight), unembedding.bias);
         }
         if self.config.norm == NormKind::LayerNorm {
-            (self.config.attention_bias, self.config.feed_forward_bias) = (true, true);
+            self.config.attention_bias = Biases::ALL;
+            self.config.feed_forward_bias = true;
         }
         Ok(self)
     }
@@ -82,7 +95,7 @@ impl Decoder {
     /// If the model is not pre-norm with layer norm.
     pub fn centre_writing(mut self) -> Result<Self, ProcessError> {
         if self.config.norm != NormKind::LayerNorm
-            || self.config.norm_placement == NormPlacement::Post
+            || self.config.norm_placement != NormPlacement::Pre
         {
             return Err(ProcessError::MeanIsRead);
         }

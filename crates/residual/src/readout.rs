@@ -9,7 +9,7 @@ use crate::{
     logits_in_parts::{logits_in_parts, next_token_scores},
 };
 
-/// `logits = norm(x)·W_U + b_U`
+/// `logits = norm(x)·W_U + b_U`; with a softcap `c`, they become `c·tanh(logits/c)`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -20,6 +20,7 @@ use crate::{
 ///     norm: NormKind::RmsNorm.init(2, 0.0, &device),
 ///     w_u: Tensor::from_floats([[1.0, 10.0], [0.0, 10.0]], &device),
 ///     b_u: None,
+///     softcap: None,
 /// };
 /// // The root mean square of (1, 7) is 5: the readout reads (0.2, 1.4).
 /// let logits = readout.logits(Tensor::from_floats([[[1.0, 7.0]]], &device));
@@ -33,6 +34,8 @@ pub struct Readout {
     pub w_u: Tensor<2>,
     /// `b_U [vocabulary]`
     pub b_u: Option<Tensor<1>>,
+    /// `c`: the bound of the logits.
+    pub softcap: Option<f64>,
 }
 
 impl Readout {
@@ -43,7 +46,8 @@ impl Readout {
     /// - logits: `[batch, pos, vocabulary]`
     #[must_use]
     pub fn logits(&self, x: Tensor<3>) -> Tensor<3> {
-        linear(self.normalized(x), self.w_u.clone(), self.b_u.clone())
+        let logits = linear(self.normalized(x), self.w_u.clone(), self.b_u.clone());
+        softcapped(logits, self.softcap)
     }
 
     /// The loss of every target and whether the likeliest token is right, if the model ended with
@@ -56,12 +60,20 @@ impl Readout {
     pub fn next_token_scores(&self, x: Tensor<3>, targets: &Tensor<2, Int>) -> NextTokenScores {
         let stream = self.normalized(x);
         next_token_scores(
-            logits_in_parts(&stream, self.w_u.clone(), self.b_u.clone()),
+            logits_in_parts(&stream, self.w_u.clone(), self.b_u.clone(), self.softcap),
             targets,
         )
     }
 
     fn normalized(&self, x: Tensor<3>) -> Tensor<3> {
         normalize(self.norm.as_ref(), x, Site::LnFinal, &mut NoProbe)
+    }
+}
+
+/// `c·tanh(logits/c)`, or the logits as they are.
+pub(crate) fn softcapped(logits: Tensor<3>, cap: Option<f64>) -> Tensor<3> {
+    match cap {
+        Some(cap) => logits.div_scalar(cap).tanh().mul_scalar(cap),
+        None => logits,
     }
 }

@@ -12,9 +12,9 @@ use std::{fmt, str::FromStr};
 /// | `hook_embed`, `hook_pos_embed`, `blocks.{l}.hook_resid_pre\|mid\|post`, `hook_attn_out`, `hook_mlp_out`, `hook_q_input\|k_input\|v_input` | `[batch, pos, d_model]` |
 /// | `blocks.{l}.attn.hook_q\|k\|v\|z` | `[batch, pos, head, d_head]` |
 /// | `blocks.{l}.attn.hook_attn_scores\|hook_pattern` | `[batch, head, query, key]` |
-/// | `blocks.{l}.attn.hook_result` | `[batch, pos, head, d_model]` |
-/// | `blocks.{l}.ln1\|ln2.hook_scale`, `ln_final.hook_scale` | `[batch, pos, 1]` |
-/// | `blocks.{l}.ln1\|ln2.hook_normalized\|hook_out`, `ln_final.hook_normalized\|hook_out` | `[batch, pos, d_model]` |
+/// | `blocks.{l}.attn.hook_result`, `blocks.{l}.hook_heads_added` | `[batch, pos, head, d_model]` |
+/// | `blocks.{l}.ln1\|ln2\|ln1_post\|ln2_post.hook_scale`, `ln_final.hook_scale` | `[batch, pos, 1]` |
+/// | `blocks.{l}.ln1\|ln2\|ln1_post\|ln2_post.hook_normalized\|hook_out`, `ln_final.hook_normalized\|hook_out` | `[batch, pos, d_model]` |
 /// | `blocks.{l}.mlp.hook_pre\|hook_pre_linear\|hook_post` | `[batch, pos, d_ff]` |
 ///
 /// ```
@@ -43,6 +43,13 @@ pub enum Site {
     Ln1(usize, NormSite),
     /// `blocks.{l}.ln2.…`: the norm before the feed-forward.
     Ln2(usize, NormSite),
+    /// `blocks.{l}.hook_heads_added`: what each head adds to the stream where `ln1_post` stands
+    /// between, which is its share of the output of this norm. `TransformerLens` has no such site.
+    HeadsAdded(usize),
+    /// `blocks.{l}.ln1_post.…`: the norm between the output of attention and the stream.
+    Ln1Post(usize, NormSite),
+    /// `blocks.{l}.ln2_post.…`: the norm between the output of the feed-forward and the stream.
+    Ln2Post(usize, NormSite),
     /// `ln_final.…`: the norm before the unembedding.
     LnFinal(NormSite),
 }
@@ -75,13 +82,15 @@ pub enum MlpSite {
 pub enum BlockSite {
     /// `hook_resid_pre`: the stream before the block.
     ResidPre,
-    /// `hook_resid_mid`: after attention was added (only with a feed-forward).
+    /// `hook_resid_mid`: after attention was added (only before a feed-forward that reads it).
     ResidMid,
     /// `hook_resid_post`: the stream after the block.
     ResidPost,
-    /// `hook_attn_out`: the output of attention, which is added to the stream.
+    /// `hook_attn_out`: the tensor that attention adds to the stream, after `ln1_post` if there is
+    /// one.
     AttnOut,
-    /// `hook_mlp_out`: the output of the feed-forward, which is added to the stream.
+    /// `hook_mlp_out`: the tensor that the feed-forward adds to the stream, after `ln2_post` if
+    /// there is one.
     MlpOut,
     /// `hook_q_input`: the input of the queries, before the norm.
     QInput,
@@ -94,9 +103,9 @@ pub enum BlockSite {
 /// Sites in the attention of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AttentionSite {
-    /// `hook_q`
+    /// `hook_q`: as projected, before QK-norm and rotation.
     Q,
-    /// `hook_k`
+    /// `hook_k`: as projected, before QK-norm and rotation.
     K,
     /// `hook_v`
     V,
@@ -106,7 +115,7 @@ pub enum AttentionSite {
     Pattern,
     /// `hook_z`: each head's weighted sum of values.
     Z,
-    /// `hook_result`: each head's output in the stream, `z·W_O`.
+    /// `hook_result`: each head's output, `z·W_O`, before `ln1_post` if there is one.
     Result,
 }
 
@@ -150,8 +159,11 @@ impl Site {
             .collect();
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1(layer, site)));
         sites.extend(Self::of_attention(layer));
+        sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1Post(layer, site)));
+        sites.push(Self::HeadsAdded(layer));
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln2(layer, site)));
         sites.extend(MLP.iter().map(|&(site, _)| Self::Mlp(layer, site)));
+        sites.extend(NORM.iter().map(|&(site, _)| Self::Ln2Post(layer, site)));
         sites
     }
 
@@ -177,6 +189,9 @@ impl Site {
     pub fn layer(self) -> Option<usize> {
         match self {
             Self::Embed | Self::PosEmbed | Self::LnFinal(_) => None,
+            Self::HeadsAdded(layer) | Self::Ln1Post(layer, _) | Self::Ln2Post(layer, _) => {
+                Some(layer)
+            }
             Self::Block(layer, _)
             | Self::Attention(layer, _)
             | Self::Mlp(layer, _)
@@ -205,6 +220,13 @@ impl fmt::Display for Site {
             Self::Mlp(layer, site) => write!(f, "blocks.{layer}.mlp.{}", name_of(&MLP, site)),
             Self::Ln1(layer, site) => write!(f, "blocks.{layer}.ln1.{}", name_of(&NORM, site)),
             Self::Ln2(layer, site) => write!(f, "blocks.{layer}.ln2.{}", name_of(&NORM, site)),
+            Self::HeadsAdded(layer) => write!(f, "blocks.{layer}.hook_heads_added"),
+            Self::Ln1Post(layer, site) => {
+                write!(f, "blocks.{layer}.ln1_post.{}", name_of(&NORM, site))
+            }
+            Self::Ln2Post(layer, site) => {
+                write!(f, "blocks.{layer}.ln2_post.{}", name_of(&NORM, site))
+            }
             Self::LnFinal(site) => write!(f, "ln_final.{}", name_of(&NORM, site)),
         }
     }

@@ -7,7 +7,7 @@ use common::{LAYERS, assert_close, config, llama, model, models, tokens, values}
 use headlight_attention::Mask;
 use headlight_residual::{
     Activations, AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, Leaves,
-    NormPlacement, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
+    NoProbe, NormPlacement, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
 fn other_tokens() -> Tensor<2, Int> {
@@ -79,10 +79,10 @@ fn a_frozen_pattern_moves_the_values_of_this_run_along_the_paths_of_another() {
             .unsqueeze_dim::<5>(2)
             .expand([batch, kv_heads, 4 / kv_heads, pos, width])
             .reshape([batch, 4, pos, width]);
-        let expected = model.blocks[1]
+        let merged = model.blocks[1]
             .attn
             .merge(other.get::<4>(pattern).unwrap().matmul(v));
-        assert_close(name, frozen, expected);
+        assert_close(name, frozen, added(&model, merged));
     }
 }
 
@@ -125,26 +125,34 @@ fn heads_are_zeroed_scaled_and_mean_ablated_each_on_its_own() {
             .get::<4>(Site::Attention(1, AttentionSite::Result))
             .unwrap();
         let of_head = |head: usize| result.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
-        let whole = own.get::<3>(Site::Block(1, BlockSite::AttnOut)).unwrap();
+        let mut whole = result.clone().sum_dim(2).squeeze_dim::<3>(2);
+        if let Some(bias) = &model.blocks[1].attn.w_o.bias {
+            whole = whole + bias.val().unsqueeze();
+        }
+        let attn_out_of = |merged| added(&model, merged);
         let with = |edit| attn_out(&model, Edits::default().part(z, Part::heads(&[2]), edit));
-        assert_close(name, with(Edit::Zero), whole.clone() - of_head(2));
+        assert_close(
+            name,
+            with(Edit::Zero),
+            attn_out_of(whole.clone() - of_head(2)),
+        );
         assert_close(
             name,
             with(Edit::Scale(3.0)),
-            whole.clone() + of_head(2).mul_scalar(2.0),
+            attn_out_of(whole.clone() + of_head(2).mul_scalar(2.0)),
         );
         let mean = of_head(2).mean_dim(0).mean_dim(1).expand(whole.dims());
         assert_close(
             name,
             with(Edit::Mean),
-            whole.clone() - of_head(2) + mean.clone(),
+            attn_out_of(whole.clone() - of_head(2) + mean.clone()),
         );
         // The same with a mean taken beforehand.
         let reference = own.kept(z).mean_over([0, 1]);
         assert_close(
             name,
             with(Edit::Replace(reference)),
-            whole.clone() - of_head(2) + mean,
+            attn_out_of(whole.clone() - of_head(2) + mean),
         );
         // All heads, and then half of them back: edits follow each other.
         let edits = Edits::default().at(z, Edit::Scale(2.0)).part(
@@ -152,7 +160,15 @@ fn heads_are_zeroed_scaled_and_mean_ablated_each_on_its_own() {
             Part::heads(&[0, 1, 2, 3]),
             Edit::Scale(0.5),
         );
-        assert_close(name, attn_out(&model, edits), whole);
+        assert_close(name, attn_out(&model, edits), attn_out_of(whole));
+    }
+}
+
+/// What attention adds of the sum of its heads in layer 1: the sum itself, or through a norm.
+fn added(model: &Decoder, merged: Tensor<3>) -> Tensor<3> {
+    match &model.blocks[1].ln1_post {
+        Some(norm) => norm.forward(merged, |site| Site::Ln1Post(1, site), &mut NoProbe),
+        None => merged,
     }
 }
 
@@ -178,7 +194,7 @@ fn masked_pairs_stay_masked_under_every_edit_of_the_scores() {
     let scores = Site::Attention(1, AttentionSite::Scores);
     let pattern = Site::Attention(1, AttentionSite::Pattern);
     for (name, model) in models() {
-        let window = model.config().window.unwrap_or(usize::MAX);
+        let window = model.config().window_of(1).unwrap_or(usize::MAX);
         for (edit_name, edit) in edits_of_scores() {
             for part in [Part::default(), Part::heads(&[2]), Part::positions(&[0, 3])] {
                 let mut edits = Edits::default().part(scores, part, edit.clone());
@@ -203,7 +219,7 @@ fn with_all_scores_zero_a_query_attends_evenly_to_what_it_may_see() {
     let scores = Site::Attention(1, AttentionSite::Scores);
     let pattern = Site::Attention(1, AttentionSite::Pattern);
     for (name, model) in models() {
-        let window = model.config().window.unwrap_or(usize::MAX);
+        let window = model.config().window_of(1).unwrap_or(usize::MAX);
         for edit in [Edit::Zero, Edit::Scale(0.0)] {
             let is_scaled = matches!(edit, Edit::Scale(_));
             let mut edits = Edits::default().at(scores, edit);
@@ -237,7 +253,7 @@ fn a_query_that_may_see_nothing_writes_nothing_whatever_its_scores_become() {
     let model = model(&config(None));
     let block = &model.blocks[0];
     let x = Tensor::<3>::ones([2, 6, 24], &Device::flex());
-    let mask = model.mask().and(Mask::lengths(&[6, 0]));
+    let mask = model.masks()[0].and(Mask::lengths(&[6, 0]));
     let scores = Site::Attention(0, AttentionSite::Scores);
     let attn_out = Site::Block(0, BlockSite::AttnOut);
     let pattern = Site::Attention(0, AttentionSite::Pattern);
@@ -334,25 +350,26 @@ fn the_gradient_at_a_site_is_how_the_loss_changes_there() {
         let size = loss(model.forward(tokens())).into_scalar::<f32>();
         let mut checked = 0;
         for site in sites {
-            let (dims, squared_norm, gradient) = if matches!(site, Site::Attention(..)) {
-                let Some(gradient) = leaves.gradient::<4>(site, &gradients) else {
-                    continue;
+            let (dims, squared_norm, gradient) =
+                if matches!(site, Site::Attention(..) | Site::HeadsAdded(_)) {
+                    let Some(gradient) = leaves.gradient::<4>(site, &gradients) else {
+                        continue;
+                    };
+                    (
+                        gradient.dims().to_vec(),
+                        gradient.clone().square().sum(),
+                        KeptTensor::from(gradient),
+                    )
+                } else {
+                    let Some(gradient) = leaves.gradient::<3>(site, &gradients) else {
+                        continue;
+                    };
+                    (
+                        gradient.dims().to_vec(),
+                        gradient.clone().square().sum(),
+                        KeptTensor::from(gradient),
+                    )
                 };
-                (
-                    gradient.dims().to_vec(),
-                    gradient.clone().square().sum(),
-                    KeptTensor::from(gradient),
-                )
-            } else {
-                let Some(gradient) = leaves.gradient::<3>(site, &gradients) else {
-                    continue;
-                };
-                (
-                    gradient.dims().to_vec(),
-                    gradient.clone().square().sum(),
-                    KeptTensor::from(gradient),
-                )
-            };
             let squared_norm: f32 = squared_norm.into_scalar();
             assert!(squared_norm.is_finite(), "{name} {site} {dims:?}");
             if squared_norm < 1e-8 {

@@ -10,6 +10,7 @@ use std::{
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{architectures, assert_close, config, gpt2, llama, model, tokens, values};
+use headlight_attention::{AttentionOptions, Biases, QkNorm};
 use headlight_residual::{
     AttentionSite, Decoder, DecoderConfig, NoProbe, Positions, Site, from_huggingface,
     to_huggingface, to_transformer_lens, weights_to_bytes,
@@ -88,7 +89,24 @@ fn largest_difference<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> f32 {
     (a - b).abs().max().into_scalar()
 }
 
-const FIXTURES: [&str; 4] = ["gpt2", "gpt2_variant", "llama", "llama_variant"];
+const FIXTURES: [&str; 16] = [
+    "gpt2",
+    "gpt2_variant",
+    "llama",
+    "llama_variant",
+    "llama3",
+    "gpt_neox",
+    "gpt_neox_variant",
+    "mistral",
+    "qwen2",
+    "qwen2_variant",
+    "qwen3",
+    "phi3",
+    "phi3_variant",
+    "olmo2",
+    "gemma2",
+    "gemma3",
+];
 
 #[test]
 fn models_written_by_transformers_give_the_same_logits_and_patterns() {
@@ -101,7 +119,7 @@ fn models_written_by_transformers_give_the_same_logits_and_patterns() {
             .unwrap();
         let difference = largest_difference(logits, tensor(&expected, "logits"));
         assert!(difference <= 5e-5, "{name}: logits differ by {difference}");
-        for layer in 0..2 {
+        for layer in 0..model.blocks.len() {
             let pattern = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Pattern));
             let difference =
                 largest_difference(pattern, tensor(&expected, &format!("pattern.{layer}")));
@@ -158,7 +176,7 @@ fn a_round_trip_changes_no_bit() {
     }
     // Without biases it comes back with biases of 0.
     let plain = model(&DecoderConfig {
-        attention_bias: false,
+        attention_bias: Biases::NONE,
         feed_forward_bias: false,
         ..gpt2()
     });
@@ -167,43 +185,96 @@ fn a_round_trip_changes_no_bit() {
 }
 
 #[test]
-fn what_is_neither_gpt2_nor_llama_is_told_why() {
+fn what_is_of_no_family_is_told_why() {
     let error = |config: DecoderConfig| to_huggingface(&model(&config)).unwrap_err().to_string();
-    let windowed = error(DecoderConfig {
+    let said = |nearest: &str, parts: &str| {
+        format!(
+            "the model is of no family of transformers; the nearest is {nearest}, which has other: \
+             {parts}"
+        )
+    };
+    for (config, nearest, parts) in [
+        (
+            DecoderConfig {
+                n_kv_heads: Some(2),
+                ..gpt2()
+            },
+            "gpt2",
+            "heads that share keys and values",
+        ),
+        (
+            DecoderConfig {
+                d_head: Some(5),
+                window: Some(3),
+                ..gpt2()
+            },
+            "gpt2",
+            "width of heads, window",
+        ),
+        (
+            DecoderConfig {
+                positions: Positions::Alibi,
+                ..gpt2()
+            },
+            "gpt2",
+            "positions",
+        ),
+        (
+            DecoderConfig {
+                attention: AttentionOptions::default().with_softcap(3.0),
+                ..llama()
+            },
+            "llama",
+            "softcap of the scores",
+        ),
+        (
+            DecoderConfig {
+                qk_norm: QkNorm::AllHeads,
+                ..llama()
+            },
+            "llama",
+            "QK-norm",
+        ),
+    ] {
+        assert_eq!(error(config), said(nearest, parts));
+    }
+    let folded = model(&gpt2()).fold_norms().unwrap();
+    let error = to_huggingface(&folded).unwrap_err().to_string();
+    assert_eq!(error, said("gpt2", "biases of the unembedding"));
+}
+
+#[test]
+fn parts_that_several_families_share_are_written_as_the_family_that_has_them_all() {
+    let family = |config: DecoderConfig| {
+        let files = to_huggingface(&model(&config)).unwrap();
+        let keys: serde_json::Value = serde_json::from_str(&files.config).unwrap();
+        keys["model_type"].as_str().unwrap().to_owned()
+    };
+    let windowed = DecoderConfig {
         window: Some(3),
         ..llama()
-    });
-    assert!(
-        windowed.contains("its feed-forward is gated") && windowed.contains("it has a window"),
-        "{windowed}"
-    );
-    let grouped = error(DecoderConfig {
-        n_kv_heads: Some(2),
-        ..gpt2()
-    });
-    assert!(
-        grouped.contains("its heads share keys and values"),
-        "{grouped}"
-    );
-    let odd = error(DecoderConfig {
-        d_head: Some(5),
-        ..gpt2()
-    });
-    assert!(odd.contains("its heads do not tile d_model"), "{odd}");
-    assert!(
-        error(DecoderConfig {
-            positions: Positions::Alibi,
-            ..gpt2()
-        })
-        .contains("its positions are not learned")
-    );
-    assert!(
-        error(DecoderConfig {
-            positions: Positions::None,
-            ..llama()
-        })
-        .contains("its positions are not rotary")
-    );
+    };
+    assert_eq!(family(windowed.clone()), "mistral");
+    let alternating = DecoderConfig {
+        full_layers: vec![0, 2],
+        attention_bias: Biases::QUERY_KEY_VALUE,
+        ..windowed
+    };
+    assert_eq!(family(alternating), "qwen2");
+    // Biases that a family lacks too are better than zeros.
+    let partly_biased = DecoderConfig {
+        attention_bias: Biases::QUERY_KEY_VALUE,
+        ..llama()
+    };
+    assert_eq!(family(partly_biased), "qwen2");
+    let queries_only = DecoderConfig {
+        attention_bias: Biases {
+            query: true,
+            ..Biases::NONE
+        },
+        ..llama()
+    };
+    assert_eq!(family(queries_only), "llama");
 }
 
 /// A copy of a fixture of one file, to be damaged.
@@ -570,13 +641,15 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
             "llama",
             "model_type",
             "\"bert\"",
-            "config.json: model_type = \"bert\": must be gpt2 or llama",
+            "config.json: model_type = \"bert\": must be one of gpt2, gpt_neox, llama, mistral, qwen2, qwen3, \
+             phi3, olmo2, gemma2, gemma3_text",
         ),
         (
             "llama",
             "hidden_act",
-            "\"gelu\"",
-            "config.json: hidden_act = \"gelu\": must be silu",
+            "\"tanh\"",
+            "config.json: hidden_act = \"tanh\": must be one of relu, gelu, gelu_new, gelu_pytorch_tanh, \
+             gelu_fast, silu, swish",
         ),
         (
             "llama",
@@ -605,8 +678,8 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
         (
             "llama",
             "rope_parameters",
-            "{\"rope_type\": \"llama3\"}",
-            "config.json: rope_parameters.rope_type = \"llama3\": must be default",
+            "{\"rope_type\": \"yarn\"}",
+            "config.json: rope_parameters.rope_type = \"yarn\": must be default, linear or llama3",
         ),
         (
             "gpt2",
@@ -673,7 +746,25 @@ fn a_shard_that_is_missing_or_elsewhere_is_named() {
 fn transformer_lens_weights_are_those_of_each_head() {
     for (name, config) in architectures() {
         let model = model(&config);
-        let weights = read(&to_transformer_lens(&model).unwrap().weights);
+        let files = match (name, to_transformer_lens(&model)) {
+            ("olmo 2", Err(error)) => {
+                let said = "TransformerLens has no norms only after the parts";
+                assert_eq!(error.to_string(), said);
+                continue;
+            }
+            ("gemma", Err(error)) => {
+                let said = "TransformerLens has no second base of rotation";
+                assert_eq!(error.to_string(), said);
+                continue;
+            }
+            ("parallel, normed outputs, llama 3", Err(error)) => {
+                let said = "TransformerLens has no scaling of rotation by the original context";
+                assert_eq!(error.to_string(), said);
+                continue;
+            }
+            (_, files) => files.unwrap(),
+        };
+        let weights = read(&files.weights);
         let seen = model.activations(tokens(), &model.sites()).unwrap();
         for layer in 0..config.n_layers {
             let at = |what: &str| format!("blocks.{layer}.attn.{what}");

@@ -88,7 +88,7 @@ fn ragged_architectures() -> Vec<(String, DecoderConfig)> {
     let positions = [
         Positions::Learned,
         Positions::Sinusoidal,
-        Positions::Rotary { base: 100.0 },
+        Positions::rotary(100.0),
         Positions::Alibi,
         Positions::None,
     ];

@@ -6,9 +6,9 @@ use burn::tensor::{Device, Int, Tensor};
 use common::{LAYERS, architectures, assert_close, config, model, models, plain, tokens, values};
 use headlight_attention::{Dropout, DropoutKey};
 use headlight_residual::{
-    Activation, Activations, ActivationsError, AttentionSite, BlockSite, Capture, Decoder,
-    DecoderConfig, Edit, Edits, Initialization, Interest, NoProbe, Norm, NormPlacement, NormSite,
-    Part, Probe, Site, weights_from_bytes, weights_to_bytes,
+    Activation, Activations, ActivationsError, AttentionSite, BlockOrder, BlockSite, Capture,
+    Decoder, DecoderConfig, Edit, Edits, Initialization, Interest, NoProbe, Norm, NormPlacement,
+    NormSite, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
 };
 
 fn all_activations(model: &Decoder) -> Activations {
@@ -64,6 +64,11 @@ fn each_step_of_a_block_adds_what_its_site_says() {
                     };
                     assert_close(name, stream + mlp_out, at(BlockSite::ResidPost).unwrap());
                 }
+                // Both parts read the stream before the block.
+                (None, Some(mlp_out)) => {
+                    let both = after_attention + mlp_out;
+                    assert_close(name, both, at(BlockSite::ResidPost).unwrap());
+                }
                 _ => assert_close(name, after_attention, at(BlockSite::ResidPost).unwrap()),
             }
             if let Some(next) = seen.get::<3>(Site::Block(layer + 1, BlockSite::ResidPre)) {
@@ -91,6 +96,19 @@ fn heads_and_the_bias_add_up_to_what_attention_adds() {
                 .squeeze_dim(2);
             if let Some(bias) = &block.attn.w_o.bias {
                 sum = sum + bias.val().unsqueeze();
+            }
+            if let Some(norm) = &block.ln1_post {
+                // What heads add, and the bias of the norm; no W_O has a bias here.
+                let mut added = seen
+                    .tensor::<4>(Site::HeadsAdded(layer))
+                    .sum_dim(2)
+                    .squeeze_dim(2);
+                if let Norm::Layer(norm) = norm {
+                    added = added + norm.bias.val().unsqueeze();
+                }
+                let attn_out = seen.tensor::<3>(Site::Block(layer, BlockSite::AttnOut));
+                assert_close(name, added, attn_out);
+                sum = norm.forward(sum, |site| Site::Ln1Post(layer, site), &mut NoProbe);
             }
             assert_close(
                 name,
@@ -142,13 +160,16 @@ fn the_stream_is_what_each_block_reads_and_leaves() {
     for (name, model) in models() {
         let seen = all_activations(&model);
         let sites = model.stream_sites();
-        let per_block = 1 + usize::from(model.blocks[0].mlp.is_some());
+        let has_middle = model.has(Site::Block(0, BlockSite::ResidMid));
+        let has_middle = has_middle && model.blocks[0].mlp.is_some();
+        let per_block = 1 + usize::from(has_middle);
         assert_eq!(sites.len(), 1 + LAYERS * per_block, "{name}");
         for layer in 0..LAYERS {
             let pre = seen.tensor::<3>(Site::Block(layer, BlockSite::ResidPre));
             let stream = seen.tensor::<3>(sites[layer * per_block]);
             assert_eq!(values(pre.clone()), values(stream), "{name} before {layer}");
-            let left = model.blocks[layer].forward(pre, &model.mask(), layer, &mut NoProbe);
+            let mask = &model.masks()[layer];
+            let left = model.blocks[layer].forward(pre, mask, layer, &mut NoProbe);
             let stream = seen.tensor::<3>(sites[(layer + 1) * per_block]);
             assert_eq!(values(left), values(stream), "{name} after {layer}");
         }
@@ -195,6 +216,8 @@ fn norms(model: &Decoder) -> Vec<NormAt<'_>> {
         };
         let [first, second] = if is_post_norm(model) {
             [after_attention, at(BlockSite::ResidPost)]
+        } else if model.config().block_order == BlockOrder::Parallel {
+            [at(BlockSite::ResidPre), at(BlockSite::ResidPre)]
         } else {
             [at(BlockSite::ResidPre), at(BlockSite::ResidMid)]
         };
@@ -317,7 +340,7 @@ fn attention_weights_are_dropped_row_by_row_and_differently_in_each_layer() {
                 ..key
             },
         );
-        x = block.forward_with_dropout(x, &model.mask(), layer, &of_layer, &mut NoProbe);
+        x = block.forward_with_dropout(x, &model.masks()[layer], layer, &of_layer, &mut NoProbe);
     }
     assert_eq!(values(model.unembed(x, &mut NoProbe)), whole);
 }
@@ -340,7 +363,7 @@ fn every_site_of_the_model_is_met_and_its_name_reads_back() {
             let name = site.to_string();
             assert_eq!(name.parse::<Site>().unwrap(), site, "{name}");
             let met = match site {
-                Site::Attention(..) => seen.get::<4>(site).is_some(),
+                Site::Attention(..) | Site::HeadsAdded(_) => seen.get::<4>(site).is_some(),
                 _ => seen.get::<3>(site).is_some(),
             };
             assert!(met, "{architecture}: {name} was not met");
@@ -402,6 +425,14 @@ fn switching_a_head_off_takes_its_result_out_of_the_stream() {
             .unwrap()
             .narrow(2, 1, 1)
             .squeeze_dim(2);
+        if model.blocks[last].ln1_post.is_some() {
+            // Less to normalise: what is left is larger.
+            assert_ne!(
+                values(off.tensor::<3>(added)),
+                values(seen.tensor::<3>(added))
+            );
+            continue;
+        }
         let expected = seen.tensor::<3>(added) - head;
         assert_close(name, off.tensor(added), expected);
     }
@@ -577,5 +608,23 @@ fn weights_survive_the_round_trip_bit_for_bit_and_wrong_ones_are_named() {
         let error = weights_from_bytes(wider, &bytes).unwrap_err().to_string();
         assert!(error.contains("w_e"), "{error}");
         assert!(weights_from_bytes(init(config), &[1, 2, 3]).is_err());
+    }
+}
+
+#[test]
+fn what_a_head_adds_through_a_norm_can_be_taken_out_of_the_stream() {
+    for (name, model) in models() {
+        let (heads, attn_out) = (Site::HeadsAdded(1), Site::Block(1, BlockSite::AttnOut));
+        if !model.has(heads) {
+            continue;
+        }
+        let seen = all_activations(&model);
+        let mut without = Edits::default().part(heads, Part::heads(&[2]), Edit::Zero);
+        let changed = model
+            .activations_probed(tokens(), &[attn_out], &mut without)
+            .unwrap();
+        let head = seen.tensor::<4>(heads).narrow(2, 2, 1).squeeze_dim(2);
+        let expected = seen.tensor::<3>(attn_out) - head;
+        assert_close(name, changed.tensor(attn_out), expected);
     }
 }

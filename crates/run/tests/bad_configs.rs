@@ -462,11 +462,67 @@ fn models() {
         ),
         (
             "model.norm_placement = 'behind'",
-            r#"model.norm_placement = "behind": unknown value, there are: pre, post"#,
+            r#"model.norm_placement = "behind": unknown value, there are: pre, post, output, pre_and_output"#,
         ),
         (
             "model.norm_placement = 'post'\nmodel.norm = 'none'",
             "model.norm_placement = post: there is no norm to place; set model.norm",
+        ),
+        (
+            "model.norm_placement = 'output'\nmodel.norm = 'none'",
+            "model.norm_placement = output: there is no norm to place; set model.norm",
+        ),
+        (
+            "model.block_order = 'parallel'",
+            "model.block_order = parallel: there is no feed-forward; set model.feed_forward",
+        ),
+        (
+            "model.block_order = 'parallel'\nmodel.feed_forward = 'relu'\nmodel.norm_placement = 'post'",
+            "model.block_order = parallel: model.norm_placement = \"post\" norms the stream between the parts",
+        ),
+        (
+            "model.full_layers = [0]",
+            "model.full_layers = [0]: no layer has a window; set model.window",
+        ),
+        (
+            "model.full_layers = [1, 0]\nmodel.window = 3",
+            "model.full_layers = [1, 0]: must be in rising order",
+        ),
+        (
+            "model.full_layers = [0, 99]\nmodel.window = 3",
+            "model.full_layers = [0, 99]: the last layer is 1",
+        ),
+        (
+            "model.rotary_components = 4",
+            r#"model.rotary_components = 4: nothing rotates; set model.positions = "rotary""#,
+        ),
+        (
+            "model.rotary_components = 3\nmodel.positions = 'rotary'",
+            "model.rotary_components = 3: must be an even number from 2",
+        ),
+        (
+            "model.rotary_components = 512\nmodel.positions = 'rotary'",
+            "model.rotary_components = 512: is more than the width of a head, 16",
+        ),
+        (
+            "model.rotary_base_in_window = 100.0\nmodel.positions = 'rotary'",
+            "model.rotary_base_in_window = 100: no layer has a window; set model.window",
+        ),
+        (
+            "model.rotary_scaling = { linear = { factor = 0.0 } }\nmodel.positions = 'rotary'",
+            "model.rotary_scaling.linear.factor = 0.0: must be above 0 and finite in 32 bits",
+        ),
+        (
+            "model.rotary_scaling = { linear = { factor = 2.0 } }",
+            r#"model.rotary_scaling = linear: nothing rotates; set model.positions = "rotary""#,
+        ),
+        (
+            "model.logit_softcap = 0.0",
+            "model.logit_softcap = 0.0: must be above 0 and finite in 32 bits",
+        ),
+        (
+            "model.embedding_scale = -2.0",
+            "model.embedding_scale = -2.0: must be above 0 and finite in 32 bits",
         ),
         (
             "model.positions = 'rotery'",

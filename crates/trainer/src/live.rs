@@ -22,7 +22,7 @@ impl Setup {
             floor: self.floor,
             chance: self.task.chance(),
             n_heads: self.model.n_heads(),
-            window: self.config.model.window,
+            window: self.config.model.window_of_all_layers(),
             report: path.join("report.html").display().to_string(),
         }
     }

@@ -150,7 +150,8 @@ impl Setup {
             View::Bar => Progress::new(steps),
             View::Lines(name) => Progress::lines(steps, name),
             View::Screen(page) => {
-                let may_attend = MayAttend::causal(self.config.model.window);
+                let window = self.config.model.window_of_all_layers();
+                let may_attend = MayAttend::causal(window);
                 let state = State::new(self.config.task.name(), steps, self.floor, may_attend);
                 Progress::on_screen(
                     steps,

@@ -1,13 +1,14 @@
 //! From a configuration to a model, and from a run to the model it trained.
 
 use burn::tensor::Device;
-use headlight_attention::AttentionOptions;
+use headlight_attention::{AttentionOptions, Biases, QkNorm, RotaryScaling};
 use headlight_residual::{
-    self as residual, Activation, Decoder, DecoderConfig, weights_from_bytes,
+    self as residual, Activation, Decoder, DecoderConfig, RotaryPositions, weights_from_bytes,
 };
 use headlight_run::{
-    Config, Error, ErrorKind, FeedForwardKind, InitializationKind, NormKind, NormPlacement,
-    PositionKind, RunDirectory, TaskConfig, Weights,
+    self as run, BlockOrder, Config, Error, ErrorKind, FeedForwardKind, InitializationKind,
+    ModelConfig, NormKind, NormPlacement, PositionKind, QkNormKind, RunDirectory, TaskConfig,
+    Weights,
     untrusted::{MOST_PARAMETERS, ROOM_FOR_PARAMETERS},
 };
 use headlight_tasks::program_code;
@@ -45,6 +46,7 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
 fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
     let feed_forward = |kind| Some((model.d_ff(), kind));
     let plain = |activation| feed_forward(residual::FeedForwardKind::Plain(activation));
+    let gated = |activation| feed_forward(residual::FeedForwardKind::Gated(activation));
     DecoderConfig {
         vocabulary,
         n_ctx: model.n_ctx,
@@ -53,13 +55,31 @@ fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderCo
         n_heads: model.n_heads,
         n_kv_heads: model.n_kv_heads,
         d_head: model.d_head,
-        attention_bias: model.attention_bias,
+        attention_bias: Biases {
+            query: model.attention_bias,
+            key: model.attention_bias,
+            value: model.attention_bias,
+            output: model.attention_output_bias(),
+        },
+        qk_norm: match model.qk_norm {
+            QkNormKind::None => QkNorm::None,
+            QkNormKind::EachHead => QkNorm::EachHead,
+            QkNormKind::AllHeads => QkNorm::AllHeads,
+        },
+        block_order: match model.block_order {
+            BlockOrder::Sequential => residual::BlockOrder::Sequential,
+            BlockOrder::Parallel => residual::BlockOrder::Parallel,
+        },
         feed_forward: match model.feed_forward {
             FeedForwardKind::None => None,
             FeedForwardKind::Relu => plain(Activation::Relu),
             FeedForwardKind::Gelu => plain(Activation::Gelu),
             FeedForwardKind::GeluTanh => plain(Activation::GeluTanh),
-            FeedForwardKind::SwiGlu => feed_forward(residual::FeedForwardKind::SwiGlu),
+            FeedForwardKind::Silu => plain(Activation::Silu),
+            FeedForwardKind::ReGlu => gated(Activation::Relu),
+            FeedForwardKind::GeGlu => gated(Activation::Gelu),
+            FeedForwardKind::GeGluTanh => gated(Activation::GeluTanh),
+            FeedForwardKind::SwiGlu => gated(Activation::Silu),
         },
         feed_forward_bias: model.feed_forward_bias(),
         norm: match model.norm {
@@ -71,22 +91,25 @@ fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderCo
         norm_placement: match model.norm_placement {
             NormPlacement::Pre => residual::NormPlacement::Pre,
             NormPlacement::Post => residual::NormPlacement::Post,
+            NormPlacement::Output => residual::NormPlacement::Output,
+            NormPlacement::PreAndOutput => residual::NormPlacement::PreAndOutput,
         },
         positions: match model.positions {
             PositionKind::Learned => residual::Positions::Learned,
             PositionKind::Sinusoidal => residual::Positions::Sinusoidal,
-            PositionKind::Rotary => residual::Positions::Rotary {
-                base: model.rotary_base.unwrap_or(ROTARY_BASE),
-            },
+            PositionKind::Rotary => residual::Positions::Rotary(rotary_positions(model)),
             PositionKind::Alibi => residual::Positions::Alibi,
             PositionKind::None => residual::Positions::None,
         },
         window: model.window,
+        full_layers: model.full_layers.clone(),
+        embedding_scale: model.embedding_scale,
         tied_embedding: model.tied_embedding,
         attention: AttentionOptions {
             scale: model.attention_scale,
-            ..AttentionOptions::default()
+            softcap: model.attention_softcap,
         },
+        logit_softcap: model.logit_softcap,
         initialization: match model.initialization {
             InitializationKind::Gpt2 => residual::Initialization::Gpt2,
             // Compiled weights take the place of what is drawn.
@@ -96,6 +119,29 @@ fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderCo
             InitializationKind::Xavier => residual::Initialization::Xavier,
         },
         init_std: model.init_std,
+    }
+}
+
+fn rotary_positions(model: &ModelConfig) -> RotaryPositions {
+    RotaryPositions {
+        base: model.rotary_base.unwrap_or(ROTARY_BASE),
+        rotated: model.rotary_components,
+        scaling: match model.rotary_scaling {
+            None => RotaryScaling::None,
+            Some(run::RotaryScaling::Linear { factor }) => RotaryScaling::Linear { factor },
+            Some(run::RotaryScaling::Llama3 {
+                factor,
+                low_frequency_factor,
+                high_frequency_factor,
+                original_n_ctx,
+            }) => RotaryScaling::Llama3 {
+                factor,
+                low_frequency_factor,
+                high_frequency_factor,
+                original_n_ctx,
+            },
+        },
+        base_in_window: model.rotary_base_in_window,
     }
 }
 
@@ -167,4 +213,71 @@ pub fn describe(model: &DecoderConfig) -> Vec<String> {
         )
     });
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_of_a_configuration_is_that_part_of_the_decoder() {
+        let text = "
+            task = { name = 'repeat' }
+            train = { steps = 10, batch_size = 8, learning_rate = 1e-3 }
+            [model]
+            n_layers = 3
+            n_heads = 2
+            d_model = 16
+            n_ctx = 64
+            attention_bias = true
+            attention_output_bias = false
+            qk_norm = 'all_heads'
+            block_order = 'parallel'
+            feed_forward = 'geglu_tanh'
+            d_ff = 24
+            norm = 'rms_norm'
+            norm_placement = 'pre_and_output'
+            positions = 'rotary'
+            rotary_base = 500.0
+            rotary_base_in_window = 50.0
+            rotary_components = 4
+            rotary_scaling = { linear = { factor = 8.0 } }
+            window = 5
+            full_layers = [2]
+            embedding_scale = 4.0
+            attention_softcap = 50.0
+            logit_softcap = 30.0
+        ";
+        let config = Config::parse(text, "a.toml", &[]).unwrap();
+        let expected = DecoderConfig {
+            vocabulary: 9,
+            n_ctx: 64,
+            d_model: 16,
+            n_layers: 3,
+            n_heads: 2,
+            attention_bias: Biases::QUERY_KEY_VALUE,
+            qk_norm: QkNorm::AllHeads,
+            block_order: residual::BlockOrder::Parallel,
+            feed_forward: Some((24, residual::FeedForwardKind::Gated(Activation::GeluTanh))),
+            feed_forward_bias: false,
+            norm: residual::NormKind::RmsNorm,
+            norm_placement: residual::NormPlacement::PreAndOutput,
+            positions: residual::Positions::Rotary(RotaryPositions {
+                base: 500.0,
+                rotated: Some(4),
+                scaling: RotaryScaling::Linear { factor: 8.0 },
+                base_in_window: Some(50.0),
+            }),
+            window: Some(5),
+            full_layers: vec![2],
+            embedding_scale: Some(4.0),
+            attention: AttentionOptions::default().with_softcap(50.0),
+            logit_softcap: Some(30.0),
+            ..DecoderConfig::default()
+        };
+        assert_eq!(decoder_config(&config, 9), expected);
+        // What is written down is read as the same.
+        let written = config.to_toml().unwrap();
+        assert_eq!(Config::parse(&written, "a.toml", &[]).unwrap(), config);
+    }
 }

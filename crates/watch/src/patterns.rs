@@ -14,7 +14,8 @@ pub struct Patterns {
     n_heads: usize,
     length: usize,
     /// How many keys a query sees at most.
-    window: Option<usize>,
+    /// Of each layer.
+    windows: Vec<Option<usize>>,
     /// Whether the first token is the start of the sequence, which scores leave out.
     has_start: bool,
     /// Of each layer the weights `[sequences, n_heads, length, length]`, row by row.
@@ -71,8 +72,10 @@ impl Patterns {
             sequences: tokens.len(),
             n_heads: model.n_heads(),
             length: tokens.first().map_or(0, Vec::len),
-            window: model.config().window,
             has_start: false,
+            windows: (0..layers.len())
+                .map(|layer| model.config().window_of(layer))
+                .collect(),
             layers,
         }
     }
@@ -97,9 +100,10 @@ impl Patterns {
 
     /// Every layer's patterns with the keys that their queries see, to be scored.
     pub fn layers(&self) -> impl Iterator<Item = LayerPattern<'_>> {
-        self.layers.iter().map(|weights: &Vec<f32>| {
+        let layers = self.layers.iter().zip(&self.windows);
+        layers.map(|(weights, &window)| {
             LayerPattern::new(self.dims(), weights)
-                .with_window(self.window)
+                .with_window(window)
                 .with_start(self.has_start)
         })
     }

@@ -165,6 +165,7 @@ impl Probed for EncoderDecoder {
             norm: None,
             w_u: self.w_u.val(),
             b_u: None,
+            softcap: None,
         })
     }
 

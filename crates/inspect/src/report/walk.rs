@@ -151,7 +151,7 @@ impl Walked<'_> {
         let turned = rotates.then(|| {
             block
                 .attn
-                .with_positions(seen.clone(), &self.model.mask())
+                .with_positions(seen.clone(), &self.model.masks()[layer])
                 .0
         });
         let group = self.model.n_heads() / self.model.config().n_kv_heads();
@@ -223,7 +223,7 @@ impl Walked<'_> {
         let norm = self.model.blocks[layer]
             .ln1
             .as_ref()
-            .filter(|_| config.norm_placement == NormPlacement::Pre)?;
+            .filter(|_| config.norm_placement != NormPlacement::Post)?;
         let (kind, gain, bias) = match norm {
             Norm::Layer(norm) => ("layer", &norm.gain, Some(&norm.bias)),
             Norm::Rms(norm) => ("rms", &norm.gain, None),

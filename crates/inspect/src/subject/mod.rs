@@ -160,11 +160,19 @@ impl Subject {
         }
     }
 
-    /// The number of tokens that a token sees; `None`: all before it.
+    /// The number of tokens that a token sees in a layer; `None`: all before it.
+    pub(crate) fn window_of(&self, layer: usize) -> Option<usize> {
+        match &self.source {
+            Source::Run(run) => run.config.model.window_of(layer),
+            Source::Model(model) => model.model.config().window_of(layer),
+        }
+    }
+
+    /// The same if it is that of all layers.
     pub(crate) fn window(&self) -> Option<usize> {
         match &self.source {
-            Source::Run(run) => run.config.model.window,
-            Source::Model(model) => model.model.config().window,
+            Source::Run(run) => run.config.model.window_of_all_layers(),
+            Source::Model(model) => model.model.config().window_of_all_layers(),
         }
     }
 

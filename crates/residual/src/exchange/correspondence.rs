@@ -17,6 +17,9 @@ pub struct Correspondence {
     pub theirs: String,
     /// The parameters, side by side along the last axis.
     pub ours: Vec<String>,
+    /// Into so many equal pieces each parameter is cut; the first pieces of all lie side by side,
+    /// then the second, and so on.
+    pub interleaved: usize,
     /// The layout of the other tool's tensor.
     pub layout: Layout,
     /// The shape of a tensor of zeros to write if the model lacks the parameter, such as an absent
@@ -35,6 +38,8 @@ pub enum Layout {
     HeadsOut(usize),
     /// `[head, d_head, out]` instead of `[head·d_head, out]`.
     HeadsIn(usize),
+    /// The same layout, and each number less 1.
+    LessOne,
 }
 
 impl Correspondence {
@@ -42,6 +47,7 @@ impl Correspondence {
         Self {
             theirs: theirs.into(),
             ours: vec![ours.into()],
+            interleaved: 1,
             layout,
             zeros: None,
         }
@@ -82,7 +88,7 @@ pub fn export(
         let ours: Option<Vec<&TensorData>> =
             entry.ours.iter().map(|name| parameters.get(name)).collect();
         let data = match (ours, &entry.zeros) {
-            (Some(ours), _) => entry.layout.export(&beside(&ours)),
+            (Some(ours), _) => entry.layout.export(&beside(&ours, entry.interleaved)),
             (None, Some(shape)) => TensorData::zeros::<f32, _>(shape.clone()),
             (None, None) => return Err(ExchangeError::Missing(entry.ours.join(", "))),
         };
@@ -122,7 +128,11 @@ pub fn import(
                 expected,
             });
         }
-        let parts = split(entry.layout.import(theirs.read()), &widths);
+        let parts = split(
+            entry.layout.import(theirs.read()),
+            &widths,
+            entry.interleaved,
+        );
         values.extend(entry.ours.iter().cloned().zip(parts));
     }
     if let Some(name) = tensors.into_keys().next() {
@@ -151,6 +161,7 @@ impl Layout {
             (Self::HeadsIn(heads), &[width, columns]) => {
                 reshaped(data, vec![heads, width / heads, columns])
             }
+            (Self::LessOne, _) => plus(data, -1.0),
             _ => data.clone(),
         }
     }
@@ -159,6 +170,7 @@ impl Layout {
     fn import(self, data: TensorData) -> TensorData {
         match self {
             Self::Transposed => self.export(&data),
+            Self::LessOne => plus(&data, 1.0),
             Self::Same | Self::HeadsOut(_) | Self::HeadsIn(_) => data,
         }
     }
@@ -216,8 +228,17 @@ fn with_width(shape: &[usize], width: usize) -> Vec<usize> {
     shape
 }
 
-/// Concatenates tensors along the last axis.
-fn beside(parts: &[&TensorData]) -> TensorData {
+/// Adds a number to each number.
+fn plus(data: &TensorData, number: f32) -> TensorData {
+    let sums = values(data)
+        .into_iter()
+        .map(|value| value + number)
+        .collect();
+    TensorData::new::<f32, _>(sums, data.shape().to_vec())
+}
+
+/// Concatenates tensors along the last axis, piece by piece.
+fn beside(parts: &[&TensorData], pieces: usize) -> TensorData {
     let [first, ..] = parts else {
         return TensorData::zeros::<f32, _>([0]);
     };
@@ -233,29 +254,34 @@ fn beside(parts: &[&TensorData]) -> TensorData {
     let width = parts.iter().map(|(width, _)| width).sum();
     let mut together = Vec::with_capacity(rows * width);
     for row in 0..rows {
-        for (width, values) in &parts {
-            together.extend_from_slice(&values[row * width..][..*width]);
+        for piece in 0..pieces {
+            for (width, values) in &parts {
+                let size = width / pieces;
+                together.extend_from_slice(&values[row * width + piece * size..][..size]);
+            }
         }
     }
     TensorData::new(together, with_width(&shape, width))
 }
 
 /// The inverse of [`beside`].
-fn split(data: TensorData, widths: &[usize]) -> Vec<TensorData> {
+fn split(data: TensorData, widths: &[usize], pieces: usize) -> Vec<TensorData> {
     if widths.len() == 1 {
         return vec![data];
     }
     let (values, shape) = (values(&data), data.shape().to_vec());
-    let rows = || values.chunks(last_axis(&shape).max(1));
+    // Together, one piece of each.
+    let stretches = || values.chunks((last_axis(&shape) / pieces).max(1));
     let mut from = 0;
     widths
         .iter()
         .map(|&width| {
-            let part = rows()
-                .flat_map(|row| &row[from..from + width])
+            let size = width / pieces;
+            let part = stretches()
+                .flat_map(|stretch| &stretch[from..from + size])
                 .copied()
                 .collect();
-            from += width;
+            from += size;
             TensorData::new::<f32, _>(part, with_width(&shape, width))
         })
         .collect()

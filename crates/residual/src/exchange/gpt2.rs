@@ -1,101 +1,54 @@
 //! GPT-2 as `transformers` stores it.
 
-use headlight_attention::AttentionOptions;
-use serde_json::{Value, json};
+use headlight_attention::{AttentionOptions, Biases};
+use serde_json::{Map, Value, json};
 
 use super::{
     ExchangeError,
     correspondence::{Correspondence, Layout},
+    family::Family,
     folder::name_in_layer,
     keys::Keys,
+    llama_keys::gate_of,
 };
-use crate::{
-    Activation, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions,
+use crate::{Activation, DecoderConfig, FeedForwardKind};
+
+pub const GPT2: Family = Family {
+    model_type: "gpt2",
+    class: "GPT2LMHeadModel",
+    read_config,
+    write_config,
+    entries,
+    shape_of_buffer,
+    prefix: "transformer.",
+    head: "lm_head.weight",
+    other_head: None,
 };
 
-/// `config.json`, or an error that names the part of the model that a GPT-2 lacks.
-pub fn config_of(model: &Decoder) -> Result<Value, String> {
-    let config = model.config();
-    let Some((d_ff, FeedForwardKind::Plain(activation))) = config.feed_forward else {
-        let what = if config.feed_forward.is_none() {
-            "it has no feed-forward"
-        } else {
-            "its feed-forward is gated"
-        };
-        return Err(what.to_owned());
-    };
-    let scaled = match config.attention.scale {
-        None => true,
-        Some(1.0) => false,
-        Some(scale) => return Err(format!("its scores are scaled by {scale}")),
-    };
-    let obstacles = [
-        (
-            config.norm != NormKind::LayerNorm,
-            "its norm is not layer norm",
-        ),
-        (
-            config.norm_placement != NormPlacement::Pre,
-            "its norms stand after the sum",
-        ),
-        (
-            config.positions != Positions::Learned,
-            "its positions are not learned",
-        ),
-        (
-            config.n_kv_heads() != config.n_heads,
-            "its heads share keys and values",
-        ),
-        (
-            config.d_head() * config.n_heads != config.d_model,
-            "its heads do not tile d_model",
-        ),
-        (config.window.is_some(), "it has a window"),
-        (config.attention.softcap.is_some(), "its scores are capped"),
-        (model.b_u.is_some(), "its unembedding has a bias"),
+fn write_config(config: &DecoderConfig) -> Map<String, Value> {
+    let (d_ff, activation) = gate_of(config);
+    let is_scaled = config.attention.scale != Some(1.0);
+    let keys = [
+        ("vocab_size", json!(config.vocabulary)),
+        ("n_positions", json!(config.n_ctx)),
+        ("n_embd", json!(config.d_model)),
+        ("n_layer", json!(config.n_layers)),
+        ("n_head", json!(config.n_heads)),
+        ("n_inner", json!(d_ff)),
+        ("activation_function", json!(activation)),
+        ("layer_norm_epsilon", json!(config.norm_epsilon)),
+        ("scale_attn_weights", json!(is_scaled)),
+        ("tie_word_embeddings", json!(config.tied_embedding)),
+        ("embd_pdrop", json!(0.0)),
+        ("attn_pdrop", json!(0.0)),
+        ("resid_pdrop", json!(0.0)),
     ];
-    if let Some((_, obstacle)) = obstacles.iter().find(|(is_there, _)| *is_there) {
-        return Err((*obstacle).to_owned());
-    }
-    let Some(name) = activation.huggingface_names().first() else {
-        return Err(format!("transformers has no activation {activation:?}"));
-    };
-    Ok(json!({
-        "architectures": ["GPT2LMHeadModel"],
-        "model_type": "gpt2",
-        "dtype": "float32",
-        "vocab_size": config.vocabulary,
-        "n_positions": config.n_ctx,
-        "n_embd": config.d_model,
-        "n_layer": config.n_layers,
-        "n_head": config.n_heads,
-        "n_inner": d_ff,
-        "activation_function": name,
-        "layer_norm_epsilon": config.norm_epsilon,
-        "scale_attn_weights": scaled,
-        "tie_word_embeddings": config.tied_embedding,
-        "embd_pdrop": 0.0,
-        "attn_pdrop": 0.0,
-        "resid_pdrop": 0.0,
-        "bos_token_id": null,
-        "eos_token_id": null,
-    }))
+    let owned = keys.map(|(key, value)| (key.to_owned(), value));
+    owned.into_iter().collect()
 }
 
-pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> {
-    let name = keys.text("activation_function")?.unwrap_or("gelu_new");
-    let names: Vec<&str> = Activation::ALL
-        .iter()
-        .flat_map(|activation| activation.huggingface_names())
-        .copied()
-        .collect();
-    let activation = Activation::from_huggingface(name).ok_or_else(|| {
-        keys.refused(
-            "activation_function",
-            &json!(name),
-            &format!("must be one of {}", names.join(", ")),
-        )
-    })?;
+fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> {
+    let activation = keys.activation("activation_function", Activation::GeluTanh)?;
     let d_model = keys.required_size("n_embd")?;
     let n_ctx = keys.required_size("n_positions")?;
     // Beside it in the files that were published first.
@@ -109,7 +62,7 @@ pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> 
         d_model,
         n_layers: keys.required_size("n_layer")?,
         n_heads: keys.required_size("n_head")?,
-        attention_bias: true,
+        attention_bias: Biases::ALL,
         feed_forward: Some((
             keys.size("n_inner")?.unwrap_or(4 * d_model),
             FeedForwardKind::Plain(activation),
@@ -125,7 +78,7 @@ pub fn read_config(keys: &mut Keys<'_>) -> Result<DecoderConfig, ExchangeError> 
 }
 
 /// The causal mask and the number that stood for −∞, of each layer.
-pub fn shape_of_buffer(name: &str, config: &DecoderConfig) -> Option<Vec<usize>> {
+fn shape_of_buffer(name: &str, config: &DecoderConfig) -> Option<Vec<usize>> {
     let name = name.strip_prefix("transformer.").unwrap_or(name);
     match name_in_layer(name, "h", config.n_layers)? {
         "attn.bias" => Some(vec![1, 1, config.n_ctx, config.n_ctx]),
@@ -136,7 +89,7 @@ pub fn shape_of_buffer(name: &str, config: &DecoderConfig) -> Option<Vec<usize>>
 
 /// The matrices of a GPT-2 are stored `[in, out]`, as here. One matrix holds those of queries, keys
 /// and values side by side.
-pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
+fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     let (d_model, d_ff) = (
         config.d_model,
         config.feed_forward.map_or(0, |(d_ff, _)| d_ff),
@@ -175,6 +128,7 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
                 ours: ["w_q", "w_k", "w_v"]
                     .map(|matrix| format!("blocks.{layer}.attn.{matrix}.{kind}"))
                     .into(),
+                interleaved: 1,
                 layout: Layout::Same,
                 zeros: Some(zeros),
             });

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::ExchangeError;
+use crate::Activation;
 
 /// Keys that do not change what a decoder computes of its tokens.
 const HARMLESS: &[&str] = &[
@@ -37,14 +38,17 @@ const HARMLESS: &[&str] = &[
     // How it starts, and what is dropped while it is trained.
     "attention_dropout",
     "attn_pdrop",
+    "classifier_dropout",
     "embd_pdrop",
     "gradient_checkpointing",
+    "hidden_dropout",
     "initializer_range",
     "resid_pdrop",
     // In what order the same numbers are computed, and which of them are kept or handed out.
     "_attn_implementation",
     "_attn_implementation_autoset",
     "attn_implementation",
+    "cache_implementation",
     "chunk_size_feed_forward",
     "output_attentions",
     "output_hidden_states",
@@ -101,6 +105,7 @@ const OFF: &[&str] = &[
     "rope_interleaved",
     "scale_attn_by_inverse_layer_idx",
     "tie_encoder_decoder",
+    "use_bidirectional_attention",
 ];
 
 /// Of a value, as many characters are shown.
@@ -135,6 +140,22 @@ impl<'a> Keys<'a> {
         self.typed(key, size, "must be a whole number from 1 to 1048576")
     }
 
+    /// A size that may be 0.
+    pub fn count(&mut self, key: &'static str) -> Result<Option<usize>, ExchangeError> {
+        let count = |value: &Value| value.as_u64().and_then(|count| usize::try_from(count).ok());
+        self.typed(key, count, "must be a whole number")
+    }
+
+    /// A size; `default` if there is no such key, none if its value is null.
+    pub fn size_or(
+        &mut self,
+        key: &'static str,
+        default: Option<usize>,
+    ) -> Result<Option<usize>, ExchangeError> {
+        let size = self.size(key)?;
+        Ok(if self.has(key) { size } else { default })
+    }
+
     pub fn required_size(&mut self, key: &'static str) -> Result<usize, ExchangeError> {
         self.size(key)?
             .ok_or_else(|| self.refused(key, &Value::Null, "is missing"))
@@ -143,6 +164,50 @@ impl<'a> Keys<'a> {
     pub fn number(&mut self, key: &'static str) -> Result<Option<f64>, ExchangeError> {
         let positive = |value: &Value| value.as_f64().filter(|number| *number > 0.0);
         self.typed(key, positive, "must be a number above 0")
+    }
+
+    pub fn required_number(&mut self, key: &'static str) -> Result<f64, ExchangeError> {
+        self.number(key)?
+            .ok_or_else(|| self.refused(key, &Value::Null, "is missing"))
+    }
+
+    /// A number; `default` if there is no such key, none if its value is null.
+    pub fn number_or(
+        &mut self,
+        key: &'static str,
+        default: Option<f64>,
+    ) -> Result<Option<f64>, ExchangeError> {
+        let number = self.number(key)?;
+        Ok(if self.has(key) { number } else { default })
+    }
+
+    /// Whether there is such a key, even with the value null.
+    pub fn has(&self, key: &str) -> bool {
+        self.object.contains_key(key)
+    }
+
+    /// An activation by its name.
+    pub fn activation(
+        &mut self,
+        key: &'static str,
+        default: Activation,
+    ) -> Result<Activation, ExchangeError> {
+        let Some(name) = self.text(key)? else {
+            return Ok(default);
+        };
+        Activation::from_huggingface(name).ok_or_else(|| {
+            let names = Activation::ALL
+                .iter()
+                .flat_map(|known| known.huggingface_names());
+            let names: Vec<&str> = names.copied().collect();
+            let reason = format!("must be one of {}", names.join(", "));
+            self.refused(key, &json!(name), &reason)
+        })
+    }
+
+    pub fn texts(&mut self, key: &'static str) -> Result<Option<Vec<&'a str>>, ExchangeError> {
+        let texts = |value: &'a Value| value.as_array()?.iter().map(Value::as_str).collect();
+        self.typed(key, texts, "must be a list of texts")
     }
 
     pub fn flag(&mut self, key: &'static str, default: bool) -> Result<bool, ExchangeError> {

@@ -2,8 +2,7 @@
 //!
 //! | format | out | in |
 //! |---|---|---|
-//! | Hugging Face GPT-2 folder | [`to_huggingface`] | [`from_huggingface`] |
-//! | Hugging Face Llama folder | [`to_huggingface`] | [`from_huggingface`] |
+//! | Hugging Face folder of a GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2, Qwen 3, Phi-3, `OLMo` 2, Gemma 2 or Gemma 3 | [`to_huggingface`] | [`from_huggingface`] |
 //! | GGUF file of a Llama | | [`Gguf`] |
 //! | `TransformerLens` weight names | [`to_transformer_lens`] | |
 //!
@@ -12,15 +11,25 @@
 mod blocks;
 mod correspondence;
 mod expected;
+mod family;
 mod folder;
+mod gemma;
 mod gguf;
 mod gpt2;
+mod gpt_neox;
 mod keys;
 mod llama;
+mod llama_keys;
+mod llama_tensors;
+mod olmo2;
+mod phi3;
+mod qwen;
+mod rotary_keys;
 mod shapes;
 mod stored_tensor;
 mod tensor_type;
 mod transformer_lens;
+mod window_keys;
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -34,14 +43,13 @@ pub use transformer_lens::to_transformer_lens;
 
 use crate::{Decoder, DecoderConfig, parameters::Mismatch, tensor_file::serialize};
 use correspondence::{Correspondence, named_as_in};
+use family::{FAMILIES, Family, family_of};
 use keys::Keys;
 use stored_tensor::StoredTensor;
 
 /// The most parameters that are made room for: far above any mini-transformer. What is promised of
 /// hostile files stands in `headlight-run`, module `untrusted`.
 const MOST_PARAMETERS: usize = 1 << 30;
-/// The tensor that makes logits of the stream, in every family.
-const HEAD: &str = "lm_head.weight";
 /// The file of a folder that describes the model.
 const CONFIG: &str = "config.json";
 /// Our name of the embedding.
@@ -108,14 +116,19 @@ pub enum ExchangeError {
         /// The shape it should have.
         expected: Vec<usize>,
     },
-    /// The model is neither a GPT-2 nor a Llama.
-    #[error("the model is no GPT-2 because {gpt2}, and no Llama because {llama}")]
-    NoSuchArchitecture {
-        /// The part of the model that a GPT-2 lacks.
-        gpt2: String,
-        /// The part of the model that a Llama lacks.
-        llama: String,
+    /// The model is of no family that `transformers` has.
+    #[error(
+        "the model is of no family of transformers; the nearest is {nearest}, which has other: {parts}"
+    )]
+    NoSuchFamily {
+        /// The `model_type` of the family with the fewest other parts.
+        nearest: String,
+        /// These parts.
+        parts: String,
     },
+    /// `TransformerLens` has no such part.
+    #[error("TransformerLens has no {0}")]
+    NotInTransformerLens(&'static str),
 }
 
 impl From<Mismatch> for ExchangeError {
@@ -160,14 +173,14 @@ impl ExportedFiles {
     }
 }
 
-/// Exports the model as a Hugging Face folder: as a GPT-2 if it is one, else as a Llama.
+/// Exports the model as a Hugging Face folder of the first family that has all its parts, of GPT-2,
+/// GPT-NeoX, Llama, Mistral, Qwen 2, Qwen 3, Phi-3, `OLMo` 2, Gemma 2 and Gemma 3.
 ///
-/// A GPT-2 has layer norms in pre-norm placement, learned positions, a plain feed-forward and heads
-/// with `n_heads · d_head = d_model`. The file has zeros for biases that the model lacks. A Llama
-/// has RMS norms in pre-norm placement, rotary positions and a `SwiGLU` feed-forward.
+/// A family has a part if it is still there when the configuration is written and read back. The
+/// file has zeros for biases that the model lacks, if no family lacks them too.
 ///
 /// # Errors
-/// Names the part of the model that a GPT-2 lacks, and the part that a Llama lacks.
+/// Names the family that is nearest, and the parts that it has otherwise.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -175,28 +188,33 @@ impl ExportedFiles {
 ///
 /// let attention_only = DecoderConfig::default().try_init(0, &Device::flex())?;
 /// let error = to_huggingface(&attention_only).unwrap_err().to_string();
-/// assert!(error.starts_with("the model is no GPT-2 because it has no feed-forward, and no Llama because its norm"));
+/// assert_eq!(
+///     error,
+///     "the model is of no family of transformers; the nearest is gpt2, which has other: feed-forward"
+/// );
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
-    let (config, entries) = match (gpt2::config_of(model), llama::config_of(model)) {
-        (Ok(config), _) => (config, gpt2::entries(model.config())),
-        (_, Ok(config)) => (config, llama::entries(model.config())),
-        (Err(gpt2), Err(llama)) => return Err(ExchangeError::NoSuchArchitecture { gpt2, llama }),
-    };
-    ExportedFiles::new(&config, &correspondence::export(model, &entries)?)
+    let (family, kept) = family_of(model.config())?;
+    if model.b_u.is_some() {
+        return Err(ExchangeError::NoSuchFamily {
+            nearest: family.model_type.to_owned(),
+            parts: "biases of the unembedding".to_owned(),
+        });
+    }
+    let config = Value::Object(family.file(model.config()));
+    let tensors = correspondence::export(model, &(family.entries)(&kept))?;
+    ExportedFiles::new(&config, &tensors)
 }
 
-/// Imports the model of a Hugging Face folder of a GPT-2 or a Llama: `config.json` and
-/// `model.safetensors`, or the shards that `model.safetensors.index.json` lists, in f32, f16 or
-/// bf16.
-///
-/// Matrices of a GPT-2 are stored `[in, out]` (`Conv1D`), those of a Llama `[out, in]` (`Linear`).
+/// Imports the model of a Hugging Face folder of one of the families of [`to_huggingface`]:
+/// `config.json` and `model.safetensors`, or the shards that `model.safetensors.index.json` lists, in
+/// f32, f16 or bf16.
 ///
 /// Every key of `config.json` is read, is known not to change what the model computes, or is
 /// refused; every tensor is read or refused, but the masks and angles that old versions of
-/// `transformers` stored under known names in known shapes. With `tie_word_embeddings` an `lm_head.weight` may be
-/// in the file only if it equals the embedding. A `model.safetensors` wins over an index beside it,
+/// `transformers` stored under known names in known shapes. With `tie_word_embeddings` an
+/// `lm_head.weight` may be in the file only if it equals the embedding. A `model.safetensors` wins over an index beside it,
 /// as in `transformers`.
 ///
 /// # Errors
@@ -213,22 +231,12 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
 pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, ExchangeError> {
     let config = folder::read_config(folder)?;
     let mut keys = Keys::of_file(&config);
-    let family = match keys.text("model_type")? {
-        Some("gpt2") => Family {
-            read_config: gpt2::read_config,
-            entries: gpt2::entries,
-            shape_of_buffer: gpt2::shape_of_buffer,
-            prefix: "transformer.",
-        },
-        Some("llama") => Family {
-            read_config: llama::read_config,
-            entries: llama::entries,
-            shape_of_buffer: llama::shape_of_buffer,
-            prefix: "model.",
-        },
-        other => {
-            return Err(keys.refused("model_type", &json!(other), "must be gpt2 or llama"));
-        }
+    let model_type = keys.text("model_type")?;
+    let is_named = |family: &&&Family| Some(family.model_type) == model_type;
+    let Some(family) = FAMILIES.iter().find(is_named) else {
+        let names = FAMILIES.map(|family| family.model_type).join(", ");
+        let reason = format!("must be one of {names}");
+        return Err(keys.refused("model_type", &json!(model_type), &reason));
     };
     let decoder = (family.read_config)(&mut keys)?;
     keys.check_all_read()?;
@@ -236,22 +244,18 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
     let buffer = |name: &str| (family.shape_of_buffer)(name, &decoder);
     let mut tensors = folder::read_tensors(folder, &buffer)?;
     check_backed(&decoder, parameters, &tensors, CONFIG)?;
+    if let Some(other) = family.other_head
+        && !tensors.contains_key(family.head)
+        && let Some(head) = tensors.remove(other)
+    {
+        tensors.insert(family.head.to_owned(), head);
+    }
     let entries = named_as_in(&tensors, family.prefix, (family.entries)(&decoder));
     if decoder.tied_embedding {
-        take_tied_head(&mut tensors, &entries, &keys)?;
+        take_tied_head(&mut tensors, family.head, &entries, &keys)?;
     }
     let model = laid_out(&decoder, device, CONFIG)?;
     correspondence::import(model, &entries, tensors)
-}
-
-/// How an architecture is stored.
-struct Family {
-    read_config: fn(&mut Keys<'_>) -> Result<DecoderConfig, ExchangeError>,
-    entries: fn(&DecoderConfig) -> Vec<Correspondence>,
-    shape_of_buffer: fn(&str, &DecoderConfig) -> Option<Vec<usize>>,
-    /// What stands before the names of all tensors but the head's, except in files that hold only
-    /// the model below the head.
-    prefix: &'static str,
 }
 
 /// A tied head may lie in the file too if it equals the embedding. One that differs is refused, since
@@ -259,10 +263,11 @@ struct Family {
 /// version 5.24 reads both, does not tie them, and warns.
 fn take_tied_head(
     tensors: &mut BTreeMap<String, StoredTensor>,
+    head_name: &str,
     entries: &[Correspondence],
     keys: &Keys<'_>,
 ) -> Result<(), ExchangeError> {
-    let Some(head) = tensors.remove(HEAD) else {
+    let Some(head) = tensors.remove(head_name) else {
         return Ok(());
     };
     let embedding = entries.iter().find(|entry| entry.ours == [EMBEDDING]);
@@ -271,7 +276,7 @@ fn take_tied_head(
     };
     match tensors.get(embedding) {
         Some(values) if !are_equal(&values.read(), &head.read()) => {
-            let reason = format!("{HEAD} differs from {embedding}; with false both are read");
+            let reason = format!("{head_name} differs from {embedding}; with false both are read");
             Err(keys.refused("tie_word_embeddings", &json!(true), &reason))
         }
         _ => Ok(()),

@@ -1,5 +1,6 @@
 //! The names and layouts of weights in `TransformerLens`.
 
+use headlight_attention::{QkNorm, RotaryScaling};
 use serde_json::{Value, json};
 
 use super::{
@@ -7,8 +8,12 @@ use super::{
     correspondence::{Correspondence, Layout, export},
 };
 use crate::{
-    Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions, sinusoids,
+    BlockOrder, Decoder, DecoderConfig, FeedForwardKind, NormKind, NormPlacement, Positions,
+    sinusoids,
 };
+
+/// The number that stands for no softcap.
+const NO_CAP: f64 = -1.0;
 
 /// Exports the weights under the names of `TransformerLens`, and the sizes under the names of
 /// `HookedTransformerConfig`.
@@ -17,13 +22,15 @@ use crate::{
 /// [head, d_model, d_head]`, `W_O [head, d_head, d_model]`, `b_Q|b_K|b_V [head, d_head]`, `b_O`,
 /// `blocks.{l}.ln1|ln2.w|b`, `blocks.{l}.mlp.W_in|W_gate|W_out|b_in|b_out`, `ln_final.w|b`,
 /// `unembed.W_U [d_model, d_vocab]`, `unembed.b_U`. Keys and values shared by a group are named
-/// `_W_K`, `_W_V`, `_b_K`, `_b_V`. Biases that the model lacks are zeros, and fixed positions are a
-/// table.
+/// `_W_K`, `_W_V`, `_b_K`, `_b_V`. Norms after the parts are `blocks.{l}.ln1_post|ln2_post.w|b`, norms
+/// of queries and keys `blocks.{l}.attn.q_norm|k_norm.w`. Biases that the model lacks are zeros,
+/// fixed positions are a table, and a factor on embeddings is part of `W_E`.
 ///
 /// # Errors
-/// If a tensor has no safetensors form.
+/// Names the part that `TransformerLens` lacks, or if a tensor has no safetensors form.
 pub fn to_transformer_lens(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
     let config = model.config();
+    check(config)?;
     let mut tensors = export(model, &entries(config))?;
     // Tensors that are computed from parameters.
     tensors.insert("unembed.W_U".to_owned(), model.unembedding().into_data());
@@ -31,14 +38,55 @@ pub fn to_transformer_lens(model: &Decoder) -> Result<ExportedFiles, ExchangeErr
         let table = sinusoids(0..config.n_ctx, config.d_model, &model.w_e.device());
         tensors.insert("pos_embed.W_pos".to_owned(), table.into_data());
     }
+    if let Some(scale) = config.embedding_scale {
+        let scaled = model.w_e.val().mul_scalar(scale);
+        tensors.insert("embed.W_E".to_owned(), scaled.into_data());
+    }
     ExportedFiles::new(&config_of(config), &tensors)
 }
 
-fn config_of(config: &DecoderConfig) -> Value {
-    let rotary_base = match config.positions {
-        Positions::Rotary { base } => Some(base),
+/// That `HookedTransformerConfig` has words for all parts.
+fn check(config: &DecoderConfig) -> Result<(), ExchangeError> {
+    let rotary = match config.positions {
+        Positions::Rotary(rotary) => Some(rotary),
         _ => None,
     };
+    let scaling = rotary.map(|rotary| rotary.scaling);
+    let has_norms = config.norm != NormKind::None;
+    let missing = [
+        (
+            config.norm_placement == NormPlacement::Output && has_norms,
+            "norms only after the parts",
+        ),
+        (
+            config.qk_norm == QkNorm::AllHeads,
+            "norm over all queries and all keys",
+        ),
+        (
+            rotary.is_some_and(|rotary| rotary.base_in_window.is_some()),
+            "second base of rotation",
+        ),
+        (
+            scaling.is_some_and(|scaling| scaling != RotaryScaling::None),
+            "scaling of rotation by the original context",
+        ),
+    ];
+    match missing.into_iter().find(|(is_there, _)| *is_there) {
+        Some((_, part)) => Err(ExchangeError::NotInTransformerLens(part)),
+        None => Ok(()),
+    }
+}
+
+fn config_of(config: &DecoderConfig) -> Value {
+    let rotary = match config.positions {
+        Positions::Rotary(rotary) => Some(rotary),
+        _ => None,
+    };
+    let kind = |layer| match config.window_of(layer) {
+        Some(_) => "local",
+        None => "global",
+    };
+    let kinds: Vec<&str> = (0..config.n_layers).map(kind).collect();
     json!({
         "n_layers": config.n_layers,
         "d_model": config.d_model,
@@ -50,10 +98,12 @@ fn config_of(config: &DecoderConfig) -> Value {
         "d_mlp": config.feed_forward.map(|(d_ff, _)| d_ff),
         "attn_only": config.feed_forward.is_none(),
         "act_fn": config.feed_forward.map(|(_, kind)| match kind {
-            FeedForwardKind::Plain(activation) => activation.transformer_lens_name(),
-            FeedForwardKind::SwiGlu => "silu",
+            FeedForwardKind::Plain(activation) | FeedForwardKind::Gated(activation) => {
+                activation.transformer_lens_name()
+            }
         }),
-        "gated_mlp": matches!(config.feed_forward, Some((_, FeedForwardKind::SwiGlu))),
+        "gated_mlp": config.feed_forward.is_some_and(|(_, kind)| kind.is_gated()),
+        "parallel_attn_mlp": config.block_order == BlockOrder::Parallel,
         "eps": config.norm_epsilon,
         "normalization_type": match config.norm {
             NormKind::LayerNorm => Some("LN"),
@@ -62,20 +112,24 @@ fn config_of(config: &DecoderConfig) -> Value {
         },
         "final_rms": config.norm == NormKind::RmsNorm,
         "post_norm": config.norm_placement == NormPlacement::Post,
+        "use_normalization_before_and_after": config.norm_placement == NormPlacement::PreAndOutput,
+        "use_qk_norm": config.qk_norm != QkNorm::None,
         "positional_embedding_type": match config.positions {
             Positions::Learned | Positions::Sinusoidal => "standard",
-            Positions::Rotary { .. } => "rotary",
+            Positions::Rotary(_) => "rotary",
             Positions::Alibi => "alibi",
             Positions::None => "none",
         },
-        "rotary_base": rotary_base,
-        "rotary_dim": rotary_base.map(|_| config.d_head()),
+        "rotary_base": rotary.map(|rotary| rotary.base),
+        "rotary_dim": rotary.map(|rotary| rotary.rotated.unwrap_or(config.d_head())),
         "rotary_adjacent_pairs": false,
         "use_attn_scale": config.attention.scale != Some(1.0),
         "attn_scale": config.attention.scale.map_or((config.d_head() as f64).sqrt(), f64::recip),
         "use_local_attn": config.window.is_some(),
         "window_size": config.window,
-        "attn_types": config.window.map(|_| vec!["local"; config.n_layers]),
+        "attn_types": config.window.map(|_| kinds),
+        "attn_scores_soft_cap": config.attention.softcap.unwrap_or(NO_CAP),
+        "output_logits_soft_cap": config.logit_softcap.unwrap_or(NO_CAP),
         "tie_word_embeddings": config.tied_embedding,
     })
 }
@@ -104,13 +158,33 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     if config.positions == Positions::Learned {
         entries.push(same("pos_embed.W_pos".to_owned(), "w_pos".to_owned()));
     }
-    if config.norm_placement == NormPlacement::Pre {
+    if config.norm_placement != NormPlacement::Post {
         entries.extend(norm("ln_final", "ln_final"));
     }
     let shared = if n_kv_heads == n_heads { "" } else { "_" };
     for layer in 0..n_layers {
         let block = format!("blocks.{layer}");
-        entries.extend(norm(&format!("{block}.ln1"), &format!("{block}.ln1")));
+        let has_mlp = config.feed_forward.is_some();
+        let mut norms = vec!["ln1"];
+        if has_mlp {
+            norms.push("ln2");
+        }
+        if config.norm_placement == NormPlacement::PreAndOutput {
+            norms.push("ln1_post");
+            if has_mlp {
+                norms.push("ln2_post");
+            }
+        }
+        for name in norms {
+            let name = format!("{block}.{name}");
+            entries.extend(norm(&name, &name));
+        }
+        if config.qk_norm == QkNorm::EachHead {
+            for norm in ["q_norm", "k_norm"] {
+                let theirs = format!("{block}.attn.{norm}.w");
+                entries.push(same(theirs, format!("{block}.attn.{norm}.gamma")));
+            }
+        }
         for (letter, matrix, prefix, heads) in [
             ("Q", "w_q", "", n_heads),
             ("K", "w_k", shared, n_kv_heads),
@@ -138,7 +212,6 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         let Some((d_ff, kind)) = config.feed_forward else {
             continue;
         };
-        entries.extend(norm(&format!("{block}.ln2"), &format!("{block}.ln2")));
         let mut matrix = |theirs: &str, ours: &str| {
             entries.push(same(
                 format!("{block}.mlp.{theirs}"),
@@ -147,7 +220,7 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         };
         matrix("W_in", "w_in");
         matrix("W_out", "w_out");
-        if kind == FeedForwardKind::SwiGlu {
+        if kind.is_gated() {
             matrix("W_gate", "w_gate");
         }
         let mut bias = |theirs: &str, ours: &str, width| {
@@ -158,11 +231,11 @@ fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
             entries.push(bias.or_zeros(&[width]));
         };
         // In TransformerLens a gated feed-forward has biases only if the model has them.
-        if kind != FeedForwardKind::SwiGlu || config.feed_forward_bias {
+        if !kind.is_gated() || config.feed_forward_bias {
             bias("b_in", "w_in", d_ff);
             bias("b_out", "w_out", d_model);
         }
-        if kind == FeedForwardKind::SwiGlu && config.feed_forward_bias {
+        if kind.is_gated() && config.feed_forward_bias {
             bias("b_gate", "w_gate", d_ff);
         }
     }

@@ -5,9 +5,10 @@ use burn::{
     module::{Module, ModuleMapper, Param},
     tensor::{Device, Int, Tensor, TensorData},
 };
+use headlight_attention::{AttentionOptions, Biases, QkNorm, RotaryScaling};
 use headlight_residual::{
-    Activation, Decoder, DecoderConfig, FeedForwardKind, Initialization, NormKind, NormPlacement,
-    Positions,
+    Activation, BlockOrder, Decoder, DecoderConfig, FeedForwardKind, Initialization, NormKind,
+    NormPlacement, Positions, RotaryPositions,
 };
 
 pub const LAYERS: usize = 3;
@@ -33,7 +34,7 @@ pub fn config(feed_forward: Option<(usize, FeedForwardKind)>) -> DecoderConfig {
 
 pub fn gpt2() -> DecoderConfig {
     DecoderConfig {
-        attention_bias: true,
+        attention_bias: Biases::ALL,
         tied_embedding: true,
         ..config(Some(plain(Activation::GeluTanh)))
     }
@@ -42,10 +43,57 @@ pub fn gpt2() -> DecoderConfig {
 pub fn llama() -> DecoderConfig {
     DecoderConfig {
         norm: NormKind::RmsNorm,
-        positions: Positions::Rotary { base: 10_000.0 },
+        positions: Positions::rotary(10_000.0),
         n_kv_heads: Some(2),
         feed_forward_bias: false,
-        ..config(Some((20, FeedForwardKind::SwiGlu)))
+        ..config(Some((20, FeedForwardKind::Gated(Activation::Silu))))
+    }
+}
+
+/// A GPT-NeoX: both parts of a block read the stream before it, and a part of each head rotates.
+pub fn neox() -> DecoderConfig {
+    DecoderConfig {
+        block_order: BlockOrder::Parallel,
+        attention_bias: Biases::ALL,
+        positions: Positions::Rotary(RotaryPositions {
+            rotated: Some(2),
+            ..RotaryPositions::default()
+        }),
+        ..config(Some(plain(Activation::Gelu)))
+    }
+}
+
+/// An `OLMo` 2: norms after the parts, and over all queries and all keys.
+pub fn olmo2() -> DecoderConfig {
+    DecoderConfig {
+        qk_norm: QkNorm::AllHeads,
+        norm_placement: NormPlacement::Output,
+        ..llama()
+    }
+}
+
+/// A Gemma with what 2 and 3 have.
+pub fn gemma() -> DecoderConfig {
+    DecoderConfig {
+        qk_norm: QkNorm::EachHead,
+        norm_placement: NormPlacement::PreAndOutput,
+        feed_forward: Some((20, FeedForwardKind::Gated(Activation::GeluTanh))),
+        positions: Positions::Rotary(RotaryPositions {
+            base: 1000.0,
+            scaling: RotaryScaling::Linear { factor: 4.0 },
+            base_in_window: Some(50.0),
+            ..RotaryPositions::default()
+        }),
+        window: Some(2),
+        full_layers: vec![1],
+        embedding_scale: Some(24f64.sqrt()),
+        tied_embedding: true,
+        attention: AttentionOptions {
+            scale: Some(0.3),
+            softcap: Some(2.0),
+        },
+        logit_softcap: Some(3.0),
+        ..llama()
     }
 }
 
@@ -101,6 +149,43 @@ pub fn architectures() -> Vec<(&'static str, DecoderConfig)> {
             "window",
             DecoderConfig {
                 window: Some(3),
+                ..llama()
+            },
+        ),
+        ("gpt-neox", neox()),
+        ("olmo 2", olmo2()),
+        ("gemma", gemma()),
+        (
+            "qwen 3",
+            DecoderConfig {
+                qk_norm: QkNorm::EachHead,
+                attention_bias: Biases::QUERY_KEY_VALUE,
+                ..llama()
+            },
+        ),
+        (
+            "scaled embeddings beside learned positions",
+            DecoderConfig {
+                embedding_scale: Some(1.5),
+                ..gpt2()
+            },
+        ),
+        (
+            "parallel, normed outputs, llama 3",
+            DecoderConfig {
+                block_order: BlockOrder::Parallel,
+                norm: NormKind::LayerNorm,
+                norm_placement: NormPlacement::PreAndOutput,
+                positions: Positions::Rotary(RotaryPositions {
+                    base: 30.0,
+                    scaling: RotaryScaling::Llama3 {
+                        factor: 8.0,
+                        low_frequency_factor: 1.0,
+                        high_frequency_factor: 4.0,
+                        original_n_ctx: 32,
+                    },
+                    ..RotaryPositions::default()
+                }),
                 ..llama()
             },
         ),

@@ -16,7 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use model::{
-    FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement, PositionKind,
+    BlockOrder, FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement,
+    PositionKind, QkNormKind, RotaryScaling,
 };
 pub use reference::reference;
 pub use schema::schema;

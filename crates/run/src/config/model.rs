@@ -29,14 +29,23 @@ pub struct ModelConfig {
     /// Whether the projections of attention have biases.
     #[serde(default)]
     pub attention_bias: bool,
+    /// Whether `W_O` has a bias; left out: `attention_bias`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention_output_bias: Option<bool>,
+    /// Whether queries and keys are normalised before they are compared.
+    #[serde(default)]
+    pub qk_norm: QkNormKind,
+    /// What the feed-forward reads.
+    #[serde(default)]
+    pub block_order: BlockOrder,
     /// The feed-forward of each block.
     #[serde(default)]
     pub feed_forward: FeedForwardKind,
-    /// The width of the feed-forward; left out: `4·d_model`, for `SwiGLU` `8/3·d_model` rounded up
-    /// to a multiple of 8.
+    /// The width of the feed-forward; left out: `4·d_model`, gated `8/3·d_model` rounded up to a
+    /// multiple of 8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub d_ff: Option<usize>,
-    /// Whether the feed-forward has biases; left out: all but `SwiGLU` have.
+    /// Whether the feed-forward has biases; left out: those without a gate have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feed_forward_bias: Option<bool>,
     /// The norm.
@@ -45,7 +54,7 @@ pub struct ModelConfig {
     /// The number under the norm's root.
     #[serde(default = "default_norm_epsilon")]
     pub norm_epsilon: f64,
-    /// Where the norm stands.
+    /// Where the norms stand.
     #[serde(default)]
     pub norm_placement: NormPlacement,
     /// How positions enter.
@@ -54,15 +63,39 @@ pub struct ModelConfig {
     /// The base of rotary angles; left out: 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotary_base: Option<f64>,
+    /// The base of layers that look through the window, whose angles are not scaled; left out: that
+    /// of the other layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotary_base_in_window: Option<f64>,
+    /// How many components of a head rotate; left out: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotary_components: Option<usize>,
+    /// How rotary angles are lowered for a longer context: `{ linear = { factor = 4.0 } }` or
+    /// `{ llama3 = { factor = 8.0, low_frequency_factor = 1.0, high_frequency_factor = 4.0,
+    /// original_n_ctx = 8192 } }`; left out: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rotary_scaling: Option<RotaryScaling>,
     /// How many tokens up to itself a token sees; left out: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<usize>,
+    /// The layers, from 0, in which a token sees all tokens in spite of `window`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub full_layers: Vec<usize>,
+    /// The factor on embeddings; left out: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedding_scale: Option<f64>,
     /// Whether the unembedding is the embedding transposed.
     #[serde(default)]
     pub tied_embedding: bool,
     /// The factor on `Q·Kᵀ`; left out: `1/√d_head`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention_scale: Option<f64>,
+    /// `c`: scores become `c·tanh(scores/c)`; left out: unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention_softcap: Option<f64>,
+    /// `c`: logits become `c·tanh(logits/c)`; left out: unbounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logit_softcap: Option<f64>,
     /// How the initial weights are drawn.
     #[serde(default)]
     pub initialization: InitializationKind,
@@ -95,9 +128,77 @@ pub enum FeedForwardKind {
     Gelu,
     /// GELU by way of tanh, as in GPT-2.
     GeluTanh,
-    /// Gated, as in Llama.
+    /// `x/(1 + e^(−x))`
+    Silu,
+    /// Gated by `ReLU`.
+    #[serde(rename = "reglu")]
+    ReGlu,
+    /// Gated by GELU.
+    #[serde(rename = "geglu")]
+    GeGlu,
+    /// Gated by GELU by way of tanh, as in Gemma.
+    #[serde(rename = "geglu_tanh")]
+    GeGluTanh,
+    /// Gated by `SiLU`, as in Llama.
     #[serde(rename = "swiglu")]
     SwiGlu,
+}
+
+impl FeedForwardKind {
+    /// Whether a third matrix gates the middle layer.
+    #[must_use]
+    pub fn is_gated(self) -> bool {
+        matches!(
+            self,
+            Self::ReGlu | Self::GeGlu | Self::GeGluTanh | Self::SwiGlu
+        )
+    }
+}
+
+/// `model.qk_norm`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QkNormKind {
+    /// They stay as they are.
+    #[default]
+    None,
+    /// An RMS norm over the components of each head, as in Qwen 3.
+    EachHead,
+    /// An RMS norm over the components of all heads together, as in `OLMo` 2.
+    AllHeads,
+}
+
+/// `model.block_order`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockOrder {
+    /// The stream to which attention has added.
+    #[default]
+    Sequential,
+    /// The stream before the block, as attention does, as in GPT-NeoX.
+    Parallel,
+}
+
+/// `model.rotary_scaling`
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RotaryScaling {
+    /// Every angle is divided by `factor`.
+    Linear {
+        /// How much longer the context becomes.
+        factor: f64,
+    },
+    /// Llama 3.1's: slow pairs are slowed down further, fast pairs are not.
+    Llama3 {
+        /// How much longer the context becomes.
+        factor: f64,
+        /// Pairs with fewer turns in the original context are slowed down fully.
+        low_frequency_factor: f64,
+        /// Pairs with more turns in the original context stay as they are.
+        high_frequency_factor: f64,
+        /// The length of the original context.
+        original_n_ctx: usize,
+    },
 }
 
 /// `model.norm`
@@ -122,6 +223,22 @@ pub enum NormPlacement {
     Pre,
     /// A norm replaces the stream after each part has added to it.
     Post,
+    /// Each part reads the stream as it is, and adds through a norm, as in `OLMo` 2.
+    Output,
+    /// Each part reads through a norm and adds through another, as in Gemma 2.
+    PreAndOutput,
+}
+
+impl NormPlacement {
+    /// Its name in a configuration.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pre => "pre",
+            Self::Post => "post",
+            Self::Output => "output",
+            Self::PreAndOutput => "pre_and_output",
+        }
+    }
 }
 
 /// `model.positions`
@@ -175,7 +292,7 @@ impl ModelConfig {
         self.d_ff.unwrap_or(match self.feed_forward {
             // Three matrices then hold what two of 4·d_model would (Touvron et al. 2023, section
             // 2.2).
-            FeedForwardKind::SwiGlu => (8 * self.d_model).div_ceil(3).next_multiple_of(8),
+            kind if kind.is_gated() => (8 * self.d_model).div_ceil(3).next_multiple_of(8),
             _ => 4 * self.d_model,
         })
     }
@@ -184,7 +301,25 @@ impl ModelConfig {
     #[must_use]
     pub fn feed_forward_bias(&self) -> bool {
         self.feed_forward_bias
-            .unwrap_or(self.feed_forward != FeedForwardKind::SwiGlu)
+            .unwrap_or(!self.feed_forward.is_gated())
+    }
+
+    /// Whether `W_O` has a bias, in force.
+    #[must_use]
+    pub fn attention_output_bias(&self) -> bool {
+        self.attention_output_bias.unwrap_or(self.attention_bias)
+    }
+
+    /// The window of a layer; `None`: a token sees all tokens before it.
+    #[must_use]
+    pub fn window_of(&self, layer: usize) -> Option<usize> {
+        self.window.filter(|_| !self.full_layers.contains(&layer))
+    }
+
+    /// The window, if all layers have it.
+    #[must_use]
+    pub fn window_of_all_layers(&self) -> Option<usize> {
+        self.window.filter(|_| self.full_layers.is_empty())
     }
 
     /// Checks every number against what makes sense and against the others.
@@ -237,6 +372,7 @@ impl ModelConfig {
             window,
             format_args!("is wider than model.n_ctx = {}", self.n_ctx),
         )?;
+        self.check_full_layers()?;
         let no_feed_forward = "there is no feed-forward; set model.feed_forward";
         let has_feed_forward = self.feed_forward != FeedForwardKind::None;
         require(
@@ -251,23 +387,25 @@ impl ModelConfig {
             self.feed_forward_bias.unwrap_or_default(),
             no_feed_forward,
         )?;
-        let rotary = self.positions == PositionKind::Rotary;
+        let parallel = self.block_order == BlockOrder::Parallel;
+        let key = "model.block_order";
         require(
-            !rotary || self.d_head().is_multiple_of(2),
-            "model.positions",
-            "rotary",
-            format_args!("takes heads of even width, not {}", self.d_head()),
+            has_feed_forward || !parallel,
+            key,
+            "parallel",
+            no_feed_forward,
         )?;
         require(
-            self.rotary_base.is_none() || rotary,
-            "model.rotary_base",
-            self.rotary_base.unwrap_or_default(),
-            "nothing rotates; set model.positions = \"rotary\"",
+            self.norm_placement != NormPlacement::Post || !parallel,
+            key,
+            "parallel",
+            "model.norm_placement = \"post\" norms the stream between the parts",
         )?;
+        self.check_rotation()?;
         require(
             self.norm != NormKind::None || self.norm_placement == NormPlacement::Pre,
             "model.norm_placement",
-            "post",
+            self.norm_placement.name(),
             "there is no norm to place; set model.norm",
         )?;
         require(
@@ -277,9 +415,141 @@ impl ModelConfig {
             "only compiled weights have one; set model.initialization = \"compiled\"",
         )?;
         require_positive("model.coldness", self.coldness())?;
-        require_positive("model.rotary_base", self.rotary_base.unwrap_or(1.0))?;
-        require_positive("model.norm_epsilon", self.norm_epsilon)?;
-        require_positive("model.init_std", self.init_std)?;
-        require_positive("model.attention_scale", self.attention_scale.unwrap_or(1.0))
+        for (key, number) in [
+            ("model.norm_epsilon", Some(self.norm_epsilon)),
+            ("model.init_std", Some(self.init_std)),
+            ("model.attention_scale", self.attention_scale),
+            ("model.attention_softcap", self.attention_softcap),
+            ("model.logit_softcap", self.logit_softcap),
+            ("model.embedding_scale", self.embedding_scale),
+        ] {
+            require_positive(key, number.unwrap_or(1.0))?;
+        }
+        Ok(())
+    }
+
+    /// That layers without the window are layers of the model, in order.
+    fn check_full_layers(&self) -> Result<(), Error> {
+        let key = "model.full_layers";
+        let Some(&last) = self.full_layers.last() else {
+            return Ok(());
+        };
+        let listed = format!("{:?}", self.full_layers);
+        require(
+            self.window.is_some(),
+            key,
+            &listed,
+            "no layer has a window; set model.window",
+        )?;
+        require(
+            self.full_layers.is_sorted_by(|a, b| a < b),
+            key,
+            &listed,
+            "must be in rising order",
+        )?;
+        require(
+            last < self.n_layers,
+            key,
+            &listed,
+            format_args!("the last layer is {}", self.n_layers - 1),
+        )
+    }
+
+    /// That what is said of a rotation fits, and is said only where something rotates.
+    fn check_rotation(&self) -> Result<(), Error> {
+        let rotary = self.positions == PositionKind::Rotary;
+        let nothing_rotates = "nothing rotates; set model.positions = \"rotary\"";
+        for (key, base) in [
+            ("model.rotary_base", self.rotary_base),
+            ("model.rotary_base_in_window", self.rotary_base_in_window),
+        ] {
+            let given = base.unwrap_or_default();
+            require(base.is_none() || rotary, key, given, nothing_rotates)?;
+            require_positive(key, base.unwrap_or(1.0))?;
+        }
+        require(
+            self.rotary_base_in_window.is_none() || self.window.is_some(),
+            "model.rotary_base_in_window",
+            self.rotary_base_in_window.unwrap_or_default(),
+            "no layer has a window; set model.window",
+        )?;
+        match self.rotary_components {
+            Some(components) => {
+                let key = "model.rotary_components";
+                require(rotary, key, components, nothing_rotates)?;
+                require(
+                    components >= 2 && components.is_multiple_of(2),
+                    key,
+                    components,
+                    "must be an even number from 2",
+                )?;
+                require(
+                    components <= self.d_head(),
+                    key,
+                    components,
+                    format_args!("is more than the width of a head, {}", self.d_head()),
+                )?;
+            }
+            None => require(
+                !rotary || self.d_head().is_multiple_of(2),
+                "model.positions",
+                "rotary",
+                format_args!("takes heads of even width, not {}", self.d_head()),
+            )?,
+        }
+        match self.rotary_scaling {
+            None => Ok(()),
+            Some(scaling) => {
+                require(
+                    rotary,
+                    "model.rotary_scaling",
+                    scaling.name(),
+                    nothing_rotates,
+                )?;
+                scaling.check()
+            }
+        }
+    }
+}
+
+impl RotaryScaling {
+    /// Its name in a configuration.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Linear { .. } => "linear",
+            Self::Llama3 { .. } => "llama3",
+        }
+    }
+
+    fn check(self) -> Result<(), Error> {
+        match self {
+            Self::Linear { factor } => {
+                require_positive("model.rotary_scaling.linear.factor", factor)
+            }
+            Self::Llama3 {
+                factor,
+                low_frequency_factor,
+                high_frequency_factor,
+                original_n_ctx,
+            } => {
+                require_positive("model.rotary_scaling.llama3.factor", factor)?;
+                let low = "model.rotary_scaling.llama3.low_frequency_factor";
+                require_positive(low, low_frequency_factor)?;
+                let high = "model.rotary_scaling.llama3.high_frequency_factor";
+                require_positive(high, high_frequency_factor)?;
+                require(
+                    high_frequency_factor > low_frequency_factor,
+                    high,
+                    high_frequency_factor,
+                    format_args!("must be above low_frequency_factor = {low_frequency_factor}"),
+                )?;
+                require(
+                    original_n_ctx >= 1,
+                    "model.rotary_scaling.llama3.original_n_ctx",
+                    original_n_ctx,
+                    "must be at least 1",
+                )
+            }
+        }
     }
 }

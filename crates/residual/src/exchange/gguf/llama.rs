@@ -7,9 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use headlight_attention::Biases;
+
 use super::metadata::Metadata;
 use crate::{
-    DecoderConfig, FeedForwardKind, NormKind, Positions,
+    Activation, DecoderConfig, FeedForwardKind, NormKind, Positions,
     exchange::{
         ExchangeError,
         correspondence::{Correspondence, Layout},
@@ -61,17 +63,19 @@ pub fn read_config(
         n_heads,
         n_kv_heads: metadata.size("llama.attention.head_count_kv")?,
         d_head,
-        attention_bias: tensors.contains_key("blk.0.attn_q.bias"),
+        attention_bias: if tensors.contains_key("blk.0.attn_q.bias") {
+            Biases::ALL
+        } else {
+            Biases::NONE
+        },
         feed_forward: Some((
             metadata.required_size("llama.feed_forward_length")?,
-            FeedForwardKind::SwiGlu,
+            FeedForwardKind::Gated(Activation::Silu),
         )),
         feed_forward_bias: tensors.contains_key("blk.0.ffn_up.bias"),
         norm: NormKind::RmsNorm,
         norm_epsilon,
-        positions: Positions::Rotary {
-            base: metadata.number("llama.rope.freq_base")?.unwrap_or(10_000.0),
-        },
+        positions: Positions::rotary(metadata.number("llama.rope.freq_base")?.unwrap_or(10_000.0)),
         tied_embedding: !tensors.contains_key(HEAD),
         ..DecoderConfig::default()
     })
@@ -94,10 +98,10 @@ pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
         entries.push(named("attn_norm.weight", "ln1.gain", Layout::Same));
         entries.push(named("ffn_norm.weight", "ln2.gain", Layout::Same));
         for (theirs, ours, has_bias) in [
-            ("attn_q", "attn.w_q", config.attention_bias),
-            ("attn_k", "attn.w_k", config.attention_bias),
-            ("attn_v", "attn.w_v", config.attention_bias),
-            ("attn_output", "attn.w_o", config.attention_bias),
+            ("attn_q", "attn.w_q", config.attention_bias.query),
+            ("attn_k", "attn.w_k", config.attention_bias.key),
+            ("attn_v", "attn.w_v", config.attention_bias.value),
+            ("attn_output", "attn.w_o", config.attention_bias.output),
             ("ffn_gate", "mlp.w_gate", config.feed_forward_bias),
             ("ffn_up", "mlp.w_in", config.feed_forward_bias),
             ("ffn_down", "mlp.w_out", config.feed_forward_bias),
