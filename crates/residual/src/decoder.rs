@@ -7,7 +7,7 @@ use burn::{
     tensor::{Device, Int, Tensor, module::embedding},
 };
 use headlight_attention::{Dropout, KvCache, Mask};
-use headlight_ops::{NextTokenScores, linear, linear_cross_entropy};
+use headlight_ops::{NextTokenScores, cross_entropy, linear, linear_cross_entropy};
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
@@ -17,7 +17,7 @@ use crate::{
     positions::sinusoids,
     probe::visit,
     readout::softcapped,
-    summed_loss, token_tensor,
+    token_tensor,
 };
 
 /// A decoder. The residual stream starts as the token's embedding, plus the position's embedding if
@@ -343,7 +343,7 @@ impl Decoder {
         counts: Tensor<2>,
     ) -> Tensor<1> {
         if self.config.logit_softcap.is_some() {
-            return summed_loss(self.logits(stream), targets, counts);
+            return cross_entropy(self.logits(stream), targets, counts);
         }
         let bias = self.b_u.as_ref().map(Param::val);
         linear_cross_entropy(stream, self.unembedding(), bias, targets, counts)

@@ -71,7 +71,9 @@ fn a_llama_gives_the_logits_and_patterns_of_transformers() {
     let file = Gguf::open(&fixture("llama.gguf")).unwrap();
     let model = file.model(&Device::flex()).unwrap();
     let tokens: Tensor<2, Int> = tensor::<2>("tokens").int();
-    let seen = model.activations(tokens.clone(), &model.pattern_sites()).unwrap();
+    let seen = model
+        .activations(tokens.clone(), &model.pattern_sites())
+        .unwrap();
     let difference = largest_difference(model.forward(tokens), tensor("logits"));
     assert!(difference <= 5e-5, "logits differ by {difference}");
     for layer in 0..2 {
