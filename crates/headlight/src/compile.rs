@@ -18,10 +18,8 @@ const SUBJECT: &str = "compiled:";
 
 /// Compile a program into weights and write it as a run, whose circuit is known.
 ///
-/// Programs: identity, previous_token, induction, histogram, double_histogram, reverse, sort,
-/// fraction, most_frequent, shuffle_dyck_1, shuffle_dyck_2, palindrome, and random_SEED. truth.json
-/// in the run says which part computes which variable. Exit codes: 0 done, 1 failed while running, 2
-/// the input was wrong.
+/// The message about an unknown name lists the programs. In the run, truth.json says which part
+/// computes which variable. Exit codes: 0 done, 1 failed while running, 2 the input was wrong.
 #[derive(Parser)]
 #[command(version)]
 pub struct Arguments {

@@ -135,7 +135,6 @@ fn wrong_input_is_one_line_and_writes_nothing() {
     refused(
         &["histogram", "--to", "run", "--length", "64"],
         &[
-            "histogram",
             "count: ",
             "belong to different classes and are closer than 0.001",
         ],

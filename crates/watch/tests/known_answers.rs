@@ -148,7 +148,7 @@ fn the_decoder_computes_what_the_programs_say() {
 fn resampled(known: &Known, variable: Option<&str>) -> f64 {
     let traces = known.traces();
     let variables: Vec<&str> = variable.into_iter().collect();
-    let (mut right, mut all) = (0, 0);
+    let (mut right, mut all) = (0_usize, 0_usize);
     for (row, input) in known.inputs.iter().enumerate() {
         let other = &traces[(row + ROWS - 1) % ROWS];
         let changed = known.code.interchanged(input, other, &variables).unwrap();
