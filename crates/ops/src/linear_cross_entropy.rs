@@ -8,7 +8,7 @@ use crate::{cross_entropy, linear};
 ///
 /// The logits of a large vocabulary are never all in memory. The kernel computes them for blocks of
 /// positions and keeps the two gradients instead (Hsu et al. 2024, "Liger Kernel", section
-/// "FusedLinearCrossEntropy"). A position of weight 0 has no logits at all.
+/// `FusedLinearCrossEntropy`). A position of weight 0 has no logits at all.
 ///
 /// # Shapes
 /// - x: `[rows, positions, width]`
