@@ -147,7 +147,7 @@ impl Program {
         self.run_as(
             |verbs| inspect::command(verbs, "inspect"),
             "inspect",
-            |matches, verbs, tasks| inspect::run(matches, verbs, tasks),
+            inspect::run,
         )
     }
 

@@ -194,7 +194,7 @@ fn what_is_no_model_is_one_line() {
     fs::write(folder.join("config.json"), "{\"model_type\": \"bert\"}").unwrap();
     let error = exported.refused("folder", &["heads"]);
     assert!(
-        error.contains("config.json: model_type = \"bert\": must be gpt2 or llama"),
+        error.contains("config.json: model_type = \"bert\": must be one of gpt2,"),
         "{error}"
     );
 }
@@ -232,9 +232,9 @@ fn a_text_stands_in_place_of_the_own_sequences() {
         "{error}"
     );
     exported.workshop.write("other.txt", "a b lamp");
-    let error = exported.refused("folder", &["ablate", "--text", "other.txt"]);
+    let error = exported.refused("run", &["ablate", "--text", "other.txt"]);
     assert!(
-        error.contains("--text other.txt: has lamp, which is no token of the model"),
+        error.contains("--text other.txt: cannot be cut into tokens of the model: lamp"),
         "{error}"
     );
 }

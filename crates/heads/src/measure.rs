@@ -99,7 +99,7 @@ impl Measure {
     /// has [added](Self::add).
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let own = OwnMeasure::all().iter().copied().map(Self::Own);
+        let own = OwnMeasure::all().map(Self::Own);
         Self::BUILT_IN.into_iter().chain(own).collect()
     }
 

@@ -1,11 +1,6 @@
 //! Measures that a program adds to those that every program has.
 
-use std::{
-    error::Error,
-    fmt,
-    hash::{Hash, Hasher},
-    sync::OnceLock,
-};
+use std::{error::Error, fmt, sync::OnceLock};
 
 use crate::{HeadSet, Measure, Role, ScoreName};
 
@@ -70,29 +65,34 @@ pub trait TargetKeys: Send + Sync {
     }
 }
 
-/// A measure that the program has added. Two of them are equal if they have the same name.
-#[derive(Clone, Copy)]
-pub struct OwnMeasure(&'static dyn TargetKeys);
+/// A measure that the program has added: its place in the list, as small as a built-in one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OwnMeasure(u16);
 
 /// Names in files are read by serde, which cannot be handed a list of measures. So the list belongs
 /// to the program: it is written once, before anything is read.
-static ADDED: OnceLock<Vec<OwnMeasure>> = OnceLock::new();
+static ADDED: OnceLock<Vec<Box<dyn TargetKeys>>> = OnceLock::new();
 
 impl OwnMeasure {
     /// The measures that this program has added.
-    pub(crate) fn all() -> &'static [Self] {
-        ADDED.get().map_or(&[], Vec::as_slice)
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let count = ADDED.get().map_or(0, Vec::len);
+        (0..count as u16).map(Self)
     }
 
     /// What was added.
+    ///
+    /// # Panics
+    /// Never: only what was added has a place.
     #[must_use]
     pub fn keys(self) -> &'static dyn TargetKeys {
-        self.0
+        let added = ADDED.get().expect("there is a place in the list");
+        &*added[self.0 as usize]
     }
 
     /// The keys that query `q` may see, in their order.
     pub(crate) fn targets(self, tokens: &[u32], q: usize) -> Vec<usize> {
-        let mut keys = self.0.targets(tokens, q);
+        let mut keys = self.keys().targets(tokens, q);
         keys.retain(|&key| key <= q);
         keys.sort_unstable();
         keys.dedup();
@@ -110,16 +110,14 @@ impl Measure {
         let sets = HeadSet::all().map(HeadSet::name);
         let mut taken: Vec<&str> = ScoreName::all().map(ScoreName::name).chain(sets).collect();
         taken.push(Role::Mixed.name());
-        let mut added = Vec::new();
-        for measure in measures {
+        for measure in &measures {
             let name = measure.name();
             if name.trim().is_empty() || taken.contains(&name) {
                 return Err(CannotAdd::Name(name));
             }
             taken.push(name);
-            added.push(OwnMeasure(Box::leak(measure)));
         }
-        ADDED.set(added).map_err(|_| CannotAdd::Twice)
+        ADDED.set(measures).map_err(|_| CannotAdd::Twice)
     }
 }
 
@@ -146,20 +144,6 @@ impl Error for CannotAdd {}
 
 impl fmt::Debug for OwnMeasure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.name())
-    }
-}
-
-impl PartialEq for OwnMeasure {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name() == other.0.name()
-    }
-}
-
-impl Eq for OwnMeasure {}
-
-impl Hash for OwnMeasure {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.name().hash(state);
+        f.write_str(self.keys().name())
     }
 }

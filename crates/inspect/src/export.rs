@@ -28,7 +28,7 @@ impl Verb for ExportVerb {
             name: "transformers",
             limits: &[Limit {
                 on: NEITHER_GPT2_NOR_LLAMA,
-                says: "no folder for transformers: the model is no GPT-2 because",
+                says: "no folder for transformers: the model is of no family of transformers",
             }],
         },
     ];

@@ -9,7 +9,8 @@ use crate::{Output, Subject};
 /// is its help, and its row in the table of verbs.
 ///
 /// ```
-/// use headlight_inspect::{AnyVerb, Output, Printout, Subject, Verb};
+/// use headlight_inspect::{AnyVerb, Output, Subject, Verb};
+/// use headlight_report::Printout;
 /// use headlight_run::Error;
 ///
 /// /// The steps that the weights have been trained for

@@ -74,6 +74,10 @@ pub struct Block {
 }
 
 /// What the heads of a block write comes from here.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives for a call, and handles of tensors are large"
+)]
 enum Heads<'a> {
     /// The inputs of queries, keys and values.
     Of([Tensor<3>; 3], &'a Mask, Option<&'a Dropout>),

@@ -430,7 +430,7 @@ fn models() {
         ),
         (
             "model.feed_forward = 'swish'",
-            r#"model.feed_forward = "swish": unknown value, did you mean swiglu?"#,
+            r#"model.feed_forward = "swish": unknown value, did you mean silu?"#,
         ),
         (
             "model.feed_forward = 4",

@@ -51,11 +51,11 @@ impl OpenedModel {
                 tokenizer.map(String::into_bytes),
             )
         } else {
-            let tokenizer = path.join(TOKENIZER);
-            let tokenizer = match tokenizer.exists() {
-                true => Some(read_at_most(&tokenizer, MOST_TOKENIZER_BYTES)?),
-                false => None,
-            };
+            let file = path.join(TOKENIZER);
+            let mut tokenizer = None;
+            if file.exists() {
+                tokenizer = Some(read_at_most(&file, MOST_TOKENIZER_BYTES)?);
+            }
             (from_huggingface(path, device).map_err(wrong)?, tokenizer)
         };
         let size = model.config().vocabulary;

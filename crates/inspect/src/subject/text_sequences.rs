@@ -22,7 +22,7 @@ pub fn sequences_of(
         .map_err(|_| wrong("is no UTF-8".to_owned()))?;
     let tokens = vocabulary
         .encode(&text)
-        .map_err(|token| wrong(format!("has {token}, which is no token of the model")))?;
+        .map_err(|token| wrong(format!("cannot be cut into tokens of the model: {token}")))?;
     let length = inputs + 1;
     let fit = tokens.len() / length;
     if fit == 0 {

@@ -128,9 +128,12 @@ impl Metadata {
         )?;
         let (numbers, _) = self.file[list.bytes.clone()].as_chunks();
         let signed = list.kind == Bytes::I32;
-        let number = |&bytes: &[u8; 4]| match signed {
-            true => i64::from(i32::from_le_bytes(bytes)),
-            false => i64::from(u32::from_le_bytes(bytes)),
+        let number = |&bytes: &[u8; 4]| {
+            if signed {
+                i64::from(i32::from_le_bytes(bytes))
+            } else {
+                i64::from(u32::from_le_bytes(bytes))
+            }
         };
         Ok(numbers.iter().map(number).collect())
     }
