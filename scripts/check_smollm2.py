@@ -110,7 +110,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        inspect("export", "--format", "transformers", "--to", folder / "model")
+        inspect("export", "--format", "huggingface", "--to", folder / "model")
         ours = load_file(folder / "model" / "model.safetensors")
         assert ours.keys() == expected.keys(), ours.keys() ^ expected.keys()
         for name, values in expected.items():
@@ -158,7 +158,7 @@ def main():
 
         heads = json.loads(inspect("heads", "--json"))
         induction = [
-            head for head in heads if head["role"] == "induction head" and head["check"]["is_sure"]
+            head for head in heads if head["role"] == "induction" and head["check"]["is_sure"]
         ]
         induction.sort(key=lambda head: -head["scores"]["induction"]["value"])
         said = ", ".join(f"{head['head']} {head['scores']['induction']['value']:.2f}" for head in induction)
@@ -167,9 +167,9 @@ def main():
             strongest = ",".join(head["head"] for head in induction[:5])
             left = json.loads(inspect("ablate", "--heads", strongest, "--json"))
             chosen = next(one for one in left["sets"] if one["name"] == "chosen")
-            print(f"accuracy: {left['untouched']['accuracy']:.3f}; without {strongest}: {chosen['performance']['accuracy']:.3f}; "
-                  f"without random sets of the same layers: "
-                  f"{', '.join(f'{one[1]['accuracy']:.3f}' for one in chosen['controls'])}")
+            controls = ", ".join(f"{performance['accuracy']:.3f}" for _, performance in chosen["controls"])
+            print(f"accuracy: {left['untouched']['accuracy']:.3f}; without {strongest}: "
+                  f"{chosen['performance']['accuracy']:.3f}; without random sets of the same layers: {controls}")
 
 
 if __name__ == "__main__":

@@ -502,7 +502,7 @@ fn models() {
         ),
         (
             "model.rotary_components = 512\nmodel.positions = 'rotary'",
-            "model.rotary_components = 512: is more than the width of a head, 16",
+            "model.rotary_components = 512: is more than the width of a head, 8",
         ),
         (
             "model.rotary_base_in_window = 100.0\nmodel.positions = 'rotary'",
