@@ -54,7 +54,21 @@ use headlight_run::{Error, TaskConfig};
 /// The built-in task of a configuration.
 ///
 /// # Errors
-/// If a file that it reads is not what it must be.
+/// If the task is not built in, or a file that it reads is not what it must be.
 pub fn build(config: &TaskConfig, n_ctx: usize, seed: u64) -> Result<Box<dyn Task>, Error> {
-    Tasks::built_in("").build(config, n_ctx, seed)
+    Ok(match config {
+        TaskConfig::Repeat(config) => Box::new(Repeat::new(config, n_ctx)),
+        TaskConfig::LaggedMarkov(config) => Box::new(LaggedMarkov::new(config, n_ctx, seed)),
+        TaskConfig::IclMarkov(config) => Box::new(IclMarkov::new(config, n_ctx)),
+        TaskConfig::Recall(config) => Box::new(Recall::new(config, n_ctx)),
+        TaskConfig::ModularAddition(config) => Box::new(ModularAddition::new(config, seed)),
+        TaskConfig::Sort(config) => Box::new(Rearrange::new(config, Rearrangement::Sort)),
+        TaskConfig::Reverse(config) => Box::new(Rearrange::new(config, Rearrangement::Reverse)),
+        TaskConfig::Dyck(config) => Box::new(Dyck::new(config, n_ctx)),
+        TaskConfig::Grammar(_) => Box::new(Grammar::new(Lexicon::english(), n_ctx)),
+        TaskConfig::Program(config) => Box::new(Program::new(config, n_ctx)?),
+        TaskConfig::Sequences(config) => Box::new(Sequences::open(config, n_ctx)?),
+        TaskConfig::Text(config) => Box::new(Text::open(config, n_ctx)?),
+        TaskConfig::Own(task) => return Err(task.not_built_in()),
+    })
 }

@@ -5,10 +5,7 @@ use std::path::Path;
 use headlight_run::{Config, Error, OwnTask, OwnTaskKeys, OwnTasks, TaskConfig};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    Dyck, Grammar, IclMarkov, LaggedMarkov, Lexicon, ModularAddition, Program, Rearrange,
-    Rearrangement, Recall, Repeat, RowKey, Sequence, Sequences, Task, Text, Use,
-};
+use crate::{RowKey, Sequence, Task, Use, build};
 
 /// A task that is made from the keys of its table `[task]`: what a program adds to the built-in
 /// tasks.
@@ -149,21 +146,10 @@ impl Tasks {
         n_ctx: usize,
         seed: u64,
     ) -> Result<Box<dyn Task>, Error> {
-        Ok(match config {
-            TaskConfig::Repeat(config) => Box::new(Repeat::new(config, n_ctx)),
-            TaskConfig::LaggedMarkov(config) => Box::new(LaggedMarkov::new(config, n_ctx, seed)),
-            TaskConfig::IclMarkov(config) => Box::new(IclMarkov::new(config, n_ctx)),
-            TaskConfig::Recall(config) => Box::new(Recall::new(config, n_ctx)),
-            TaskConfig::ModularAddition(config) => Box::new(ModularAddition::new(config, seed)),
-            TaskConfig::Sort(config) => Box::new(Rearrange::new(config, Rearrangement::Sort)),
-            TaskConfig::Reverse(config) => Box::new(Rearrange::new(config, Rearrangement::Reverse)),
-            TaskConfig::Dyck(config) => Box::new(Dyck::new(config, n_ctx)),
-            TaskConfig::Grammar(_) => Box::new(Grammar::new(Lexicon::english(), n_ctx)),
-            TaskConfig::Program(config) => Box::new(Program::new(config, n_ctx)?),
-            TaskConfig::Sequences(config) => Box::new(Sequences::open(config, n_ctx)?),
-            TaskConfig::Text(config) => Box::new(Text::open(config, n_ctx)?),
-            TaskConfig::Own(task) => return self.build_own(task, n_ctx, seed),
-        })
+        match config {
+            TaskConfig::Own(task) => self.build_own(task, n_ctx, seed),
+            built_in => build(built_in, n_ctx, seed),
+        }
     }
 
     fn build_own(&self, task: &OwnTask, n_ctx: usize, seed: u64) -> Result<Box<dyn Task>, Error> {
