@@ -27,7 +27,7 @@ impl Verb for ExportVerb {
         Part {
             name: "transformers",
             limits: &[Limit {
-                on: NEITHER_GPT2_NOR_LLAMA,
+                on: OF_NO_FAMILY,
                 says: "no folder for transformers: the model is of no family of transformers",
             }],
         },
@@ -43,7 +43,8 @@ impl Verb for ExportVerb {
     }
 }
 
-const NEITHER_GPT2_NOR_LLAMA: &[&str] = &[
+/// Of the architectures that verbs are tried on, those that no family of `transformers` has.
+const OF_NO_FAMILY: &[&str] = &[
     "attention only",
     "post-norm",
     "post-norm, no MLP",

@@ -6,6 +6,7 @@ use headlight_lens::ShuffledContext;
 use headlight_report::{
     HeadLine, Printout, heads_table, measures_as_told, or_dash, relations_table,
 };
+use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
 use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
 use serde::Serialize;
@@ -42,24 +43,17 @@ pub struct InspectedHead {
     pub shuffled_relations: RelationScores,
 }
 
-/// What every head scores on shuffled tokens, first layer first; nothing where the run has no
-/// weights.
+/// What every head scores on the shuffled tokens of some sequences, first layer first; nothing where
+/// the run has no weights.
 #[derive(Debug, Default)]
-pub(super) struct ShuffledHeads {
-    /// On the probe.
-    pub probe: Vec<(HeadName, Scores)>,
-    task: Vec<(HeadName, Scores)>,
-    /// On the task.
-    pub relations: Vec<RelationScores>,
+pub(super) struct Shuffled {
+    pub heads: Vec<(HeadName, Scores)>,
+    relations: Vec<RelationScores>,
 }
 
-impl ShuffledHeads {
+impl Shuffled {
     /// As lines of the table of heads.
-    pub fn lines(&self, kind: SequenceKind) -> Vec<HeadLine> {
-        let heads = match kind {
-            SequenceKind::Probe => &self.probe,
-            SequenceKind::Task => &self.task,
-        };
+    fn lines(&self) -> Vec<HeadLine> {
         let line = |(head, scores): &(HeadName, Scores)| HeadLine {
             head: *head,
             role: None,
@@ -69,7 +63,7 @@ impl ShuffledHeads {
             check: None,
             writes: None,
         };
-        heads.iter().map(line).collect()
+        self.heads.iter().map(line).collect()
     }
 }
 
@@ -88,13 +82,13 @@ impl Subject {
             .logged_uses()?
             .into_iter()
             .rfind(|uses| uses.step == last);
-        let shuffled = self.shuffled_heads();
-        let table = |kind| {
+        let [probe_shuffled, task_shuffled] = self.shuffled_heads();
+        let table = |kind, shuffled: &Shuffled| {
             let mut before = Vec::new();
             if last > 0 {
                 before = lines(&rows, 0, kind, None);
             }
-            let references = [("shuffled", shuffled.lines(kind)), ("step 0", before)];
+            let references = [("shuffled", shuffled.lines()), ("step 0", before)];
             let heads = lines(&rows, last, kind, uses.as_ref());
             heads_table(&score_names(), &heads, &references)
         };
@@ -113,16 +107,16 @@ impl Subject {
         );
         let printout = Printout::new()
             .prose(probe)
-            .table(table(SequenceKind::Probe))
+            .table(table(SequenceKind::Probe, &probe_shuffled))
             .prose(task)
-            .table(table(SequenceKind::Task))
+            .table(table(SequenceKind::Task, &task_shuffled))
             .prose(format!(
                 "{TABLE} step 0: the highest of all heads before training."
             ))
             .prose(ranges_text(&false_ranges_text(&rows, last), &rows, last))
             .printout(uses.as_ref().map(uses_printout).unwrap_or_default())
             .prose(distances);
-        Ok(printout.printout(relations_printout(&rows, last, &shuffled.relations)))
+        Ok(printout.printout(relations_printout(&rows, last, &task_shuffled.relations)))
     }
 
     /// The heads of a model that was not trained here: on the probe alone.
@@ -134,7 +128,7 @@ impl Subject {
         }
         let all = lines(&rows, 0, SequenceKind::Probe, None);
         let (shown, left_out) = telling(&all);
-        let shuffled = [("shuffled", self.shuffled_heads().lines(SequenceKind::Probe))];
+        let shuffled = [("shuffled", self.shuffled_probe().lines())];
         Ok(Printout::new()
             .prose(format!(
                 "Heads of {}, on the probe: {WATCHED_SEQUENCES} sequences in which a block of random ordinary tokens, of \
@@ -171,15 +165,15 @@ impl Subject {
     /// # Errors
     /// If a file of the run cannot be read.
     pub fn heads(&self) -> Result<Vec<InspectedHead>, Error> {
-        let shuffled = self.shuffled_heads();
+        let [probe, task] = self.shuffled_heads();
         let head = |(index, summary): (usize, HeadSummary)| InspectedHead {
             summary,
-            shuffled: shuffled
-                .probe
+            shuffled: probe
+                .heads
                 .get(index)
                 .map(|(_, scores)| scores.clone())
                 .unwrap_or_default(),
-            shuffled_relations: shuffled.relations.get(index).cloned().unwrap_or_default(),
+            shuffled_relations: task.relations.get(index).cloned().unwrap_or_default(),
         };
         let summaries = if self.is_at_the_end() {
             self.summary()?.heads
@@ -214,38 +208,44 @@ impl Subject {
         Ok(rows)
     }
 
-    /// One more forward pass on the probe and one on the task. Scores in the run's files are shown
-    /// whether or not its weights can be read, so that an error here only leaves the null out.
-    pub(super) fn shuffled_heads(&self) -> ShuffledHeads {
-        self.try_shuffled_heads().unwrap_or_else(|error| {
-            tracing::warn!("without scores on shuffled tokens: {error}");
-            ShuffledHeads::default()
-        })
+    /// On the probe and on the task: one more forward pass each.
+    fn shuffled_heads(&self) -> [Shuffled; 2] {
+        let both = || {
+            let ModelParts { model, .. } = self.model()?;
+            let probe = self.shuffled_on(&model, &self.probe()?)?;
+            Ok([probe, self.shuffled_on(&model, &self.on_task()?)?])
+        };
+        or_without(both())
     }
 
-    fn try_shuffled_heads(&self) -> Result<ShuffledHeads, Error> {
-        let ModelParts { model, .. } = self.model()?;
-        let (probe, task) = (self.probe()?, self.on_task()?);
-        let observe = |watched: &Watched| -> Result<_, Error> {
-            let shuffled = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
-            let patterns = Patterns::of(&model, shuffled.contexts(), &self.device)?
-                .with_start(watched.has_start);
-            let (mut heads, mut relations) = (Vec::new(), Vec::new());
-            for (layer, pattern) in patterns.layers().enumerate() {
-                let named = |(head, scores)| (HeadName { layer, head }, scores);
-                heads.extend(shuffled.scores(pattern).into_iter().enumerate().map(named));
-                relations.extend(shuffled.relation_scores(pattern));
-            }
-            Ok((heads, relations))
-        };
-        let (probe, _) = observe(&probe)?;
-        let (task, relations) = observe(&task)?;
-        Ok(ShuffledHeads {
-            probe,
-            task,
-            relations,
-        })
+    /// On the probe alone.
+    pub(super) fn shuffled_probe(&self) -> Shuffled {
+        let probe = || self.shuffled_on(&self.model()?.model, &self.probe()?);
+        or_without(probe())
     }
+
+    fn shuffled_on(&self, model: &Decoder, watched: &Watched) -> Result<Shuffled, Error> {
+        let context = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
+        let patterns =
+            Patterns::of(model, context.contexts(), &self.device)?.with_start(watched.has_start);
+        let mut shuffled = Shuffled::default();
+        for (layer, pattern) in patterns.layers().enumerate() {
+            let scores = context.scores(pattern).into_iter().enumerate();
+            let named = scores.map(|(head, scores)| (HeadName { layer, head }, scores));
+            shuffled.heads.extend(named);
+            shuffled.relations.extend(context.relation_scores(pattern));
+        }
+        Ok(shuffled)
+    }
+}
+
+/// Scores in a run's files are shown whether or not its weights can be read, so that an error here
+/// only leaves the null out.
+fn or_without<T: Default>(shuffled: Result<T, Error>) -> T {
+    shuffled.unwrap_or_else(|error| {
+        tracing::warn!("without scores on shuffled tokens: {error}");
+        T::default()
+    })
 }
 
 /// What the numbers of a table of heads are.

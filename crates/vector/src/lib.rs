@@ -21,7 +21,7 @@ pub use elementary::{erf, exp, gauss, ln, mul_add, sigmoid, tanh};
 pub use lanes::{LANES, WIDEST, all_finite, dot, entropy, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, new_product, product};
 pub use pulp::Simd;
-pub use transpose::transpose;
+pub use transpose::{transpose, turn};
 
 /// Loops over numbers, with their arguments as fields.
 ///

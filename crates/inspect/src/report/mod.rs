@@ -91,8 +91,8 @@ impl Subject {
             events: run.directory.events()?,
             patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
             shuffled: self
-                .shuffled_heads()
-                .probe
+                .shuffled_probe()
+                .heads
                 .into_iter()
                 .map(|(_, scores)| scores)
                 .collect(),

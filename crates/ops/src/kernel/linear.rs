@@ -1,7 +1,7 @@
 //! `x·W + b`: one matrix product over all rows each way.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{Kernel, Matrix, Simd, new_product, transpose, vectorised};
+use headlight_vector::{Kernel, Matrix, Simd, new_product, turn, vectorised};
 
 use super::{numbers, shaped, width};
 
@@ -28,10 +28,7 @@ pub(crate) fn backward_x(saved: &Saved, upstream: &FlexTensor) -> FlexTensor {
     let weight = rows(&saved.weight);
     // The library would turn the weight itself, number by number.
     let mut turned = vec![0.0; weight.rows * weight.columns];
-    vectorised(Turn {
-        matrix: weight,
-        turned: &mut turned,
-    });
+    turn(weight, &mut turned);
     let turned = Matrix::dense(&turned, weight.columns, weight.rows);
     shaped(
         new_product(rows(upstream), turned, None),
@@ -60,20 +57,6 @@ pub(crate) fn backward_bias(upstream: &FlexTensor) -> FlexTensor {
 fn rows(tensor: &FlexTensor) -> Matrix<'_> {
     let (numbers, width) = (numbers(tensor), width(tensor));
     Matrix::dense(numbers, numbers.len() / width, width)
-}
-
-struct Turn<'a> {
-    matrix: Matrix<'a>,
-    turned: &'a mut [f32],
-}
-
-impl Kernel for Turn<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        transpose(simd, self.matrix, self.turned, self.matrix.rows);
-    }
 }
 
 /// Adds each row to `sums`.

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use headlight_vector::{
-    BLOCK, Kernel, Matrix, Simd, WIDEST, block_product, new_product, transpose, vectorised,
+    BLOCK, Kernel, Matrix, Simd, WIDEST, block_product, new_product, transpose, turn, vectorised,
 };
 use headlight_watch::Cores;
 
@@ -78,28 +78,11 @@ impl Linear {
         let x = Matrix::dense(&self.x, self.rows, self.from);
         let weight = Matrix::dense(&self.weight, self.from, self.to);
         let upstream = Matrix::dense(&self.upstream, self.rows, self.to);
-        vectorised(Turn {
-            matrix: weight,
-            turned: &mut self.turned,
-        });
+        turn(weight, &mut self.turned);
         let turned = Matrix::dense(&self.turned, self.to, self.from);
         black_box(new_product(x, weight, None));
         black_box(new_product(upstream, turned, None));
         black_box(new_product(x.transposed(), upstream, None));
-    }
-}
-
-struct Turn<'a> {
-    matrix: Matrix<'a>,
-    turned: &'a mut [f32],
-}
-
-impl Kernel for Turn<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        transpose(simd, self.matrix, self.turned, self.matrix.rows);
     }
 }
 
