@@ -35,8 +35,8 @@ fn expected(file: &str, name: &str) -> (Vec<usize>, Vec<f32>) {
     (view.shape().to_vec(), values)
 }
 
-fn tensor<const D: usize>(name: &str) -> Tensor<D> {
-    let (shape, values) = expected("llama.safetensors", name);
+fn tensor<const D: usize>(file: &str, name: &str) -> Tensor<D> {
+    let (shape, values) = expected(file, name);
     Tensor::from_data(TensorData::new(values, shape), &Device::flex())
 }
 
@@ -66,23 +66,40 @@ fn every_block_has_the_bits_of_the_python_package() {
     }
 }
 
-#[test]
-fn a_llama_gives_the_logits_and_patterns_of_transformers() {
-    let file = Gguf::open(&fixture("llama.gguf")).unwrap();
+/// Logits and patterns of a file, beside those of transformers.
+fn assert_computes_as_transformers(name: &str) {
+    let expected = format!("{name}.safetensors");
+    let file = Gguf::open(&fixture(&format!("{name}.gguf"))).unwrap();
     let model = file.model(&Device::flex()).unwrap();
-    let tokens: Tensor<2, Int> = tensor::<2>("tokens").int();
+    let tokens: Tensor<2, Int> = tensor::<2>(&expected, "tokens").int();
     let seen = model
         .activations(tokens.clone(), &model.pattern_sites())
         .unwrap();
-    let difference = largest_difference(model.forward(tokens), tensor("logits"));
-    assert!(difference <= 5e-5, "logits differ by {difference}");
-    for layer in 0..2 {
+    let difference = largest_difference(model.forward(tokens), tensor(&expected, "logits"));
+    assert!(difference <= 5e-5, "{name}: logits differ by {difference}");
+    for layer in 0..model.config().n_layers {
         let pattern = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Pattern));
-        let difference = largest_difference(pattern, tensor(&format!("pattern.{layer}")));
+        let theirs = tensor(&expected, &format!("pattern.{layer}"));
+        let difference = largest_difference(pattern, theirs);
         assert!(
             difference <= 1e-5,
-            "patterns of layer {layer} differ by {difference}"
+            "{name}: patterns of layer {layer} differ by {difference}"
         );
+    }
+}
+
+#[test]
+fn a_llama_of_many_types_computes_as_transformers() {
+    assert_computes_as_transformers("llama");
+}
+
+/// The converter of llama.cpp wrote these files (`scripts/fixtures/gguf_converted.py`).
+#[test]
+fn every_architecture_computes_as_transformers_from_the_file_of_the_converter() {
+    for name in [
+        "llama", "llama3", "qwen2", "qwen3", "phi3", "olmo2", "gemma2", "gemma3", "gpt2", "gptneox",
+    ] {
+        assert_computes_as_transformers(&format!("converted/{name}"));
     }
 }
 
@@ -151,7 +168,7 @@ fn what_is_not_supported_is_named() {
         ),
         (
             message(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0gemma"),
-            "general.architecture = \"gemma\": is not supported; llama is",
+            "general.architecture = \"gemma\": is not supported; these are: llama, qwen2, qwen3, phi3, olmo2, gemma2, gemma3, gpt2, gptneox",
         ),
         (
             message(b"llama.rope.freq_base", b"llama.rope.freq_bass"),
@@ -162,7 +179,7 @@ fn what_is_not_supported_is_named() {
                 &entry("llama.attention.head_count", 4, 4),
                 &entry("llama.attention.head_count", 4, 5),
             ),
-            "llama.rope.dimension_count = 8: must be the width of a head, 6",
+            "llama.rope.dimension_count = 8: must be at most the width of a head, 6",
         ),
         (
             message(b"\x06\0\0\0\0\0\0\0smollm", b"\x06\0\0\0\0\0\0\0smallm"),

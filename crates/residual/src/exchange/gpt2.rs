@@ -89,7 +89,7 @@ fn shape_of_buffer(name: &str, config: &DecoderConfig) -> Option<Vec<usize>> {
 
 /// The matrices of a GPT-2 are stored `[in, out]`, as here. One matrix holds those of queries, keys
 /// and values side by side.
-fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
+pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     let (d_model, d_ff) = (
         config.d_model,
         config.feed_forward.map_or(0, |(d_ff, _)| d_ff),

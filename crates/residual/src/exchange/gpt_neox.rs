@@ -120,7 +120,7 @@ fn shape_of_buffer(name: &str, config: &DecoderConfig) -> Option<Vec<usize>> {
 }
 
 /// Matrices are stored `[out, in]`. One holds those of queries, keys and values, head by head.
-fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
+pub fn entries(config: &DecoderConfig) -> Vec<Correspondence> {
     let (d_model, d_ff) = (
         config.d_model,
         config.feed_forward.map_or(0, |(d_ff, _)| d_ff),

@@ -3,7 +3,7 @@
 //! | format | out | in |
 //! |---|---|---|
 //! | Hugging Face folder of a GPT-2, GPT-NeoX, Llama, Mistral, Qwen 2, Qwen 3, Phi-3, `OLMo` 2, Gemma 2 or Gemma 3 | [`to_huggingface`] | [`from_huggingface`] |
-//! | GGUF file of a Llama | | [`Gguf`] |
+//! | GGUF file of these families | | [`Gguf`] |
 //! | `TransformerLens` weight names | [`to_transformer_lens`] | |
 //!
 //! Each correspondence is one list of names and layouts, which serves both directions.
@@ -115,6 +115,14 @@ pub enum ExchangeError {
         found: Vec<usize>,
         /// The shape it should have.
         expected: Vec<usize>,
+    },
+    /// A tensor has numbers that a model of this crate cannot have.
+    #[error("tensor {name} {reason}")]
+    Tensor {
+        /// The tensor.
+        name: String,
+        /// The reason why it is wrong.
+        reason: String,
     },
     /// The model is of no family that `transformers` has.
     #[error(

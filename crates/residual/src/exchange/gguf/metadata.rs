@@ -69,6 +69,14 @@ impl Metadata {
         }
     }
 
+    /// A size or 0.
+    pub fn count(&self, key: &str) -> Result<Option<usize>, ExchangeError> {
+        match self.value(key) {
+            Some(Value::Whole(0)) => Ok(Some(0)),
+            _ => self.size(key),
+        }
+    }
+
     /// The id of a token.
     pub fn token(&self, key: &str) -> Result<Option<usize>, ExchangeError> {
         match self.value(key) {

@@ -1,16 +1,29 @@
 //! Models in GGUF files, the format of llama.cpp.
 
+mod architecture;
 mod bytes;
+mod gemma;
+mod gpt2;
+mod gpt_neox;
 mod header;
 mod llama;
 mod metadata;
+mod model_keys;
+mod names;
+mod olmo2;
+mod phi3;
+mod qwen;
 mod tokenizer;
 
 use std::path::Path;
 
 use burn::tensor::{Device, TensorData};
 
-use self::header::Header;
+use self::{
+    architecture::{ARCHITECTURES, Architecture},
+    header::Header,
+    model_keys::ModelKeys,
+};
 use super::{ExchangeError, check_backed, check_sizes, correspondence, laid_out};
 use crate::{Decoder, DecoderConfig};
 
@@ -18,8 +31,8 @@ const ARCHITECTURE: &str = "general.architecture";
 
 /// A GGUF file (version 2 or 3): its header is read, its tensors are still in the file.
 ///
-/// The architecture `llama` is read, which is also that of Mistral and `SmolLM`. Tensors may be of
-/// the types F32, F16, BF16, `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1`, `Q8_0` and `Q2_K` to `Q6_K`; they become f32
+/// The architectures `llama` (also that of Mistral and `SmolLM`), `qwen2`, `qwen3`, `phi3`, `olmo2`,
+/// `gemma2`, `gemma3`, `gpt2` and `gptneox` (also that of Pythia) are read. Tensors may be of the types F32, F16, BF16, `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1`, `Q8_0` and `Q2_K` to `Q6_K`; they become f32
 /// when the model is made, by the formulas of the Python package `gguf`, bit for bit.
 ///
 /// Every key of the architecture is read or refused, and so is every tensor. The file must not be
@@ -56,10 +69,6 @@ impl Gguf {
     /// Names the key whose value this crate's decoder cannot have.
     pub fn config(&self) -> Result<DecoderConfig, ExchangeError> {
         let Header { metadata, tensors } = &self.header;
-        match metadata.text(ARCHITECTURE)? {
-            Some("llama") => {}
-            _ => return Err(metadata.refused(ARCHITECTURE, "is not supported; llama is")),
-        }
         let kind = metadata.text("general.type")?;
         if !matches!(kind, None | Some("model")) {
             return Err(metadata.refused("general.type", "must be model"));
@@ -68,7 +77,12 @@ impl Gguf {
         if metadata.has(split) && metadata.size(split)? != Some(1) {
             return Err(metadata.refused(split, "is not supported: the model must be in one file"));
         }
-        let config = llama::read_config(metadata, tensors)?;
+        let architecture = self.architecture()?;
+        let config = (architecture.read_config)(&ModelKeys {
+            architecture: architecture.name,
+            metadata,
+            tensors,
+        })?;
         metadata.check_all_read(says_nothing_of_the_model)?;
         Ok(config)
     }
@@ -78,17 +92,32 @@ impl Gguf {
     /// # Errors
     /// Names the key or the tensor that is wrong, is missing or has no place in the model.
     pub fn model(&self, device: &Device) -> Result<Decoder, ExchangeError> {
-        let config = self.config()?;
+        let (architecture, config) = (self.architecture()?, self.config()?);
         let metadata = &self.header.metadata;
         let file = metadata.path().display().to_string();
         let parameters = check_sizes(&config, &file)?;
         let mut tensors = self.header.tensors.clone();
+        if let Some(divisors) = architecture.divisors {
+            tensors.remove(divisors);
+        }
         check_backed(&config, parameters, &tensors, &file)?;
         for (name, tensor) in &mut tensors {
-            tensor.paired_heads = llama::paired_heads(name, &config);
+            tensor.paired_heads = architecture.paired_heads(name, &config);
         }
         let model = laid_out(&config, device, &file)?;
-        correspondence::import(model, &llama::entries(&config), tensors)
+        correspondence::import(model, &architecture.correspondences(&config), tensors)
+    }
+
+    fn architecture(&self) -> Result<&'static Architecture, ExchangeError> {
+        let metadata = &self.header.metadata;
+        let name = metadata.text(ARCHITECTURE)?;
+        let is_named = |architecture: &&&Architecture| Some(architecture.name) == name;
+        let found = ARCHITECTURES.iter().find(is_named);
+        found.copied().ok_or_else(|| {
+            let names = ARCHITECTURES.map(|architecture| architecture.name);
+            let reason = format!("is not supported; these are: {}", names.join(", "));
+            metadata.refused(ARCHITECTURE, &reason)
+        })
     }
 
     /// The names of the tensors, in alphabetical order.
