@@ -178,6 +178,13 @@ impl OpenedHead {
         f64::from(self.sequences[sequence].pattern[query * self.length() + key])
     }
 
+    /// `[sequence, query, key]`: the attention weights, row by row.
+    #[must_use]
+    pub fn weights(&self) -> Vec<f32> {
+        let pattern = |opened: &OpenedSequence| opened.pattern.clone();
+        self.sequences.iter().flat_map(pattern).collect()
+    }
+
     /// The scores of one query.
     pub(super) fn scores(&self, sequence: usize, query: usize) -> &[f32] {
         &self.sequences[sequence].scores[query * self.length()..][..self.length()]
