@@ -285,6 +285,38 @@ impl MultiHeadAttention {
         }
     }
 
+    /// What QK-norm multiplies the components of these queries and keys with, if it is on: the gain
+    /// over the root mean square. With these factors held, a query is the sum of what its parts
+    /// become.
+    ///
+    /// # Shapes
+    /// - heads: as [`project`](Self::project) makes them
+    /// - factors, of queries and of keys: `[batch, n_heads, queries, d_head]`, `[batch, n_kv_heads,
+    ///   keys, d_head]`
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor, Tolerance};
+    /// use headlight_attention::{Heads, MultiHeadAttentionConfig, Mask, QkNorm};
+    ///
+    /// let device = Device::flex();
+    /// let attention = MultiHeadAttentionConfig::new(2, 1).with_qk_norm(QkNorm::EachHead).try_init(&device)?;
+    /// let q = Tensor::<4>::from_floats([[[[1.0, 7.0]]]], &device); // root mean square 5
+    /// let heads = Heads { q: q.clone(), k: q.clone(), v: q.clone() };
+    /// let [factors, _] = attention.qk_norm_factors(&heads).unwrap();
+    /// factors.clone().into_data().assert_approx_eq::<f32>(&[[[[0.2, 0.2]]]].into(), Tolerance::absolute(1e-6));
+    /// let (normalised, _) = attention.with_positions(heads, &Mask::none());
+    /// (q * factors).into_data().assert_approx_eq::<f32>(&normalised.q.into_data(), Tolerance::absolute(1e-6));
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn qk_norm_factors(&self, heads: &Heads) -> Option<[Tensor<4>; 2]> {
+        let (q_norm, k_norm) = (self.q_norm.as_ref()?, self.k_norm.as_ref()?);
+        Some([
+            self.qk_norm.factors(q_norm, heads.q.clone()),
+            self.qk_norm.factors(k_norm, heads.k.clone()),
+        ])
+    }
+
     /// Concatenates the heads and multiplies them by `W_O`: `Σ_h z_h·W_O[h]`, plus the bias.
     ///
     /// # Shapes
@@ -345,6 +377,12 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn n_heads(&self) -> usize {
         self.n_heads
+    }
+
+    /// The number of key/value heads.
+    #[must_use]
+    pub fn n_kv_heads(&self) -> usize {
+        self.n_kv_heads
     }
 
     /// Scale and softcap of the scores.

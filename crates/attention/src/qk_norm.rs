@@ -40,6 +40,20 @@ impl QkNorm {
         Some(RmsNormConfig::new(width).with_epsilon(epsilon).init(device))
     }
 
+    /// What [`apply`](Self::apply) multiplies each component of queries or keys with: the gain over the
+    /// root mean square.
+    pub(crate) fn factors(self, norm: &RmsNorm, heads: Tensor<4>) -> Tensor<4> {
+        let [_, _, _, d_head] = heads.dims();
+        let mut squares = heads.square().mean_dim(3); // [batch, heads, seq, 1]
+        if self == Self::AllHeads {
+            squares = squares.mean_dim(1); // [batch, 1, seq, 1]
+        }
+        let scale = squares.add_scalar(norm.epsilon).sqrt();
+        let gain = norm.gamma.val();
+        let gains = gain.dims()[0] / d_head; // 1, or one for each head
+        gain.reshape([1, gains, 1, d_head]) / scale
+    }
+
     /// Queries or keys `[batch, heads, seq, d_head]`, normalised.
     pub(crate) fn apply(self, norm: Option<&RmsNorm>, heads: Tensor<4>) -> Tensor<4> {
         let Some(norm) = norm else {

@@ -4,7 +4,9 @@ use std::{net::SocketAddr, sync::Arc};
 
 use headlight_heads::{Ablation, HeadName, Role};
 use headlight_lens::all_heads;
-use headlight_report::{Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, serve};
+use headlight_report::{
+    Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, WhyData, WhyQuestion, serve,
+};
 use headlight_residual::{AttentionSite, Site};
 use headlight_run::Error;
 use headlight_tasks::Sequence;
@@ -13,6 +15,7 @@ use super::{
     Output, Subject, Verb, print,
     prompt_reader::{PromptReader, SHOWN_TOKENS, likeliest},
     report::walk::walk_of,
+    why::{NamedModel, page::why_of_cell},
 };
 
 /// A page on 127.0.0.1 to play with: prompts, heads switched off, activations patched
@@ -168,6 +171,21 @@ impl Explorer for RunExplorer {
             }
         };
         Ok(walk_of(model, self.reader.names(&tokens), &seen, heads))
+    }
+
+    fn why(&self, question: &WhyQuestion) -> Result<WhyData, Error> {
+        let WhyQuestion {
+            ref prompt,
+            head,
+            query,
+            key,
+        } = *question;
+        let PromptReader {
+            model, vocabulary, ..
+        } = &self.reader;
+        let tokens = self.reader.tokens("prompt", prompt)?;
+        let parts = NamedModel { model, vocabulary };
+        why_of_cell(parts, tokens, head, query, key)
     }
 }
 

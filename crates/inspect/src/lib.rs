@@ -31,6 +31,7 @@ mod swap;
 mod uses;
 mod verb;
 mod verbs;
+mod why;
 
 pub use activations::{ActivationsOf, ActivationsVerb, WrittenActivation, WrittenActivations};
 pub use causal::{AblateVerb, Ablations, Path as CausalPath, Paths, PathsVerb, Without};
@@ -62,3 +63,4 @@ pub use subject::{ModelParts, Subject};
 pub use swap::{SwapVerb, Swapped, swaps_printout};
 pub use verb::{ARCHITECTURES, AnyVerb, Limit, Need, Part, Verb};
 pub use verbs::{row_name, verbs, verbs_page};
+pub use why::{On, Place as WhyPlace, WhyAsked, WhyOfCells, WhyVerb};

@@ -6,7 +6,7 @@ use crate::{
     ARCHITECTURES, AblateVerb, ActivationsVerb, AnyVerb, CircuitsVerb, CurvesVerb, DetectVerb,
     EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, LensVerb, OffsetsVerb, PatchVerb, PathsVerb,
     PatternVerb, PhasesVerb, PositionsVerb, PredictVerb, RelationsVerb, ReportVerb, ScoresVerb,
-    ServeVerb, SharedVerb, SwapVerb,
+    ServeVerb, SharedVerb, SwapVerb, WhyVerb,
     verb::{Need, Part},
 };
 
@@ -25,6 +25,7 @@ pub fn verbs() -> Vec<AnyVerb> {
         AnyVerb::of::<SwapVerb>(),
         AnyVerb::of::<LensVerb>(),
         AnyVerb::of::<CircuitsVerb>(),
+        AnyVerb::of::<WhyVerb>(),
         AnyVerb::of::<DetectVerb>(),
         AnyVerb::of::<OffsetsVerb>(),
         AnyVerb::of::<PhasesVerb>(),

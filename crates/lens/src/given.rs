@@ -1,6 +1,8 @@
 //! What a model may leave unsaid about itself, asked for by name.
 
-use headlight_residual::{ActivationsError, AttentionWeights, Probed, Readout, Site};
+use headlight_residual::{
+    ActivationsError, AttentionWeights, LayerAttention, Probed, Readout, Site,
+};
 
 /// Where the stream stands as the next part reads it: at least one site.
 pub(crate) fn stream_sites_of(model: &dyn Probed) -> Result<Vec<Site>, ActivationsError> {
@@ -27,6 +29,14 @@ pub(crate) fn attention_weights_of(
 ) -> Result<AttentionWeights, ActivationsError> {
     let weights = model.attention_weights(layer);
     weights.ok_or_else(|| not_given(model, "attention weights"))
+}
+
+pub(crate) fn layer_attention_of(
+    model: &dyn Probed,
+    layer: usize,
+) -> Result<LayerAttention, ActivationsError> {
+    let attention = model.layer_attention(layer);
+    attention.ok_or_else(|| not_given(model, "attention"))
 }
 
 /// How many different ids there are.

@@ -2,15 +2,13 @@
 //! direct logit attribution, Elhage et al. 2021.)
 
 use burn::tensor::{Int, Tensor, module::embedding};
-use headlight_heads::HeadName;
-use headlight_residual::{
-    ActivationsError, AttentionSite, BlockSite, Norm, NormSite, Probed, Readout, Site,
-};
+use headlight_residual::{ActivationsError, Norm, NormSite, Probed, Readout, Site};
 use serde::Serialize;
 
 use crate::{
     Behaviour, Performance,
-    given::{attention_weights_of, last_stream, readout_of, stream_sites_of},
+    given::{last_stream, readout_of, stream_sites_of},
+    source::{sites_of_written, written},
 };
 
 /// The behaviour read off the stream at one place.
@@ -90,14 +88,9 @@ pub fn direct_logit_attribution(
     };
     let readout = readout_of(model)?;
     let scale_site = Site::LnFinal(NormSite::Scale);
-    let mut sites = summands.clone();
+    let mut sites = sites_of_written(&summands);
     if readout.norm.is_some() {
         sites.push(scale_site);
-    }
-    for &site in &summands {
-        if let Site::HeadsAdded(layer) = site {
-            sites.push(Site::Block(layer, BlockSite::AttnOut));
-        }
     }
     let seen = model.activations(behaviour.inputs(), &sites)?;
     let readers = readers(&readout, behaviour.targets());
@@ -117,40 +110,13 @@ pub fn direct_logit_attribution(
 
     let mut parts = Vec::new();
     let mut add = |name: String, logit: f64| parts.push(Contribution { name, logit });
-    for site in summands {
-        let (Site::Attention(layer, AttentionSite::Result) | Site::HeadsAdded(layer)) = site else {
-            add(name_of(site), of_part(seen.tensor(site)));
-            continue;
-        };
-        let results = seen.tensor::<4>(site);
-        let [batch, positions, heads, d_model] = results.dims();
-        for head in 0..heads {
-            let result = results.clone().narrow(2, head, 1).squeeze_dim(2);
-            add(HeadName { layer, head }.to_string(), of_part(result));
-        }
-        if site == Site::HeadsAdded(layer) {
-            let whole = seen.tensor::<3>(Site::Block(layer, BlockSite::AttnOut));
-            let bias = whole - results.sum_dim(2).squeeze_dim(2);
-            add(format!("attention bias {layer}"), of_part(bias));
-        } else if let Some(bias) = attention_weights_of(model, layer)?.b_o {
-            let bias = bias.unsqueeze::<3>().expand([batch, positions, d_model]);
-            add(format!("attention bias {layer}"), of_part(bias));
-        }
+    for (source, part) in written(model, &seen, &summands)? {
+        add(source.to_string(), of_part(part));
     }
     if let Some(constant) = readers.constant {
         add("final biases".to_owned(), mean(constant));
     }
     Ok(Some(parts))
-}
-
-/// The name of a part that writes one tensor.
-fn name_of(site: Site) -> String {
-    match site {
-        Site::Embed => "embedding".to_owned(),
-        Site::PosEmbed => "positions".to_owned(),
-        Site::Block(layer, BlockSite::MlpOut) => format!("feed-forward {layer}"),
-        _ => site.to_string(),
-    }
 }
 
 /// How the right token's logit, above the mean logit, is read from the stream.

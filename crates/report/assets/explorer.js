@@ -2,6 +2,7 @@
 import { bytes, element } from "./elements.js";
 import { ask, latest } from "./explorer_asks.js";
 import { headSwitches, patches, predictionTable } from "./explorer_changes.js";
+import { explorerWhy } from "./explorer_why.js";
 import { heatmap } from "./heatmap.js";
 import { mayAttend } from "./may_attend.js";
 import { themeButton } from "./theme.js";
@@ -35,6 +36,8 @@ const inPlace = element(
   pageData.ablations.map(([name, words]) => element("option", { value: name, selected: name === pageData.by }, `${name}: ${words}`)),
 );
 const patternPlace = element("div", { class: "one-pattern" });
+const why = explorerWhy();
+let picked = null;
 const walkPlace = element("div", {});
 
 const attends = mayAttend(pageData.window);
@@ -71,9 +74,10 @@ function showHead() {
   heads.show(patternOf, chosen);
   if (map) map.show(patternOf(chosen));
   else {
-    map = heatmap(patternOf(chosen));
+    map = heatmap(patternOf(chosen), { onPick: (place) => why.at(question.prompt, chosen, (picked = place)) });
     patternPlace.append(map.node);
   }
+  why.at(question.prompt, chosen, picked);
   takeSteps();
 }
 
@@ -103,7 +107,7 @@ document.getElementById("page").append(
   element("div", { class: "controls" }, element("button", { type: "button", onclick: read }, "read it"), element("button", { type: "button", onclick: () => sample() }, "another prompt of the task")),
   say,
   section("predictions", "What comes next", element("p", {}, "The likeliest tokens after the chosen position. Click a token to choose another position."), predictions.node),
-  section("heads", "The heads", element("p", {}, "Choose a head to see it below. In place of the blend of values of a head that is off stands:"), element("div", { class: "controls" }, inPlace), heads.node, patternPlace),
+  section("heads", "The heads", element("p", {}, "Choose a head to see it below. In place of the blend of values of a head that is off stands:"), element("div", { class: "controls" }, inPlace), heads.node, element("div", { class: "two" }, patternPlace, why.node)),
   section("patch", "Activations of another prompt", element("p", {}, "While the model reads the prompt, the activations at a place are replaced by those it has there when it reads the other prompt. Both need the same number of tokens."),
     patches(pageData.sites, (all) => {
       question.patches = all;

@@ -15,6 +15,7 @@ import {
 } from "./report_data.js";
 import { usedAs } from "./report_causal.js";
 import { weightPairs } from "./report_weights.js";
+import { headWhy } from "./report_why.js";
 import { KIND, ROLE } from "./vocabulary.js";
 
 /** The head chosen in `state`, drawn anew when head, step or sequence change. */
@@ -23,7 +24,10 @@ export function headSection(state) {
   const note = element("p", { class: "hint" });
   const ways = { hideFirst: false, renormalise: false, valueWeighted: false };
   const at = () => patternIndexFor(state.step);
-  const map = patternSteps.length ? heatmap(patternOf(state.sequence, at(), state.head, ways)) : null;
+  const why = headWhy();
+  let picked = null;
+  const onPick = (place) => why.at(state.head, (picked = place), state.sequence, at());
+  const map = patternSteps.length ? heatmap(patternOf(state.sequence, at(), state.head, ways), { onPick }) : null;
   const beside = element("div", {});
 
   function paint() {
@@ -35,6 +39,7 @@ export function headSection(state) {
           ? "Not weighted by values: their norms are kept of the last step only."
           : `Weights to the nearest 1/255, of step ${patternSteps[at()]}.`;
     }
+    why.at(state.head, picked, state.sequence, at());
     beside.replaceChildren(looksLike(state), usedAs(state.head), weightPairs(state.head) ?? "");
   }
 
@@ -82,6 +87,7 @@ export function headSection(state) {
         ),
         map?.node ?? element("p", {}, "No patterns are on this page."),
         note,
+        why.node,
       ),
       beside,
     ),

@@ -9,10 +9,11 @@ use crate::{
 };
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 4] = [
+pub(crate) const MODULES: [(&str, &str); 5] = [
     module!("walk_source.js"),
     module!("explorer_asks.js"),
     module!("explorer_changes.js"),
+    module!("explorer_why.js"),
     module!("explorer.js"),
 ];
 

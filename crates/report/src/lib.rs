@@ -39,6 +39,7 @@ mod tidy;
 #[cfg(test)]
 mod vocabulary;
 mod walk_data;
+mod why_data;
 
 pub use base64_numbers::{Bytes, Floats};
 pub use colour::{colour, line_colour};
@@ -66,7 +67,8 @@ pub use role_look::{measures_as_told, role_colour, scores_as_told};
 pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
 pub use serve::{
-    ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, serve,
+    ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, WhyQuestion,
+    serve,
 };
 pub use table::Table;
 pub use terminal::{Ink, Terminal};
@@ -77,3 +79,4 @@ pub use terminal_heatmap::Heatmap;
 pub use terminal_relations::relations_table;
 pub use tidy::{TidyTable, tidy_tables};
 pub use walk_data::{WalkData, WalkHead, WalkLayer, WalkNorm};
+pub use why_data::{WhyData, WhyOfHead, WhyOfHeads};

@@ -17,7 +17,7 @@ macro_rules! module {
 pub(crate) use module;
 
 /// Modules that any page may use, each after those it imports.
-const COMPONENTS: [(&str, &str); 12] = [
+const COMPONENTS: [(&str, &str); 13] = [
     module!("elements.js"),
     module!("colour.js"),
     module!("theme.js"),
@@ -30,6 +30,7 @@ const COMPONENTS: [(&str, &str); 12] = [
     module!("curves.js"),
     module!("walk_stages.js"),
     module!("walk.js"),
+    module!("why.js"),
 ];
 
 /// What a page is allowed to do: run what is in it, and ask nobody but the server it came from, if

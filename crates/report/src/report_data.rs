@@ -6,7 +6,7 @@ use headlight_heads::{
 use headlight_run::{Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Floats, WalkData};
+use crate::{Bytes, Floats, WalkData, WhyOfHeads};
 
 /// A run as its report shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,8 @@ pub struct ReportData {
     pub stream: Option<StreamData>,
     /// One sequence's numbers on their way through every head.
     pub walk: Option<WalkData>,
+    /// Why the heads look where they look, where the stream is a sum.
+    pub why: Option<WhyOfHeads>,
     /// What the page does not show, and why.
     pub left_out: Vec<String>,
 }

@@ -13,7 +13,7 @@ use crate::{
 const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 14] = [
+pub(crate) const MODULES: [(&str, &str); 15] = [
     module!("vocabulary.js"),
     module!("walk_source.js"),
     module!("report_data.js"),
@@ -24,6 +24,7 @@ pub(crate) const MODULES: [(&str, &str); 14] = [
     module!("report_training.js"),
     module!("report_causal.js"),
     module!("report_weights.js"),
+    module!("report_why.js"),
     module!("report_heads.js"),
     module!("report_stream.js"),
     module!("report_walk.js"),
@@ -34,7 +35,8 @@ pub(crate) const MODULES: [(&str, &str); 14] = [
 type Part = (&'static str, fn(&mut ReportData));
 
 /// What is left out of a page that would be too large, in this order.
-const LEAST_NEEDED: [Part; 7] = [
+const LEAST_NEEDED: [Part; 8] = [
+    ("why heads look where they look", |data| data.why = None),
     ("the walk", |data| data.walk = None),
     ("the patterns", |data| data.patterns.clear()),
     ("the residual stream", |data| data.stream = None),

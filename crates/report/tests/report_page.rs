@@ -181,6 +181,7 @@ fn data() -> ReportData {
         seeds: None,
         stream: None,
         walk: None,
+        why: None,
         left_out: Vec::new(),
     }
 }

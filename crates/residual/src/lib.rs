@@ -100,6 +100,7 @@ mod generate;
 mod head_weights;
 mod initialize;
 mod kept_tensor;
+mod layer_attention;
 mod leaves;
 mod logits_in_parts;
 mod norm;
@@ -137,6 +138,7 @@ pub use generate::{Ending, GenerateError, Generated, GeneratedTexts, Generation,
 pub use head_weights::{AttentionWeights, CircuitWeights, CircuitWeightsError};
 pub use initialize::Initialization;
 pub use kept_tensor::KeptTensor;
+pub use layer_attention::{LayerAttention, ReadingMatrices};
 pub use leaves::Leaves;
 pub use norm::{LayerNorm, Norm, NormKind, RmsNorm};
 pub use parameters::ParameterPath;

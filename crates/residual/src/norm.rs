@@ -92,6 +92,24 @@ impl Norm {
         }
     }
 
+    /// What it multiplies with, `[d_model]`.
+    #[must_use]
+    pub fn gain(&self) -> Tensor<1> {
+        match self {
+            Self::Layer(norm) => norm.gain.val(),
+            Self::Rms(norm) => norm.gain.val(),
+        }
+    }
+
+    /// What it adds, `[d_model]`, if it adds anything.
+    #[must_use]
+    pub fn bias(&self) -> Option<Tensor<1>> {
+        match self {
+            Self::Layer(norm) => Some(norm.bias.val()),
+            Self::Rms(_) => None,
+        }
+    }
+
     /// What each of several parts becomes in the norm of their sum: the parts of the output, apart
     /// from its bias.
     ///

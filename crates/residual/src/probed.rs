@@ -8,8 +8,8 @@ use headlight_heads::MayAttend;
 
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionWeights, BlockSite, Capture,
-    CircuitWeights, CircuitWeightsError, Edit, Edits, NextTokenScores, NoProbe, Readout, Site,
-    UnknownSite, activation_budget, score_next_tokens, select::select,
+    CircuitWeights, CircuitWeightsError, Edit, Edits, LayerAttention, NextTokenScores, NoProbe,
+    Readout, Site, UnknownSite, activation_budget, score_next_tokens, select::select,
 };
 
 /// A model whose activations pass a probe. Every test of `headlight-lens` takes `&dyn Probed`: a
@@ -85,6 +85,12 @@ pub trait Probed: fmt::Debug + Sync {
 
     /// The weights of one attention, as they are.
     fn attention_weights(&self, _layer: usize) -> Option<AttentionWeights> {
+        None
+    }
+
+    /// The self-attention of a layer with the norms around it, where queries and keys stand at
+    /// positions 0, 1, 2, …: why heads look where they look is read from it.
+    fn layer_attention(&self, _layer: usize) -> Option<LayerAttention> {
         None
     }
 

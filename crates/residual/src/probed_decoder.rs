@@ -8,9 +8,9 @@ use headlight_heads::MayAttend;
 
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights,
-    BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, NextTokenScores, NormKind,
-    NormPlacement, Positions, Probed, Readout, Site, Sizes, activation_budget, sinusoids,
-    site_of_heads,
+    BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, LayerAttention,
+    NextTokenScores, NormKind, NormPlacement, Positions, Probed, Readout, Site, Sizes,
+    activation_budget, sinusoids, site_of_heads,
 };
 
 impl Probed for Decoder {
@@ -139,6 +139,16 @@ impl Probed for Decoder {
         self.blocks
             .get(layer)
             .map(|block| AttentionWeights::from(&block.attn))
+    }
+
+    fn layer_attention(&self, layer: usize) -> Option<LayerAttention> {
+        let block = self.blocks.get(layer)?;
+        let reads_normalized = self.config().norm_placement.normalizes_inputs();
+        Some(LayerAttention {
+            ln1: block.ln1.clone().filter(|_| reads_normalized),
+            attention: block.attn.clone(),
+            ln1_post: block.ln1_post.clone(),
+        })
     }
 
     /// With norms folded, what is written and the unembedding centred where that changes no

@@ -20,7 +20,7 @@ use headlight_watch::{
     uses::{self, left},
 };
 
-use super::{ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print};
+use super::{ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print, why::NamedModel};
 
 /// The whole run as one page, written to report.html in the run
 #[derive(Debug, clap::Args)]
@@ -110,6 +110,13 @@ impl Subject {
             circuits: weights::pairs(&model, &vocabulary, &mut left_out),
             stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
             walk: self.walk(&model, &vocabulary, &mut left_out)?,
+            why: self.why_of_heads(
+                NamedModel {
+                    model: &model,
+                    vocabulary: &vocabulary,
+                },
+                &mut left_out,
+            )?,
             heads,
             steps: over.steps,
             scores: over.series,

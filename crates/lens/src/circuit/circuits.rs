@@ -93,7 +93,7 @@ impl Circuits {
     pub fn of(model: &dyn Probed) -> Result<Self, CircuitError> {
         let weights = model.circuit_weights()?;
         let reader = |weight: Tensor<2>| {
-            matrix(if weights.reads_no_mean {
+            matrix_of(if weights.reads_no_mean {
                 weight.clone() - weight.mean_dim(0)
             } else {
                 weight
@@ -103,7 +103,7 @@ impl Circuits {
         for attention in &weights.attention {
             let [w_q, w_k, w_v] = [&attention.w_q, &attention.w_k, &attention.w_v]
                 .map(|weight| reader(weight.clone()));
-            let w_o = matrix(attention.w_o.clone());
+            let w_o = matrix_of(attention.w_o.clone());
             let (n_heads, n_kv_heads) = (attention.n_heads, attention.n_kv_heads);
             let (d_head, d_value) = (w_q.ncols() / n_heads, w_v.ncols() / n_kv_heads);
             let columns = |matrix: &Mat<f64>, head: usize, width: usize| {
@@ -126,9 +126,9 @@ impl Circuits {
             MayAttend::All | MayAttend::Causal => usize::MAX,
         };
         let circuits = Self {
-            w_e: matrix(weights.w_e),
+            w_e: matrix_of(weights.w_e),
             w_u: reader(weights.w_u),
-            w_pos: weights.w_pos.map(matrix),
+            w_pos: weights.w_pos.map(matrix_of),
             layers,
             windows: sizes.layers.iter().map(window).collect(),
         };
@@ -277,7 +277,8 @@ fn without_mean_row(matrix: &Mat<f64>) -> Mat<f64> {
     })
 }
 
-fn matrix(tensor: Tensor<2>) -> Mat<f64> {
+/// The numbers of a tensor in f64.
+pub(crate) fn matrix_of(tensor: Tensor<2>) -> Mat<f64> {
     let [rows, columns] = tensor.dims();
     let values: Vec<f64> = tensor.into_data().iter::<f64>().collect();
     Mat::from_fn(rows, columns, |i, j| values[i * columns + j])

@@ -21,3 +21,6 @@ pub use direction::{Direction, End, directions};
 pub use factored_matrix::{Entry, FactoredMatrix, Svd};
 pub use position::{FavouriteDistance, favourite_distance};
 pub use random::{AgainstRandom, Random};
+
+pub(crate) use circuits::matrix_of;
+pub(crate) use random::Draws;

@@ -49,7 +49,7 @@ impl Random {
 }
 
 /// Random matrices, the same for the same seed.
-pub(super) struct Draws(ChaCha8Rng);
+pub(crate) struct Draws(ChaCha8Rng);
 
 impl Draws {
     pub fn new(seed: u64) -> Self {

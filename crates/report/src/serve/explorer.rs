@@ -4,7 +4,7 @@ use headlight_heads::{Ablation, HeadName, Role};
 use headlight_run::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, WalkData};
+use crate::{Bytes, WalkData, WhyData};
 
 /// A trained model that can be asked. Whatever a question holds, the answer is an answer or an
 /// error that names the field.
@@ -26,6 +26,12 @@ pub trait Explorer: Send + Sync + 'static {
     /// # Errors
     /// As [`explore`](Self::explore).
     fn walk(&self, question: &Question, head: HeadName) -> Result<WalkData, Error>;
+
+    /// Why a head looks at a key, in the model as it is.
+    ///
+    /// # Errors
+    /// If the prompt, the head or a position is none of this model's, or the stream is no sum.
+    fn why(&self, question: &WhyQuestion) -> Result<WhyData, Error>;
 }
 
 /// What does not change from question to question.
@@ -69,6 +75,20 @@ pub struct Question {
     /// Activations that come from other prompts.
     #[serde(default)]
     pub patches: Vec<ActivationPatch>,
+}
+
+/// A cell of a head's pattern.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WhyQuestion {
+    /// Token names with spaces between them; for a text, text.
+    pub prompt: String,
+    /// The head.
+    pub head: HeadName,
+    /// The position of the query.
+    pub query: usize,
+    /// The position of the key.
+    pub key: usize,
 }
 
 /// Activations of another prompt put into this one.

@@ -25,7 +25,7 @@ use tokio::{net::TcpListener, runtime::Builder};
 
 use crate::explorer_page::explorer_page;
 
-pub use explorer::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question};
+pub use explorer::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question, WhyQuestion};
 pub use live::{LiveAddress, LiveRun};
 
 /// The largest question. A browser may ask anything: see [`untrusted`](headlight_run::untrusted).
@@ -68,6 +68,7 @@ fn router(explorer: Arc<dyn Explorer>, page: String) -> Router {
         .route("/sample", post(sample))
         .route("/explore", post(explore))
         .route("/walk", post(walk))
+        .route("/why", post(why))
         .with_state(explorer);
     closed(router)
 }
@@ -103,6 +104,10 @@ async fn explore(State(explorer): Shared, asked: Asked<Question>) -> Response {
 
 async fn walk(State(explorer): Shared, asked: Asked<WalkQuestion>) -> Response {
     answer(asked, |asked| explorer.walk(&asked.question, asked.head))
+}
+
+async fn why(State(explorer): Shared, asked: Asked<WhyQuestion>) -> Response {
+    answer(asked, |question| explorer.why(&question))
 }
 
 fn answer<T, A: Serialize>(
