@@ -13,13 +13,14 @@ use crate::{
 const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 14] = [
+pub(crate) const MODULES: [(&str, &str); 15] = [
     module!("vocabulary.js"),
     module!("walk_source.js"),
     module!("report_data.js"),
     module!("emergence.js"),
     module!("metrics_plots.js"),
     module!("report_run.js"),
+    module!("report_program.js"),
     module!("report_seeds.js"),
     module!("report_training.js"),
     module!("report_causal.js"),
