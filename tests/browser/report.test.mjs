@@ -7,10 +7,11 @@ import { fitsItsWidth, numberIn, visit } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/run/report.html`;
 const html = readFileSync(file, "utf8");
-const [before, json, after] = html.split(
-  /(?<=<script type="application\/json" id="data">)(.*)(?=<\/script>\s*<script)/s,
-);
+const partsOf = (text) => text.split(/(?<=<script type="application\/json" id="data">)(.*)(?=<\/script>\s*<script)/s);
+const [before, json, after] = partsOf(html);
 const data = JSON.parse(json);
+/** A model that was compiled from the program induction. */
+const compiled = `${process.env.PAGES}/compiled/report.html`;
 const bytes = (base64) => Buffer.from(base64, "base64");
 const floats = (base64) => new Float32Array(new Uint8Array(bytes(base64)).buffer);
 const near = (text, value, by = 6e-4) => assert.ok(Math.abs(numberIn(text) - value) < by, `${text} beside ${value}`);
@@ -157,6 +158,31 @@ test("the walk shows the model's own numbers and what they were made of", async 
   });
 });
 
+test("a compiled model's program stands beside what was found in it", async () => {
+  const { program } = JSON.parse(partsOf(readFileSync(compiled, "utf8"))[1]);
+  await visit(compiled, async (page) => {
+    const section = page.locator("#program");
+    const rows = await section.locator("table.program tbody tr").allInnerTexts();
+    assert.equal(rows.length, program.lines.length);
+    rows.forEach((row, at) => {
+      const { variable, how, part } = program.lines[at];
+      assert.ok(row.replace(/\s+/g, " ").includes(`${variable} = ${how} ${part}`), row);
+    });
+    assert.equal(await section.locator("b.right").count(), 4);
+    assert.equal(await section.locator("b.wrong").count(), 0);
+    // The values of a line along the sequence, as the stream holds them.
+    const values = await section.locator("table.values tbody tr").last().locator("td").allInnerTexts();
+    assert.deepEqual(values, program.traces[0].values.at(-1).map((value) => value || "·"));
+    // A head of the program is the head that the page shows.
+    await section.getByRole("button", { name: "L1H0" }).click();
+    assert.match(await page.locator("#head h3").first().innerText(), /^L1H0/);
+    // The walk names the directions of the stream.
+    const walk = page.locator("#walk");
+    await walk.getByRole("button", { name: "Z·W_O", exact: true }).click();
+    assert.match(await walk.locator(".equation").innerText(), /^Z·W_O\[\d+, next:/);
+  });
+});
+
 test("hostile tokens are text", async () => {
   const hostile = [
     "</script><script>document.title='bad'</script>",
@@ -182,6 +208,8 @@ test("hostile tokens are text", async () => {
 
 for (const width of [390, 1280]) {
   test(`fits ${width} pixels, light and dark`, async () => {
-    for (const dark of [false, true]) await visit(file, fitsItsWidth, { width, dark });
+    for (const place of [file, compiled]) {
+      for (const dark of [false, true]) await visit(place, fitsItsWidth, { width, dark });
+    }
   });
 }

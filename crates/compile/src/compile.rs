@@ -303,27 +303,23 @@ impl<'a> Model<'a> {
                 self.compiled.directions.extend(names.iter().map(named));
             }
         }
-        let how = match part {
+        match part {
             Part::Head(head) => self.write_head(id, head),
             Part::FeedForward(layer) => self.write_feed_forward(id, layer)?,
-            Part::Embedding | Part::Positions => {
-                self.at_start.push(None);
-                String::new()
-            }
-        };
+            Part::Embedding | Part::Positions => self.at_start.push(None),
+        }
         self.compiled.truth.places.push(Place {
             variable: variable.name.clone(),
             part,
             directions: first..self.compiled.directions.len(),
-            how,
+            how: plan.program.in_words(id),
         });
         Ok(())
     }
 
-    /// Writes the head of variable `id`; says in words what it does.
-    fn write_head(&mut self, id: Id, head: HeadName) -> String {
+    /// Writes the head of variable `id`.
+    fn write_head(&mut self, id: Id, head: HeadName) {
         let plan = self.plan;
-        let name = |id: Id| plan.program.variables[id].name.as_str();
         match &plan.program.variables[id].operation {
             Operation::Fetch {
                 choice,
@@ -342,18 +338,6 @@ impl<'a> Model<'a> {
                 self.read_variable(*values, Input::Values(head));
                 self.write_out(head, id);
                 self.at_start.push(Some(*otherwise));
-                let which = match choice.which {
-                    Which::Only => "only",
-                    Which::Latest => "latest",
-                    Which::First => "first",
-                };
-                let selector = &choice.selector;
-                format!(
-                    "{} at the {which} key whose {} fits {}",
-                    name(*values),
-                    name(selector.keys),
-                    name(selector.queries)
-                )
             }
             Operation::Mean {
                 selector,
@@ -370,12 +354,6 @@ impl<'a> Model<'a> {
                 self.read_variable(*values, Input::Values(head));
                 self.write_out(head, id);
                 self.at_start.push(None);
-                format!(
-                    "mean of {} over the keys whose {} fits {}",
-                    name(*values),
-                    name(selector.keys),
-                    name(selector.queries)
-                )
             }
             Operation::Rest { selector } => {
                 self.write_selector(head, selector, None);
@@ -385,11 +363,6 @@ impl<'a> Model<'a> {
                 self.edges.add_start(Input::Values(head));
                 self.write_out(head, id);
                 self.at_start.push(None);
-                format!(
-                    "1/(1 + w) of the w keys whose {} fits {}",
-                    name(selector.keys),
-                    name(selector.queries)
-                )
             }
             other => unreachable!("{other:?} takes no head"),
         }
@@ -458,8 +431,8 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// Writes the feed-forward units of variable `id`; says in words what they do.
-    fn write_feed_forward(&mut self, id: Id, layer: usize) -> Result<String, Error> {
+    /// Writes the feed-forward units of variable `id`.
+    fn write_feed_forward(&mut self, id: Id, layer: usize) -> Result<(), Error> {
         let plan = self.plan;
         let variables = &plan.program.variables;
         let variable = &variables[id];
@@ -479,7 +452,6 @@ impl<'a> Model<'a> {
                     self.add_unit(layer, &unit);
                 }
                 self.read_variable(*from, input);
-                Ok(format!("map of {}", variables[*from].name))
             }
             Operation::MapTwo { left, right, table } => {
                 for (a, row) in table.iter().enumerate() {
@@ -499,8 +471,6 @@ impl<'a> Model<'a> {
                 }
                 self.read_variable(*left, input);
                 self.read_variable(*right, input);
-                let (left, right) = (&variables[*left].name, &variables[*right].name);
-                Ok(format!("map of {left} and {right}"))
             }
             Operation::Classes { from, table } => {
                 let Domain::Numbers(Some(numbers)) = &variables[*from].domain else {
@@ -528,10 +498,10 @@ impl<'a> Model<'a> {
                     }
                 }
                 self.read_variable(*from, input);
-                Ok(format!("classes of {}", variables[*from].name))
             }
             other => unreachable!("{other:?} takes a head"),
         }
+        Ok(())
     }
 
     fn add_unit(&mut self, layer: usize, unit: &Unit) {

@@ -27,12 +27,12 @@ use crate::{Array, Truth};
 /// assert_eq!(program.run(&["a", "b", "a"])?.answers(), ["-", "-", "b"]);
 /// let compiled = program.compile(100.0)?;
 /// assert_eq!(
-///     compiled.truth.to_string().lines().map(str::trim_end).collect::<Vec<_>>(),
+///     compiled.truth.to_string().lines().collect::<Vec<_>>(),
 ///     [
-///         "tokens    embedding",
-///         "indices   positions",
-///         "previous  L0H0       tokens at the only key whose indices fits indices",
-///         "next      L1H0       tokens at the latest key whose previous fits tokens",
+///         "tokens    embedding  the token",
+///         "indices   positions  the position, from 0 behind <s>",
+///         "previous  L0H0       tokens at the only key with indices = query.indices − 1, else '-'",
+///         "next      L1H0       tokens at the latest key with previous = query.tokens, else '-'",
 ///     ]
 /// );
 /// // L0H0: a query at position 1 gives the key at position 0 the score 100, and itself 0.

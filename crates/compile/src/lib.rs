@@ -7,6 +7,7 @@ mod compile;
 mod compiled;
 mod error;
 mod interpret;
+mod line;
 mod numbers;
 mod program;
 pub mod programs;

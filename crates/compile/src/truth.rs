@@ -78,7 +78,8 @@ pub struct Place {
     pub part: Part,
     /// The basis directions of the stream that hold it.
     pub directions: Range<usize>,
-    /// How it is computed, in words.
+    /// How it is computed, in words: `query.x` is the variable x at the query, the other names of a
+    /// condition are those of variables at a key.
     pub how: String,
 }
 

@@ -82,7 +82,11 @@ fn truth_table(truth: &Truth) -> Table {
 }
 
 /// A compiled program as a run in a folder that goes away with this value.
-pub struct CompiledRun(TempDir);
+pub struct CompiledRun {
+    /// The program's name, that of the run too.
+    name: String,
+    folder: TempDir,
+}
 
 impl CompiledRun {
     /// The run that `subject` asks for, if it is `compiled:NAME`.
@@ -97,7 +101,10 @@ impl CompiledRun {
         let code = named(name, None)?;
         let folder = TempDir::new()
             .map_err(|error| Error::because(ErrorKind::Io, subject.display(), error))?;
-        let run = Self(folder);
+        let run = Self {
+            name: name.to_owned(),
+            folder,
+        };
         write_run(name, &code, 100.0, &run.path(), device, false)?;
         Ok(Some(run))
     }
@@ -105,7 +112,7 @@ impl CompiledRun {
     /// Where the run is.
     #[must_use]
     pub fn path(&self) -> PathBuf {
-        self.0.path().join("run")
+        self.folder.path().join(&self.name)
     }
 }
 

@@ -143,5 +143,10 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         let message = "report writes into a run; first write one: headlight compile NAME --to DIR";
         return Err(Error::new(named.display(), message).into());
     }
-    Ok(verb.show(options, subject, &out)?)
+    let shown = verb.show(options, subject, &out);
+    // Nobody knows the folder of a run that is there for this command only.
+    Ok(shown.map_err(|error| match &compiled {
+        Some(compiled) => error.calling(&compiled.path(), named.display()),
+        None => error,
+    })?)
 }

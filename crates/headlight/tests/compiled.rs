@@ -23,6 +23,8 @@ impl Workshop {
 /// The verbs that a compiled program has an answer to.
 const VERBS: &[&[&str]] = &[
     &["heads"],
+    &["program"],
+    &["program", "--prompt", "<s> a b a"],
     &["pattern"],
     &["ablate"],
     &["paths"],
@@ -51,9 +53,90 @@ fn every_verb_looks_at_a_compiled_program() {
         assert_ok(&workshop.inspect("compiled:induction", verb));
     }
     let relations = workshop.inspect("compiled:induction", &["relations"]);
-    assert_one_line(&relations, 2, &["has no gold relations"]);
+    // Not the folder that is there for one command.
+    assert_one_line(
+        &relations,
+        2,
+        &["compiled:induction: ", "has no gold relations"],
+    );
     let report = workshop.inspect("compiled:induction", &["report"]);
     assert_one_line(&report, 2, &["headlight compile NAME --to DIR"]);
+}
+
+#[test]
+fn a_program_stands_beside_what_was_found_in_its_model() {
+    let workshop = Workshop::new();
+    let prompt = ["program", "--prompt", "<s> a b a", "--json"];
+    let program = json(&workshop.inspect("compiled:induction", &prompt));
+    let line = &program["lines"][2];
+    assert_eq!(
+        [
+            &line["variable"],
+            &line["how"],
+            &line["part"],
+            &line["read_by"]
+        ],
+        [
+            &serde_json::json!("previous"),
+            &serde_json::json!("tokens at the only key with indices = query.indices − 1, else '-'"),
+            &serde_json::json!("L0H0"),
+            &serde_json::json!(["keys of L1H0"]),
+        ]
+    );
+    // Values of tokens, indices, previous and next, as the stream of the model holds them.
+    let expected = serde_json::json!([
+        ["", "a", "b", "a"],
+        ["", "0", "1", "2"],
+        ["-", "-", "a", "b"],
+        ["-", "-", "-", "b"],
+    ]);
+    assert_eq!(program["traces"][0]["values"], expected);
+    for (head, role) in ["previous token", "induction"].into_iter().enumerate() {
+        let head = &program["heads"][head];
+        assert_eq!(
+            (&head["must_look_like"], &head["role_is"]),
+            (&role.into(), &"found".into())
+        );
+        assert_eq!(head["use_is"], "found");
+    }
+    // It attends half to the start, so no score comes past half of the way.
+    let counting = json(&workshop.inspect("compiled:random_7", &["program", "--json"]));
+    let head = &counting["heads"][0];
+    assert_eq!(
+        (&head["looks_like"], &head["role_is"]),
+        (&"mixed".into(), &"missed".into())
+    );
+
+    let trained = workshop.write(
+        "small.toml",
+        "task = { name = 'repeat' }
+         model = { n_layers = 1, n_heads = 1, d_model = 8, n_ctx = 64 }
+         train = { steps = 1, batch_size = 2, learning_rate = 1e-3 }",
+    );
+    assert_ok(&workshop.train(&trained, &["--out", "trained"]));
+    let refused = workshop.inspect("trained", &["program"]);
+    assert_one_line(&refused, 2, &["trained: ", "not compiled from a program"]);
+}
+
+#[test]
+fn directions_have_their_names_in_what_is_exported() {
+    let workshop = Workshop::new();
+    let to = [
+        "activations",
+        "--sites",
+        "hook_embed",
+        "--to",
+        "embed.safetensors",
+    ];
+    assert_ok(&workshop.inspect("compiled:identity", &to));
+    let file = fs::read(workshop.path("embed.safetensors")).unwrap();
+    let (_, metadata) = safetensors::SafeTensors::read_metadata(&file).unwrap();
+    let directions = &metadata.metadata().as_ref().unwrap()["directions"];
+    assert!(
+        directions
+            .starts_with(r#"["start","tokens:a","tokens:b","tokens:c","tokens:d","indices:0","#),
+        "{directions}"
+    );
 }
 
 #[test]

@@ -17,6 +17,7 @@
 //! | how much is it? | [`Score`]: value, null, ceiling, [`Interval`]; [`RelationScore`] has two nulls |
 //! | what does the head look like? | [`Role`]: a measure, or `mixed` |
 //! | at which positions, and how surely? | [`RoleRange`], [`RoleCheck`] |
+//! | how often is a role false? | [`RoleRate`] |
 //! | on which sequences? | [`SequenceKind`] |
 //! | what happened while training? | [`RoleEvent`] |
 //! | which heads are interfered with? | [`HeadSet`] |
@@ -65,6 +66,7 @@ mod role;
 mod role_check;
 mod role_event;
 mod role_range;
+pub mod role_rate;
 mod score;
 mod score_name;
 mod sequence_kind;
@@ -85,6 +87,7 @@ pub use role::{Role, heads_by_role};
 pub use role_check::RoleCheck;
 pub use role_event::RoleEvent;
 pub use role_range::RoleRange;
+pub use role_rate::RoleRate;
 pub use score::{RelationScore, RelationScores, Score, Scores};
 pub use score_name::ScoreName;
 pub use sequence_kind::SequenceKind;

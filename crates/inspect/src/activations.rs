@@ -1,6 +1,9 @@
 //! `inspect RUN activations`: activations as a file for notebooks.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 use burn::tensor::Device;
 use headlight_heads::SequenceKind;
@@ -111,7 +114,8 @@ impl Subject {
             }
         };
         let gathered = gather(&model, &tokens, &sites, &self.device)?;
-        let file = file_of(&tokens, &gathered, self.step()?)
+        let metadata = metadata(self.step()?, self.directions()?);
+        let file = file_of(&tokens, &gathered, metadata)
             .map_err(|error| Error::because(ErrorKind::Internal, to.display(), error))?;
         write_atomically(to, &file)?;
         let mut activations = Vec::new();
@@ -235,12 +239,30 @@ fn bar(sequences: usize) -> ProgressBar {
     ProgressBar::new(sequences as u64).with_style(style)
 }
 
-/// The safetensors file of all activations and their tokens; its metadata have the step, if it is
-/// known.
+/// The step, if it is known, and the names of the stream's basis directions, where they have some:
+/// `["start","tokens:a",…]`, as many as `d_model`.
+fn metadata(
+    step: Option<usize>,
+    directions: Option<Vec<String>>,
+) -> Option<HashMap<String, String>> {
+    let mut metadata = HashMap::new();
+    if let Some(step) = step {
+        metadata.insert("step".to_owned(), step.to_string());
+    }
+    if let Some(directions) = directions {
+        metadata.insert(
+            "directions".to_owned(),
+            serde_json::json!(directions).to_string(),
+        );
+    }
+    Some(metadata).filter(|metadata| !metadata.is_empty())
+}
+
+/// The safetensors file of all activations and their tokens.
 fn file_of(
     tokens: &[Vec<u32>],
     gathered: &[Gathered],
-    step: Option<usize>,
+    metadata: Option<HashMap<String, String>>,
 ) -> Result<Vec<u8>, safetensors::SafeTensorError> {
     let mut ids = Vec::new();
     for &token in tokens.iter().flatten() {
@@ -255,6 +277,5 @@ fn file_of(
         let view = TensorView::new(Dtype::F32, shape.clone(), bytes)?;
         views.push((site.to_string(), view));
     }
-    let metadata = step.map(|step| [("step".to_owned(), step.to_string())].into());
     safetensors::serialize(views, metadata)
 }

@@ -61,7 +61,10 @@ impl Subject {
             Some(prompt) => vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?],
             None => self.probe()?.tokens,
         };
-        let patterns = Patterns::of(&model, &tokens, &self.device)?;
+        let begins_with_start = self
+            .start()?
+            .is_some_and(|start| tokens.iter().all(|row| row.first() == Some(&start)));
+        let patterns = Patterns::of(&model, &tokens, &self.device)?.with_start(begins_with_start);
         let mut heads = Vec::new();
         for (layer, pattern) in patterns.layers().enumerate() {
             let found = MEASURES.map(|measure| detect_head(pattern, &tokens, measure));

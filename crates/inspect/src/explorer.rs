@@ -170,7 +170,11 @@ impl Explorer for RunExplorer {
                 0..0
             }
         };
-        Ok(walk_of(model, self.reader.names(&tokens), &seen, heads))
+        let walk = walk_of(model, self.reader.names(&tokens), &seen, heads);
+        Ok(WalkData {
+            directions: self.inspection.directions()?,
+            ..walk
+        })
     }
 
     fn why(&self, question: &WhyQuestion) -> Result<WhyData, Error> {

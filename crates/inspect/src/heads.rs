@@ -1,7 +1,9 @@
 //! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and
 //! what they are used as.
 
-use headlight_heads::{HeadName, Measure, RelationScores, Role, ScoreName, Scores, SequenceKind};
+use headlight_heads::{
+    HeadName, Measure, RelationScores, Role, ScoreName, Scores, SequenceKind, role_rate::POPULATION,
+};
 use headlight_lens::ShuffledContext;
 use headlight_report::{
     HeadLine, Printout, heads_table, measures_as_told, or_dash, relations_table,
@@ -111,7 +113,8 @@ impl Subject {
             .prose(task)
             .table(table(SequenceKind::Task, &task_shuffled))
             .prose(format!(
-                "{TABLE} step 0: the highest of all heads before training."
+                "{TABLE} step 0: the highest of all heads before training. {}",
+                false_roles_text()
             ))
             .prose(ranges_text(&false_ranges_text(&rows, last), &rows, last))
             .printout(uses.as_ref().map(uses_printout).unwrap_or_default())
@@ -138,7 +141,7 @@ impl Subject {
             .table(heads_table(&score_names(), &shown, &shuffled))
             .prose(left_out)
             .printout(self.same_heads_printout(&shown, &rows))
-            .prose(TABLE)
+            .prose(format!("{TABLE} {}", false_roles_text()))
             .prose(ranges_text("", &rows, 0))
             .prose(format!(
                 "Mean attention distance by layer in tokens: {}.",
@@ -225,7 +228,12 @@ impl Subject {
     }
 
     fn shuffled_on(&self, model: &Decoder, watched: &Watched) -> Result<Shuffled, Error> {
-        let context = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
+        let context = ShuffledContext::with_start(
+            &watched.tokens,
+            &watched.relations,
+            self.seed(),
+            watched.has_start,
+        );
         let patterns =
             Patterns::of(model, context.contexts(), &self.device)?.with_start(watched.has_start);
         let mut shuffled = Shuffled::default();
@@ -252,6 +260,14 @@ fn or_without<T: Default>(shuffled: Result<T, Error>) -> T {
 const TABLE: &str = "value±half of the 95 % interval; uniform: what even attention scores on the same rows; shuffled: \
      the highest of all heads at the same places when the tokens are shuffled, so that no match is there (with few tokens \
      some stay; those are left out). A role is the score furthest on the way from uniform to ceiling, if past half.";
+
+/// What the row below the ceiling says.
+fn false_roles_text() -> String {
+    format!(
+        "false: of {POPULATION}, the upper end of the 95 % interval of the share in which a head looks like the role \
+         and must not. Trained models are another population."
+    )
+}
 
 /// So many heads are all shown.
 const MOST_SHOWN: usize = 32;

@@ -54,6 +54,8 @@ pub enum Need {
     Logs,
     /// A task with gold relations.
     Relations,
+    /// Weights that were compiled from a program.
+    Program,
 }
 
 impl Need {
@@ -63,6 +65,7 @@ impl Need {
         match self {
             Self::Logs => "the logs of training",
             Self::Relations => "a task with gold relations, such as `grammar`",
+            Self::Program => "a [compiled program](results/known_answers.md)",
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crate::{
     ARCHITECTURES, AblateVerb, ActivationsVerb, AnyVerb, CircuitsVerb, CurvesVerb, DetectVerb,
     EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, LensVerb, OffsetsVerb, PatchVerb, PathsVerb,
-    PatternVerb, PhasesVerb, PositionsVerb, PredictVerb, RelationsVerb, ReportVerb, ScoresVerb,
-    ServeVerb, SharedVerb, SwapVerb, WhyVerb,
+    PatternVerb, PhasesVerb, PositionsVerb, PredictVerb, ProgramVerb, RelationsVerb, ReportVerb,
+    ScoresVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
     verb::{Need, Part},
 };
 
@@ -30,6 +30,7 @@ pub fn verbs() -> Vec<AnyVerb> {
         AnyVerb::of::<OffsetsVerb>(),
         AnyVerb::of::<PhasesVerb>(),
         AnyVerb::of::<RelationsVerb>(),
+        AnyVerb::of::<ProgramVerb>(),
         AnyVerb::of::<GenerateVerb>(),
         AnyVerb::of::<ExportVerb>(),
         AnyVerb::of::<ActivationsVerb>(),
@@ -82,6 +83,10 @@ pub fn verbs_page() -> String {
     let _ = writeln!(page, "|---{}|", "|---".repeat(ARCHITECTURES.len()));
     let mut notes: Vec<&str> = Vec::new();
     for verb in verbs() {
+        // A compiled program has an architecture of its own.
+        if verb.needs().contains(&Need::Program) {
+            continue;
+        }
         for part in verb.parts() {
             let cells = ARCHITECTURES.map(|architecture| cell(part, architecture, &mut notes));
             let _ = writeln!(

@@ -21,6 +21,9 @@ pub struct DetectHead {
 /// `duplicate_token_head` and `induction_head` have the target keys of the measures of these names.
 /// The mean over the sequences, each for itself.
 ///
+/// The start of a sequence is left out, where the pattern [has one](LayerPattern::with_start): its row,
+/// and what others give to it.
+///
 /// For one's own conclusions take [`score_layer`](crate::score_layer), whose scores say on which
 /// rows they are taken and what uniform attention has there.
 ///
@@ -46,11 +49,14 @@ pub fn detect_head(
         && pattern.keys() == pattern.length()
         && tokens.iter().all(|row| row.len() == pattern.length());
     assert!(fits, "{} sequences do not fit the patterns", tokens.len());
+    let start = pattern.start();
+    let length = pattern.length() - start;
     let of_sequence = |head, sequence: usize| {
         let (mut on_targets, mut all, mut apart) = (0.0, 0.0, 0.0);
-        for query in 0..pattern.length() {
-            let targets = measure.targets(&tokens[sequence], query);
-            for (key, &weight) in pattern.row(sequence, head, query).iter().enumerate() {
+        for query in 0..length {
+            let targets = measure.targets(&tokens[sequence][start..], query);
+            let row = &pattern.row(sequence, head, query + start)[start..];
+            for (key, &weight) in row.iter().enumerate() {
                 let (weight, target) = (
                     f64::from(weight),
                     f64::from(u8::from(targets.contains(&key))),
@@ -60,9 +66,10 @@ pub fn detect_head(
                 apart += (weight - target).abs();
             }
         }
-        let error = 1e3 * apart / pattern.length() as f64;
+        let error = 1e3 * apart / length as f64;
         DetectHead {
-            mul: on_targets / all,
+            // Nothing is left of a head that rests at the start at every query.
+            mul: if all > 0.0 { on_targets / all } else { 0.0 },
             abs: 1.0 - error.round_ties_even() / 1e3,
         }
     };

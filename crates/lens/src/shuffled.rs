@@ -38,18 +38,34 @@ pub struct ShuffledContext<'a> {
     tokens: &'a [Vec<u32>],
     relations: Vec<Vec<Relation>>,
     contexts: Vec<Vec<u32>>,
+    /// The tokens at the beginning that stay where they are and are no matches.
+    start: usize,
 }
 
 impl<'a> ShuffledContext<'a> {
     /// Shuffles by `seed`. `relations` are those of each sequence, or none at all.
     #[must_use]
     pub fn new(tokens: &'a [Vec<u32>], relations: &[Vec<Relation>], seed: u64) -> Self {
+        Self::with_start(tokens, relations, seed, false)
+    }
+
+    /// The same of sequences whose first token is the start of the sequence, if `has_start`. It stays
+    /// where it is, as in every sequence that the model knows. The patterns that are scored are those
+    /// [with the start](LayerPattern::with_start).
+    #[must_use]
+    pub fn with_start(
+        tokens: &'a [Vec<u32>],
+        relations: &[Vec<Relation>],
+        seed: u64,
+        has_start: bool,
+    ) -> Self {
+        let start = usize::from(has_start);
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut contexts = Vec::with_capacity(tokens.len());
         let mut kept = Vec::with_capacity(tokens.len());
         for (sequence, tokens) in tokens.iter().enumerate() {
             let relations = relations.get(sequence).map_or(&[][..], Vec::as_slice);
-            let context = shuffle(tokens, relations, &mut rng);
+            let context = shuffle(tokens, relations, start, &mut rng);
             let is_gone =
                 |relation: &&Relation| context[relation.source] != tokens[relation.source];
             kept.push(relations.iter().filter(is_gone).cloned().collect());
@@ -59,6 +75,7 @@ impl<'a> ShuffledContext<'a> {
             tokens,
             relations: kept,
             contexts,
+            start,
         }
     }
 
@@ -73,19 +90,31 @@ impl<'a> ShuffledContext<'a> {
     /// few, they are the early ones.
     ///
     /// # Panics
-    /// If the pattern is not that of [`contexts`](Self::contexts).
+    /// If the pattern is not that of [`contexts`](Self::contexts), or one of them has a start and the
+    /// other has not.
     #[must_use]
     pub fn scores(&self, pattern: LayerPattern) -> Vec<Scores> {
+        let start = self.start;
+        assert_eq!(
+            start,
+            pattern.start(),
+            "the tokens left out at the beginning"
+        );
         let mut scores = vec![Scores::new(); pattern.n_heads()];
         for measure in Measure::all()
             .into_iter()
             .filter(|measure| measure.asks_tokens())
         {
             let targets = |sequence: usize, query: usize| {
-                let targets = measure.targets(&self.tokens[sequence], query);
-                let still = measure.targets(&self.contexts[sequence], query);
-                (!targets.is_empty() && targets.iter().all(|key| !still.contains(key)))
-                    .then_some(targets)
+                let query = query.checked_sub(start)?;
+                let mut targets = measure.targets(&self.tokens[sequence][start..], query);
+                let still = measure.targets(&self.contexts[sequence][start..], query);
+                let are_gone =
+                    !targets.is_empty() && targets.iter().all(|key| !still.contains(key));
+                for key in &mut targets {
+                    *key += start;
+                }
+                are_gone.then_some(targets)
             };
             let Some(measured) = score_targets(&pattern, targets) else {
                 continue;
@@ -107,10 +136,11 @@ impl<'a> ShuffledContext<'a> {
     }
 }
 
-/// Draws an order, then swaps tokens as long as matches stay; what makes it worse is undone.
-fn shuffle(tokens: &[u32], relations: &[Relation], rng: &mut ChaCha8Rng) -> Vec<u32> {
-    let pairs: Vec<(usize, usize)> = (0..tokens.len())
-        .flat_map(|query| (0..query).map(move |key| (key, query)))
+/// Draws an order of the tokens from `start` on, then swaps tokens as long as matches stay; what makes
+/// it worse is undone.
+fn shuffle(tokens: &[u32], relations: &[Relation], start: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
+    let pairs: Vec<(usize, usize)> = (start..tokens.len())
+        .flat_map(|query| (start..query).map(move |key| (key, query)))
         .collect();
     let equal: Vec<(usize, usize)> = pairs
         .into_iter()
@@ -127,13 +157,13 @@ fn shuffle(tokens: &[u32], relations: &[Relation], rng: &mut ChaCha8Rng) -> Vec<
                 .count()
     };
     let mut order = tokens.to_vec();
-    order.shuffle(rng);
+    order[start..].shuffle(rng);
     let mut left = matches(&order);
     for _ in 0..TRIES {
         if left == 0 {
             break;
         }
-        let [a, b] = [(); 2].map(|()| rng.random_range(0..order.len()));
+        let [a, b] = [(); 2].map(|()| rng.random_range(start..order.len()));
         order.swap(a, b);
         match matches(&order) {
             now if now <= left => left = now,

@@ -452,6 +452,20 @@ fn detect_head_counts_as_transformer_lens_does() {
         // (17/12 + 41/12) / 4 = 1.20833…, rounded to three decimals.
         assert!((found.abs - (1.0 - 1.208)).abs() < 1e-9, "{found:?}");
     }
+    // The same behind a start, which is no query and no key.
+    let behind = |(row, query): (&[f32], usize)| -> Vec<f32> {
+        let to_start = if query == 0 { 1.0 } else { 0.0 };
+        [&[to_start], row].concat()
+    };
+    let rows = [[0.0; 4]]
+        .iter()
+        .map(|row| &row[..])
+        .chain(uniform.chunks(4))
+        .zip(0..);
+    let started: Vec<f32> = rows.flat_map(behind).collect();
+    let pattern = LayerPattern::new([1, 1, 5], &started).with_start(true);
+    let found = detect_head(pattern, &[vec![9, 1, 2, 1, 2]], Measure::Induction)[0];
+    assert_eq!(found, of(Measure::Induction));
     // Two sequences: the mean of both, the second with no token twice.
     let tokens = vec![vec![1, 2, 1, 2], vec![0, 1, 2, 3]];
     let patterns = uniform.repeat(2);

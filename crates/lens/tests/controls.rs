@@ -152,3 +152,49 @@ fn relations_are_scored_at_their_places_while_their_words_are_elsewhere() {
     let context = ShuffledContext::new(&same, &[], 0);
     assert!(context.scores(LayerPattern::new([1, 1, 2], &[1.0, 0.0, 0.5, 0.5]))[0].is_empty());
 }
+
+#[test]
+fn the_start_of_a_sequence_is_not_shuffled_and_matches_nothing() {
+    // The start is 9. Behind it the tokens are those of the sequences without it.
+    let without = jittered();
+    let with: Vec<Vec<u32>> = without
+        .iter()
+        .map(|row| [&[9], &row[..]].concat())
+        .collect();
+    let context = ShuffledContext::with_start(&with, &[], 3, true);
+    for (order, tokens) in context.contexts().iter().zip(&with) {
+        assert_eq!(order[0], 9);
+        let mut sorted = [order.clone(), tokens.clone()];
+        sorted.iter_mut().for_each(|tokens| tokens.sort_unstable());
+        assert_eq!(sorted[0], sorted[1]);
+    }
+    // Even attention to all but the start scores what it scores where there is none.
+    let even = |start: usize| -> Vec<f32> {
+        let mut weights = Vec::new();
+        for _ in 0..2 {
+            for query in 0..9 + start {
+                let weight = |key| {
+                    let seen = key <= query && (key >= start || query < start);
+                    if seen {
+                        1.0 / (query + 1 - start.min(query)) as f32
+                    } else {
+                        0.0
+                    }
+                };
+                weights.extend((0..9 + start).map(weight));
+            }
+        }
+        weights
+    };
+    let [bare, started] = [even(0), even(1)];
+    let plain = ShuffledContext::with_start(&without, &[], 3, false);
+    let plain = plain.scores(LayerPattern::new([2, 1, 9], &bare));
+    let started = context.scores(LayerPattern::new([2, 1, 10], &started).with_start(true));
+    let induction = Measure::Induction.into();
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+    assert!(close(
+        started[0][&induction].value,
+        started[0][&induction].null
+    ));
+    assert!(close(plain[0][&induction].value, plain[0][&induction].null));
+}

@@ -2,6 +2,7 @@
 import { element } from "./elements.js";
 import { patternSteps } from "./report_data.js";
 import { headSection } from "./report_heads.js";
+import { programSection } from "./report_program.js";
 import { bestHead, findingSection, runSection } from "./report_run.js";
 import { streamSection } from "./report_stream.js";
 import { trainingSection } from "./report_training.js";
@@ -28,6 +29,7 @@ function change(name, value, listeners) {
 }
 
 const links = [
+  ["program", "the program"],
   ["training", "over training"],
   ["head", "one head"],
   ["walk", "the walk"],
@@ -36,6 +38,7 @@ const links = [
 ];
 const sections = [
   findingSection(),
+  programSection(state),
   steps.length ? trainingSection(state) : null,
   headSection(state),
   walkSection(state),

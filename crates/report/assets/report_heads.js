@@ -155,6 +155,7 @@ function looksLike({ head, step }) {
     {},
     element("h3", {}, "Looks like"),
     element("p", {}, isLast ? `${role[0].toUpperCase()}${role.slice(1)}: ${meaning}.` : `At the end: ${role}.`),
+    role === ROLE.mixed ? null : element("p", { class: "hint" }, measureOf(role)?.rate ?? ""),
     positionsHeld(head).map((sentence) => element("p", {}, sentence)),
     element(
       "div",
@@ -173,7 +174,10 @@ function looksLike({ head, step }) {
       element(
         "dl",
         {},
-        pageData.measures.flatMap(({ name, formula }) => [element("dt", {}, name), element("dd", {}, formula)]),
+        pageData.measures.flatMap(({ name, formula, rate }) => [
+          element("dt", {}, name),
+          element("dd", {}, formula, rate ? `. ${rate}` : ""),
+        ]),
       ),
     ),
   );

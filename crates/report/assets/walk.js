@@ -86,8 +86,11 @@ export function walk(source, token = source.tokens.length - 1) {
   }
 
   function drawPart(part, explained) {
-    const { tokens } = state.source;
-    const labels = (axis) => (part.tokens === axis || part.tokens === "both" ? tokens : undefined);
+    const { tokens, directions } = state.source;
+    const labels = (axis) => {
+      if (part.tokens === axis || part.tokens === "both") return tokens;
+      return part.directions === axis ? (directions ?? undefined) : undefined;
+    };
     return matrix({ ...part, rowLabels: labels("rows"), columnLabels: labels("columns") }, (place) => {
       if (!place) return;
       const { row, column } = place;

@@ -18,6 +18,7 @@ export function sourceOf(data, layerAt, headAt, window) {
   const before = data.written.findIndex(([name]) => name === `attention ${layer.layer}`);
   return {
     tokens: data.tokens,
+    directions: data.directions,
     layer: layer.layer,
     stream,
     streamParts:

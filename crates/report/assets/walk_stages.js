@@ -5,17 +5,18 @@ import { table, transposed } from "./matrix.js";
 
 /**
  * `source` holds a head's numbers on one sequence, each matrix a `table`:
- * `{tokens, layer, says?: of the stream, stream, streamParts?: [{name, table}], norm?: {kind: "layer" | "rms", gain, bias?, epsilon, output},
+ * `{tokens, directions?: names of the stream's columns, layer, says?: of the stream, stream, streamParts?: [{name, table}], norm?: {kind: "layer" | "rms", gain, bias?, epsilon, output},
  * q, k, v, weights: {q, k, v, o}, biases: {q?, k?, v?, o?}, rotated?: {q, k}, scale, scaleName, scores, pattern, z,
  * result?, added?, after?, attends(query, key), masked?: false where there is no mask, replacesStream}`.
  * In `scores` a masked pair is −∞. `result` is what this head writes, `added` what all heads of the layer write.
  *
  * A stage is `{id, title, says, parts, explain(row, column)}`: parts are signs, or matrices
- * `{name, table, tokens: "rows" | "columns" | "both" | "none", weights?, shows?, made?: the stage that made it,
+ * `{name, table, tokens: "rows" | "columns" | "both" | "none", directions?: "rows" | "columns", weights?, shows?, made?: the stage that made it,
  * turned?: true if it stands there with rows for columns, role: "left" | "right" | "same" | "result"}`.
  */
 export function walkStages(source) {
-  const { tokens, weights, biases, scale, attends } = source;
+  const { tokens, directions, weights, biases, scale, attends } = source;
+  const named = directions?.map((direction, at) => `${at} ${direction}`);
   const n = tokens.length;
   const read = source.norm ? { name: "X̂", table: source.norm.output, made: "norm" } : { name: "X", table: source.stream, made: "stream" };
   const [q, k] = source.rotated ? [source.rotated.q, source.rotated.k] : [source.q, source.k];
@@ -28,10 +29,11 @@ export function walkStages(source) {
   const projected = (id, name, says, weight, bias, output) =>
     product({
       id, title: name, says,
-      left: { ...read, tokens: "rows" },
-      right: { name: `W_${name}`, table: weight, tokens: "none" },
+      left: { ...read, tokens: "rows", directions: "columns" },
+      right: { name: `W_${name}`, table: weight, tokens: "none", directions: "rows" },
       result: { name, table: output, tokens: "rows" },
       added: (_, column) => (bias ? [[`b_${name}[${column}]`, bias[column]]] : []),
+      names: named,
     });
 
   return [
@@ -69,8 +71,9 @@ export function walkStages(source) {
     source.result && product({
       id: "write", title: "Z·W_O", says: "The blend, turned by W_O into the directions of the stream: what this head writes.",
       left: { name: "Z", table: source.z, tokens: "rows", made: "blend" },
-      right: { name: "W_O", table: weights.o, tokens: "none" },
-      result: { name: "Z·W_O", table: source.result, tokens: "rows" },
+      right: { name: "W_O", table: weights.o, tokens: "none", directions: "columns" },
+      result: { name: "Z·W_O", table: source.result, tokens: "rows", directions: "columns" },
+      column: (at) => directionOf(source, at),
     }),
     source.added && addStage(source),
   ].filter(Boolean);
@@ -89,15 +92,20 @@ function timesOf(left, right) {
   return out;
 }
 
-function product({ id, title, says, left, right, result, added = () => [], names }) {
+/** The name of a column of the stream, or its number. */
+function directionOf({ directions }, column) {
+  return directions ? directions[column] : String(column);
+}
+
+function product({ id, title, says, left, right, result, added = () => [], names, column: named = String }) {
   return {
     id, title, says,
     parts: [{ ...left, role: "left" }, "·", { ...right, role: "right" }, "=", { ...result, role: "result" }],
     explain: (row, column) =>
       dotProduct({
-        cell: `${result.name}[${row}, ${column}]`,
+        cell: `${result.name}[${row}, ${named(column)}]`,
         leftName: `${left.name}[${row}, i]`,
-        rightName: `${right.name}[i, ${column}]`,
+        rightName: `${right.name}[i, ${named(column)}]`,
         left: left.table.row(row),
         right: right.table.column(column),
         added: added(row, column),
@@ -124,14 +132,15 @@ function sumOf(cell, terms, value) {
   );
 }
 
-function streamStage({ stream, streamParts, layer, tokens, says, replacesStream }) {
+function streamStage(source) {
+  const { stream, streamParts, layer, tokens, says, replacesStream } = source;
   const origin = replacesStream && layer > 0 ? "as the last norm of the layer before left it" : "the sum of all that was written before";
   return {
     id: "stream", title: "X",
     says: says ?? `The residual stream as layer ${layer} finds it: one row for each token, ${origin}.`,
-    parts: [{ name: "X", table: stream, tokens: "rows", role: "result" }],
+    parts: [{ name: "X", table: stream, tokens: "rows", directions: "columns", role: "result" }],
     explain: (row, column) => {
-      const cell = `X[${row}, ${column}], token ${visible(tokens[row])}`;
+      const cell = `X[${row}, ${directionOf(source, column)}], token ${visible(tokens[row])}`;
       if (!streamParts) return lines(`${cell} = ${fixed(stream.at(row, column), 4)}`);
       return sumOf(cell, streamParts.map(({ name, table: part }) => [name, part.at(row, column)]), stream.at(row, column));
     },
@@ -234,23 +243,25 @@ function softmaxStage({ scores, pattern, attends, tokens, masked }) {
   };
 }
 
-function addStage({ stream, result, added, after, layer, replacesStream, biases }) {
+function addStage(source) {
+  const { stream, result, added, after, layer, replacesStream, biases } = source;
+  const wide = { tokens: "rows", directions: "columns" };
   return {
     id: "add", title: "x ← x + f(x)",
     says: replacesStream
       ? `All heads of layer ${layer} add what they write to the stream; a norm then replaces it.`
       : `All heads of layer ${layer} add what they write to the stream. Nothing is overwritten: later layers find both.`,
     parts: [
-      { name: "X", table: stream, tokens: "rows", made: "stream", role: "same" }, "+",
-      { name: "all heads", table: added, tokens: "rows", role: "same" }, "=",
-      { name: "X + f(X)", table: after, tokens: "rows", role: "result" },
+      { name: "X", table: stream, ...wide, made: "stream", role: "same" }, "+",
+      { name: "all heads", table: added, ...wide, role: "same" }, "=",
+      { name: "X + f(X)", table: after, ...wide, role: "result" },
     ],
     explain: (row, column) => {
       const own = result.at(row, column);
       const bias = biases.o ? biases.o[column] : 0;
       const terms = [["the stream as it was", stream.at(row, column)], ["this head", own], ["the layer's other heads", added.at(row, column) - own - bias]];
       if (biases.o) terms.push([`b_O[${column}]`, bias]);
-      return sumOf(`[${row}, ${column}]`, terms, after.at(row, column));
+      return sumOf(`[${row}, ${directionOf(source, column)}]`, terms, after.at(row, column));
     },
   };
 }

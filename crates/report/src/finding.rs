@@ -112,10 +112,15 @@ fn accuracy_at(data: &ReportData, step: usize) -> Option<f64> {
 /// The best head's score against its ceiling and its nulls.
 fn looks_like(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<String> {
     let (series, best, [value, low, high]) = best(data, measure, heads)?;
-    let [before, ..] = score(data, series, 0, &best)?;
+    // A compiled model was never untrained.
+    let mut untrained = String::new();
+    if data.run.steps > 0 {
+        let [before, ..] = score(data, series, 0, &best)?;
+        untrained = format!(", the untrained head gave {before:.2}");
+    }
     Some(format!(
         "It looks like one: {best} {does}, with {value:.2} of its attention (95 % interval {low:.2} to {high:.2}; the most \
-         is {ceiling}). Evenly spread attention would give {null:.2}, the untrained head gave {before:.2}.",
+         is {ceiling}). Evenly spread attention would give {null:.2}{untrained}.",
         does = measure.does(),
         // 1, or with decimals where a window hides some targets.
         ceiling = (series.ceiling * 100.0).round() / 100.0,

@@ -19,6 +19,7 @@ mod pattern_svg;
 mod plot;
 mod png;
 mod printout;
+mod program_data;
 mod prose;
 mod report_data;
 mod report_page;
@@ -58,6 +59,7 @@ pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;
 pub use printout::Printout;
+pub use program_data::{KnownHead, ProgramData, ProgramLine, ProgramTrace};
 pub use report_data::{
     Control, HeadPairs, HeadPositions, LensData, MeasureText, PatternSet, ReportData, RunFacts,
     ScoreSeries, StreamData,

@@ -1,12 +1,13 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
 use headlight_heads::{
-    HeadName, Measure, Role, RoleCheck, RoleRange, ScoreName, Scores, SequenceKind,
+    HeadName, Measure, Role, RoleCheck, RoleRange, RoleRate, ScoreName, Scores, SequenceKind,
+    role_rate::POPULATION,
 };
 use headlight_run::{Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Floats, WalkData, WhyOfHeads};
+use crate::{Bytes, Floats, ProgramData, WalkData, WhyOfHeads};
 
 /// A run as its report shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +43,8 @@ pub struct ReportData {
     pub controls: Vec<Control>,
     /// `[head]`: what its weights say of tokens.
     pub circuits: Vec<HeadPairs>,
+    /// The program that the model was compiled from, if it was.
+    pub program: Option<ProgramData>,
     /// What runs that differ in the seed alone have in common, where this is one of several.
     pub seeds: Option<SeedsSummary>,
     /// The residual stream.
@@ -102,6 +105,9 @@ pub struct MeasureText {
     pub does: String,
     /// Whether it can be a head's role.
     pub is_role: bool,
+    /// How often heads of known programs falsely look like it, and how much of a head must do it until
+    /// it is found; nothing of a score without such numbers.
+    pub rate: Option<String>,
 }
 
 impl From<ScoreName> for MeasureText {
@@ -111,8 +117,26 @@ impl From<ScoreName> for MeasureText {
             formula: score.formula().to_owned(),
             does: score.does().to_owned(),
             is_role: matches!(score, ScoreName::Measure(_)),
+            rate: match score {
+                ScoreName::Measure(measure) => RoleRate::of(measure).map(rate_text),
+                _ => None,
+            },
         }
     }
+}
+
+/// `Falsely found in 0 of 50 programs …`
+fn rate_text(rate: &RoleRate) -> String {
+    format!(
+        "Falsely found in {} of {} programs (95 % interval of the rate {} to {:.3}), of {POPULATION}. A planted head that \
+         does it at a share of queries, and attends evenly at the others, is found from {} % on, and surely from {} % on.",
+        rate.programs_with_false,
+        rate.programs,
+        rate.low,
+        rate.high,
+        rate.found_from(),
+        rate.sure_from(),
+    )
 }
 
 /// One score of all heads over training, on one kind of sequences.

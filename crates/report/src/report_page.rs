@@ -20,6 +20,7 @@ pub(crate) const MODULES: [(&str, &str); 15] = [
     module!("emergence.js"),
     module!("metrics_plots.js"),
     module!("report_run.js"),
+    module!("report_program.js"),
     module!("report_seeds.js"),
     module!("report_training.js"),
     module!("report_causal.js"),

@@ -1,6 +1,6 @@
 //! The heads of a run as a table.
 
-use headlight_heads::{HeadName, Role, RoleCheck, RoleRange, Score, ScoreName, Scores};
+use headlight_heads::{HeadName, Role, RoleCheck, RoleRange, RoleRate, Score, ScoreName, Scores};
 
 use crate::{Table, number_or_dash, or_dash, role_look::measures_as_told, with_interval};
 
@@ -120,11 +120,28 @@ pub fn heads_table(
         });
     }
     reference("ceiling", &|name| any(name, |score| score.ceiling));
+    if has_roles {
+        rows.push(false_roles(names, first_score));
+    }
     let mut first_to_go = columns_first_to_go();
     first_to_go.insert(first_to_go.len() - 2, WRITES.to_owned());
     Table::new(&header, rows)
         .text_columns(text_columns)
         .first_to_go(&first_to_go)
+}
+
+/// At most how often a head of a known program falsely looks like each role.
+fn false_roles(names: &[ScoreName], first_score: usize) -> Vec<String> {
+    let mut row = vec!["false".to_owned()];
+    row.resize(first_score, String::new());
+    for &name in names {
+        let rate = match name {
+            ScoreName::Measure(measure) => RoleRate::of(measure),
+            _ => None,
+        };
+        row.push(or_dash(rate.map(|rate| format!("≤{:.2}", rate.high))));
+    }
+    row
 }
 
 /// The scores that are left out first where a terminal is narrow: the one that takes most to tell

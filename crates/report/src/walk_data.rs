@@ -12,6 +12,8 @@ pub struct WalkData {
     pub tokens: Vec<String>,
     /// The width of the stream.
     pub d_model: usize,
+    /// The names of the stream's basis directions, where they have some.
+    pub directions: Option<Vec<String>>,
     /// The width of a head.
     pub d_head: usize,
     /// The factor on `Q·Kᵀ`.

@@ -178,6 +178,7 @@ fn data() -> ReportData {
             };
             2
         ],
+        program: None,
         seeds: None,
         stream: None,
         walk: None,
@@ -269,6 +270,7 @@ fn what_is_too_large_is_left_out_and_said() {
     data.walk = Some(WalkData {
         tokens: Vec::new(),
         d_model: 1,
+        directions: None,
         d_head: 1,
         scale: 1.0,
         scale_name: String::new(),

@@ -184,6 +184,24 @@ impl Error {
         self
     }
 
+    /// The same error, in which `path` is called `name`.
+    ///
+    /// ```
+    /// use std::path::Path;
+    /// use headlight_run::Error;
+    ///
+    /// let error = Error::damaged("/tmp/x3f/summary.json", "is cut off").calling(Path::new("/tmp/x3f"), "compiled:sort");
+    /// assert_eq!(error.to_string(), "compiled:sort/summary.json: is cut off");
+    /// ```
+    #[must_use]
+    pub fn calling(mut self, path: &Path, name: impl fmt::Display) -> Self {
+        let (path, name) = (path.display().to_string(), one_line(name));
+        for text in [&mut self.parts.place, &mut self.parts.message] {
+            *text = text.replace(&path, &name);
+        }
+        self
+    }
+
     /// What kind of thing went wrong.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

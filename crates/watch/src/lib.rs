@@ -7,6 +7,7 @@ pub mod compiled;
 mod cores;
 pub mod device;
 mod evaluate;
+mod known;
 pub mod model;
 mod observation;
 mod patterns;
@@ -15,6 +16,7 @@ pub mod uses;
 pub use batch::{Batch, Right, count_right, count_scored};
 pub use cores::{Cores, cores_of_machine};
 pub use evaluate::{Evaluation, evaluate, evaluate_without};
+pub use known::{Expected, Known, RoleVerdict};
 pub use observation::{Observation, WATCHED_SEQUENCES, Watched, probe};
 pub use patterns::{CarriedPatterns, Patterns, value_norms};
 

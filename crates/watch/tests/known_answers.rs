@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use burn::tensor::Device;
 use headlight_compile::{Compiled, Input, Part, Program, START, Trace, programs};
-use headlight_heads::{Ablation, HeadName, Measure, Role};
+use headlight_heads::{Ablation, HeadName, Role};
 use headlight_lens::{Behaviour, Patching, ablate, all_heads, path_tests};
 use headlight_residual::{BlockSite, Decoder, Site, token_tensor};
 use headlight_run::ProgramConfig;
@@ -333,12 +333,11 @@ fn the_path_test_finds_edges_between_heads_and_no_other() {
     assert_eq!(paths(&random()), expected(13, 281));
 }
 
-/// The roles on the probe of every head, in their order; with the start of the sequence left out, or
-/// as a token like others.
-fn roles(known: &Known, without_start: bool) -> Vec<Role> {
+/// The roles on the probe of every head, in their order.
+fn roles(known: &Known) -> Vec<Role> {
     let task = task_of(&known.code);
     let n_ctx = known.scored.len();
-    let watched = Watched::probe(&probe(&task, n_ctx, 0)).with_start(without_start);
+    let watched = Watched::probe(&probe(&task, n_ctx, 0)).with_start(true);
     let observed = watched.observe(&known.model, &Device::flex()).unwrap();
     observed.roles()
 }
@@ -348,7 +347,7 @@ fn roles_of_the_shipped_programs() {
     let mut found = Vec::new();
     for entry in programs::ALL {
         let known = Known::of(programs::named(entry.name, None).unwrap());
-        for (head, role) in all_heads(&known.model).into_iter().zip(roles(&known, true)) {
+        for (head, role) in all_heads(&known.model).into_iter().zip(roles(&known)) {
             if role != Role::Mixed {
                 let variable = known.variable(head).unwrap_or("nothing");
                 found.push(format!("{} {head} {variable}: {role}", entry.name));
@@ -364,118 +363,4 @@ fn roles_of_the_shipped_programs() {
         "palindrome L0H3 back 1: previous token",
     ];
     assert_eq!(found, expected);
-}
-
-/// The share of queries with targets at which the program selects targets and nothing else. A head
-/// that selects every equal token selects its own too; that counts as duplicate tokens.
-fn fidelity(known: &Known, variable: &str, measure: Measure) -> f64 {
-    let (mut faithful, mut all) = (0, 0);
-    for (trace, input) in known.traces().iter().zip(&known.inputs) {
-        let tokens = known.code.ids(input).unwrap();
-        let pattern = trace.pattern(variable).unwrap();
-        for query in 2..tokens.len() {
-            let targets = measure.targets(&tokens, query);
-            if targets.is_empty() {
-                continue;
-            }
-            all += 1;
-            let weight = |key: usize| pattern[query + 1][key + 1];
-            let selected: Vec<usize> = (0..=query).filter(|&key| weight(key) > 0.0).collect();
-            let is_own = |key| measure == Measure::DuplicateToken && key == query;
-            let only_targets = selected
-                .iter()
-                .all(|&key| targets.contains(&key) || is_own(key));
-            faithful +=
-                usize::from(only_targets && selected.iter().any(|key| targets.contains(key)));
-        }
-    }
-    f64::from(faithful as u32) / f64::from(all.max(1))
-}
-
-/// How often heads have a role, by whether their program selects its targets at every query, or at
-/// less than half of the queries. Heads in between are neither.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Rate {
-    measure: Measure,
-    heads: Verdict,
-    /// Programs with a head that must not have the role.
-    programs: usize,
-    /// Programs of these in which one has it.
-    programs_with_false: usize,
-}
-
-fn role_rates(population: &[Known], without_start: bool) -> Vec<Rate> {
-    let roles_of = |known| roles(known, without_start);
-    let roles: Vec<Vec<Role>> = population.iter().map(roles_of).collect();
-    let mut rates = Vec::new();
-    for measure in Measure::BUILT_IN {
-        let mut rate = Rate {
-            measure,
-            heads: Verdict::default(),
-            programs: 0,
-            programs_with_false: 0,
-        };
-        for (known, roles) in population.iter().zip(&roles) {
-            let mut heads = Verdict::default();
-            for (head, role) in all_heads(&known.model).into_iter().zip(roles) {
-                // A head whose weights are 0 attends evenly: it is no negative.
-                let Some(variable) = known.variable(head) else {
-                    continue;
-                };
-                let fidelity = fidelity(known, variable, measure);
-                if fidelity == 1.0 || fidelity < 0.5 {
-                    heads.add(fidelity == 1.0, *role == Role::Of(measure));
-                }
-            }
-            rate.programs += usize::from(heads.falsely_found + heads.rightly_left > 0);
-            rate.programs_with_false += usize::from(heads.falsely_found > 0);
-            rate.heads.found += heads.found;
-            rate.heads.missed += heads.missed;
-            rate.heads.falsely_found += heads.falsely_found;
-            rate.heads.rightly_left += heads.rightly_left;
-        }
-        rates.push(rate);
-    }
-    rates
-}
-
-/// `[found, missed, falsely found, rightly left]` heads, and programs with a false one of those that
-/// could have one.
-fn counts(rates: &[Rate]) -> Vec<(&'static str, [usize; 4], [usize; 2])> {
-    let mut counts = Vec::new();
-    for rate in rates {
-        let Verdict {
-            found,
-            missed,
-            falsely_found,
-            rightly_left,
-        } = rate.heads;
-        counts.push((
-            rate.measure.name(),
-            [found, missed, falsely_found, rightly_left],
-            [rate.programs_with_false, rate.programs],
-        ));
-    }
-    counts
-}
-
-#[test]
-fn no_head_of_a_random_program_has_a_role_that_its_selector_rules_out() {
-    let random = (0..).map(|seed| Known::random(seed, 24));
-    let with_heads = random.filter(|known| !known.compiled.truth.heads.is_empty());
-    let random: Vec<Known> = with_heads.take(50).collect();
-    assert_eq!(
-        counts(&role_rates(&random, true)),
-        [
-            ("previous token", [5, 1, 0, 89], [0, 48]),
-            ("current token", [7, 0, 0, 87], [0, 48]),
-            ("first token", [0, 0, 0, 93], [0, 50]),
-            ("duplicate token", [12, 0, 0, 80], [0, 46]),
-            ("induction", [0, 0, 0, 95], [0, 50]),
-        ]
-    );
-    // Were the start of the sequence a token like others, heads that find nothing to select would
-    // look like first-token heads.
-    let first_token = counts(&role_rates(&random, false))[2];
-    assert_eq!(first_token, ("first token", [0, 0, 9, 84], [9, 50]));
 }

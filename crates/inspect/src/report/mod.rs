@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 
 use headlight_heads::{Ablation, HeadName, HeadSet, Role};
 use headlight_lens::{Behaviour, ablate, all_heads, control_sets};
-use headlight_report::{Control, Printout, ReportData, RunFacts, report_page};
+use headlight_report::{
+    Control, PatternSet, Printout, ProgramData, ReportData, RunFacts, report_page,
+};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadsUse, Summary, UsesRow, write_atomically};
 use headlight_watch::{
@@ -76,6 +78,9 @@ impl Subject {
         if let Some(step) = self.diverged()? {
             left_out.push(format!("step {step}, at which the loss is no number"));
         }
+        let patterns = self.pattern_sets(&model, &vocabulary, &mut left_out)?;
+        let program =
+            self.program_of_page(&model, &vocabulary, &summary, &patterns, used_as.last())?;
         let over = over_training::Scores::of(self, &summary, &mut left_out)?;
         let heads: Vec<(HeadName, Role)> = summary
             .heads
@@ -89,7 +94,8 @@ impl Subject {
             metrics: self.finite_metrics()?,
             measures: over.measures,
             events: run.directory.events()?,
-            patterns: self.pattern_sets(&model, &vocabulary, &mut left_out)?,
+            patterns,
+            program,
             shuffled: self
                 .shuffled_probe()
                 .heads
@@ -122,6 +128,28 @@ impl Subject {
             scores: over.series,
             left_out,
         })
+    }
+
+    /// The program of a compiled model, with its values along the sequences of the patterns.
+    fn program_of_page(
+        &self,
+        model: &Decoder,
+        vocabulary: &[String],
+        summary: &Summary,
+        patterns: &[PatternSet],
+        uses: Option<&UsesRow>,
+    ) -> Result<Option<ProgramData>, Error> {
+        let Some(known) = self.known()? else {
+            return Ok(None);
+        };
+        let id = |name: &String| vocabulary.iter().position(|known| known == name);
+        let mut rows = Vec::new();
+        for set in patterns {
+            let ids = set.tokens.iter().filter_map(id).map(|id| id as u32);
+            rows.push(ids.collect());
+        }
+        let program = self.program_data(&known, model, &summary.heads, uses, &rows)?;
+        Ok(Some(program))
     }
 
     /// Writes `report.html` into the run and says where; beside it `learn.html`, to which it links.
@@ -249,6 +277,6 @@ pub fn report_after_training(run: &Path, device: &str) {
 }
 
 /// Numbers of a tensor, row by row.
-fn numbers<const D: usize>(tensor: burn::tensor::Tensor<D>) -> Vec<f32> {
+pub(super) fn numbers<const D: usize>(tensor: burn::tensor::Tensor<D>) -> Vec<f32> {
     tensor.into_data().iter::<f32>().collect()
 }

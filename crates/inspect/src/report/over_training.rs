@@ -120,6 +120,7 @@ impl Scores {
                     ),
                     does: "looks from a word at the word it depends on".to_owned(),
                     is_role: false,
+                    rate: None,
                     name,
                 });
             }

@@ -67,7 +67,11 @@ impl Subject {
                 .saturating_sub(layer * model.n_heads())
                 .min(model.n_heads())
         };
-        Ok(Some(walk_of(model, names, &seen, in_layer)))
+        let walk = walk_of(model, names, &seen, in_layer);
+        Ok(Some(WalkData {
+            directions: self.directions()?,
+            ..walk
+        }))
     }
 }
 
@@ -88,6 +92,7 @@ pub(crate) fn walk_of(
     WalkData {
         tokens,
         d_model: config.d_model,
+        directions: None,
         d_head: config.d_head(),
         scale: config.attention.scale_for(config.d_head()),
         scale_name: match config.attention.scale {

@@ -376,12 +376,17 @@ impl Subject {
         Ok(Watched::probe(&sequences).with_start(self.has_start()?))
     }
 
-    /// Whether every sequence begins with a token that stands nowhere else.
-    pub(crate) fn has_start(&self) -> Result<bool, Error> {
+    /// The token that begins every sequence and stands nowhere else.
+    pub(crate) fn start(&self) -> Result<Option<u32>, Error> {
         match &self.source {
-            Source::Run(run) => Ok(run.directory.data()?.start.is_some()),
-            Source::Model(_) => Ok(false),
+            Source::Run(run) => Ok(run.directory.data()?.start),
+            Source::Model(_) => Ok(None),
         }
+    }
+
+    /// Whether there is such a token.
+    pub(crate) fn has_start(&self) -> Result<bool, Error> {
+        Ok(self.start()?.is_some())
     }
 
     /// The sequences of the task on which heads are scored.
