@@ -32,6 +32,7 @@ const VERBS: &[&[&str]] = &[
     &["swap"],
     &["lens"],
     &["circuits"],
+    &["circuit"],
     &["detect"],
     &["offsets"],
     &["phases"],

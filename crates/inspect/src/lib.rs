@@ -4,6 +4,7 @@
 
 mod activations;
 mod causal;
+mod circuit;
 mod circuits;
 mod curves;
 mod detect;
@@ -34,6 +35,10 @@ mod verbs;
 
 pub use activations::{ActivationsOf, ActivationsVerb, WrittenActivation, WrittenActivations};
 pub use causal::{AblateVerb, Ablations, Path as CausalPath, Paths, PathsVerb, Without};
+pub use circuit::{
+    CircuitEdges, CircuitQuestion, CircuitVerb, FoundCircuit, MeasuredEdge, MeasuredPart,
+    NamedPair, PairCounts, Stability,
+};
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
     TokenTable,
