@@ -118,7 +118,7 @@ pub use error::ConfigError;
 pub use kv_cache::KvCache;
 pub use load::{LoadError, WeightFormat};
 pub use mask::Mask;
-pub use multi_head::{Heads, MultiHeadAttention};
+pub use multi_head::{HeadInputs, Heads, MultiHeadAttention};
 pub use multi_head_config::{Biases, MultiHeadAttentionConfig};
 pub use position_scheme::{PositionConfig, PositionScheme};
 pub use positions::Positions;

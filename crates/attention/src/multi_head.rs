@@ -1,11 +1,11 @@
 //! Several heads side by side: project, attend, merge.
 
 use burn::{
-    module::Module,
+    module::{Module, Param},
     nn::{Linear, RmsNorm},
     tensor::Tensor,
 };
-use headlight_ops::apply;
+use headlight_ops::{apply, linear};
 
 use crate::{
     AttentionOptions, Dropout, Mask, PositionScheme, QkNorm, attention, attention_weights,
@@ -57,6 +57,21 @@ pub struct MultiHeadAttention {
     pub(crate) qk_norm: QkNorm,
     #[module(skip)]
     pub(crate) options: AttentionOptions,
+}
+
+/// What the heads of a projection read.
+#[derive(Debug, Clone)]
+pub enum HeadInputs {
+    /// All of them the same, `[batch, seq, d_model]`.
+    Shared(Tensor<3>),
+    /// Each head its own, `[batch, seq, d_model]`, in the order of the heads.
+    ByHead(Vec<Tensor<3>>),
+}
+
+impl From<Tensor<3>> for HeadInputs {
+    fn from(x: Tensor<3>) -> Self {
+        Self::Shared(x)
+    }
 }
 
 /// The activations Q, K, V, split into heads.
@@ -173,14 +188,15 @@ impl MultiHeadAttention {
     }
 
     /// Computes `Q = x_q·W_Q`, `K = x_k·W_K`, `V = x_v·W_V` and splits them into heads. QK-norm comes
-    /// later, in [`with_positions`](Self::with_positions).
+    /// later, in [`with_positions`](Self::with_positions). An input may be one for each head
+    /// ([`HeadInputs::ByHead`]): `Q_h = x_q[h]·W_Q[h]`.
     ///
     /// # Shapes
     /// - `x_q`: `[batch, queries, d_model]`; `x_k`, `x_v`: `[batch, keys, d_context]`
     /// - output: [`Heads`]
     ///
     /// # Panics
-    /// If an input is not as wide as its projection.
+    /// If an input is not as wide as its projection, or there are not as many inputs as heads.
     ///
     /// ```
     /// # use burn::{module::Param, tensor::{Device, Tensor}};
@@ -195,24 +211,16 @@ impl MultiHeadAttention {
     /// # Ok::<(), headlight_attention::ConfigError>(())
     /// ```
     #[must_use]
-    pub fn project(&self, x_q: Tensor<3>, x_k: Tensor<3>, x_v: Tensor<3>) -> Heads {
-        let project = |x: Tensor<3>, weight: &Linear, n_heads: usize| {
-            let [width_in, width] = weight.weight.dims();
-            let [batch, seq, x_width] = x.dims();
-            assert_eq!(
-                x_width,
-                width_in,
-                "a projection of [{width_in}, {width}] got an input of shape {:?}",
-                x.dims()
-            );
-            apply(weight, x) // [batch, seq, n_heads · d_head]
-                .reshape([batch, seq, n_heads, width / n_heads]) // [batch, seq, n_heads, d_head]
-                .swap_dims(1, 2) // [batch, n_heads, seq, d_head]
-        };
+    pub fn project(
+        &self,
+        x_q: impl Into<HeadInputs>,
+        x_k: impl Into<HeadInputs>,
+        x_v: impl Into<HeadInputs>,
+    ) -> Heads {
         Heads {
-            q: project(x_q, &self.w_q, self.n_heads),
-            k: project(x_k, &self.w_k, self.n_kv_heads),
-            v: project(x_v, &self.w_v, self.n_kv_heads),
+            q: project(x_q.into(), &self.w_q, self.n_heads),
+            k: project(x_k.into(), &self.w_k, self.n_kv_heads),
+            v: project(x_v.into(), &self.w_v, self.n_kv_heads),
         }
     }
 
@@ -389,6 +397,46 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn options(&self) -> &AttentionOptions {
         &self.options
+    }
+}
+
+/// `x·W + b`, split into heads: `[batch, n_heads, seq, width / n_heads]`.
+fn project(inputs: HeadInputs, projection: &Linear, n_heads: usize) -> Tensor<4> {
+    let [width_in, width] = projection.weight.dims();
+    let d_head = width / n_heads;
+    let check = |x: &Tensor<3>| {
+        assert_eq!(
+            x.dims()[2],
+            width_in,
+            "a projection of [{width_in}, {width}] got an input of shape {:?}",
+            x.dims()
+        );
+    };
+    match inputs {
+        HeadInputs::Shared(x) => {
+            check(&x);
+            let [batch, seq, _] = x.dims();
+            apply(projection, x) // [batch, seq, n_heads · d_head]
+                .reshape([batch, seq, n_heads, d_head]) // [batch, seq, n_heads, d_head]
+                .swap_dims(1, 2) // [batch, n_heads, seq, d_head]
+        }
+        HeadInputs::ByHead(inputs) => {
+            assert_eq!(
+                inputs.len(),
+                n_heads,
+                "inputs (left) for heads (right) of a projection"
+            );
+            let weight = projection.weight.val();
+            let bias = projection.bias.as_ref().map(Param::val);
+            let of_head = |(head, x): (usize, Tensor<3>)| {
+                check(&x);
+                let weight = weight.clone().narrow(1, head * d_head, d_head);
+                let bias = bias.clone().map(|b| b.narrow(0, head * d_head, d_head));
+                linear(x, weight, bias) // [batch, seq, d_head]
+            };
+            let heads = inputs.into_iter().enumerate().map(of_head).collect();
+            Tensor::stack(heads, 1) // [batch, n_heads, seq, d_head]
+        }
     }
 }
 

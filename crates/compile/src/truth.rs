@@ -4,70 +4,8 @@
 use std::{collections::BTreeMap, fmt, ops::Range};
 
 use headlight_heads::HeadName;
+pub use headlight_heads::{Destination as Input, Source as Part};
 use serde::Serialize;
-
-/// Something that writes into the residual stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
-    /// The token embedding.
-    Embedding,
-    /// The position vectors.
-    Positions,
-    /// A head.
-    Head(HeadName),
-    /// The feed-forward of a layer.
-    FeedForward(usize),
-}
-
-/// Something that reads the residual stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Input {
-    /// The queries of a head.
-    Queries(HeadName),
-    /// The keys of a head.
-    Keys(HeadName),
-    /// The values of a head.
-    Values(HeadName),
-    /// The feed-forward of a layer.
-    FeedForward(usize),
-    /// The logits.
-    Logits,
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&match self {
-            Self::Embedding => "embedding".to_owned(),
-            Self::Positions => "positions".to_owned(),
-            Self::Head(head) => head.to_string(),
-            Self::FeedForward(layer) => format!("feed-forward {layer}"),
-        })
-    }
-}
-
-impl fmt::Display for Input {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Queries(head) => write!(f, "queries of {head}"),
-            Self::Keys(head) => write!(f, "keys of {head}"),
-            Self::Values(head) => write!(f, "values of {head}"),
-            Self::FeedForward(layer) => write!(f, "feed-forward {layer}"),
-            Self::Logits => f.write_str("logits"),
-        }
-    }
-}
-
-impl Serialize for Part {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl Serialize for Input {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
 
 /// A variable in the model.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -34,6 +34,7 @@ const VERBS: &[&[&str]] = &[
     &["swap"],
     &["lens"],
     &["circuits"],
+    &["circuit"],
     &["detect"],
     &["offsets"],
     &["phases"],

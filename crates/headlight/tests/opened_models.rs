@@ -61,6 +61,7 @@ fn a_folder_says_what_the_run_says_that_it_was_exported_from() {
         &["lens", "--prompt", PROMPT],
         &["detect", "--prompt", PROMPT],
         &["circuits"],
+        &["circuit", "--corrupt", "query"],
         &["patch", "--prompt", PROMPT, "--corrupted", "d b a c a d c"],
         &[
             "generate",

@@ -22,6 +22,7 @@ const VIEWS: &[&[&str]] = &[
     &["swap"],
     &["lens"],
     &["circuits", "--head", "L1H0"],
+    &["circuit"],
     &["detect"],
     &["offsets"],
     &["phases"],

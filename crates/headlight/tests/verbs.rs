@@ -19,7 +19,7 @@ use common::{Workshop, ask, assert_ok};
 use headlight_lens::{Ablation, swap_follow};
 use headlight_residual::{
     AttentionSite, BlockSite, Decoder, Edit, Edits, KeptTensor, Norm, NormPlacement, Part,
-    Positions, Site, from_huggingface, token_tensor,
+    Positions, Projection, Site, from_huggingface, token_tensor,
 };
 use headlight_run::{Config, RunDirectory, Weights};
 use headlight_tasks::{self as tasks, Sequence};
@@ -570,6 +570,50 @@ fn check_patch(run: &Looked) -> Verdict {
     None
 }
 
+/// The metric of all pairs, and the effect of one edge, put there by hand.
+fn check_circuit(run: &Looked) -> Verdict {
+    let found = match run.try_verb(&["circuit"]) {
+        Ok(found) => found,
+        Err(error) => return Some(error),
+    };
+    let result = Site::Attention(0, AttentionSite::Result);
+    let input = Site::HeadInput(1, Projection::Key);
+    let (mut clean, mut effects) = (Vec::new(), Vec::new());
+    for pair in list(&found["prompts"]) {
+        let names = |prompt: &Value| {
+            let names = list(prompt).iter().map(|name| name.as_str().unwrap());
+            run.tokens(&names.collect::<Vec<_>>().join(" "))
+        };
+        let (base, other) = (names(&pair["clean"]), names(&pair["corrupted"]));
+        let token = |name: &Value| run.tokens(name.as_str().unwrap())[0] as usize;
+        let (answer, wrong) = (token(&pair["answer"]), token(&pair["wrong"]));
+        let difference = |edits: Edits| {
+            let logs = run.log_probabilities(&base, edits);
+            let last = logs.last().unwrap();
+            last[answer] - last[wrong]
+        };
+        let written = |tokens: &[u32]| -> Tensor<4> {
+            let inputs = token_tensor(&[tokens], &device());
+            let seen = run.model.activations(inputs, &[result]).unwrap();
+            seen.tensor::<4>(result).narrow(2, 1, 1)
+        };
+        let delta = KeptTensor::from(written(&other) - written(&base));
+        let hidden = Edits::default().part(input, Part::heads(&[0]), Edit::Add(delta));
+        let untouched = difference(Edits::default());
+        effects.push(difference(hidden) - untouched);
+        clean.push(untouched);
+    }
+    assert!(clean.len() >= 4);
+    assert_near("m of the clean runs", number(&found["clean"]), mean(&clean));
+    let edges = list(&found["edges"]).iter();
+    let mut edges = edges.filter(|edge| {
+        (&edge["source"], &edge["destination"]) == (&json!("L0H1"), &json!("keys of L1H0"))
+    });
+    let edge = edges.next().unwrap();
+    assert_near("L0H1 → keys of L1H0", number(&edge["mean"]), mean(&effects));
+    None
+}
+
 fn check_swap(run: &Looked) -> Verdict {
     let found = run.verb(&["swap"]);
     let untouched = list(&found)
@@ -872,6 +916,7 @@ fn verdicts(keys: &str) -> BTreeMap<&'static str, Verdict> {
         ("`shared`: distances", shared),
         ("`shared`: readers", readers),
         ("`patch`", check_patch(&run)),
+        ("`circuit`", check_circuit(&run)),
         ("`swap`", check_swap(&run)),
         ("`predict`", check_predict(&run)),
         ("`relations`", check_relations(keys)),

@@ -23,6 +23,8 @@
 //! | which heads are interfered with? | [`HeadSet`] |
 //! | what stands in the place of a head that is off? | [`Ablation`] |
 //! | who reads what they wrote? | [`Reader`] |
+//! | which part reads which? | [`Edge`] from a [`Source`] to a [`Destination`] |
+//! | how is its effect found, between which prompts? | [`EdgeMethod`], [`Metric`], [`PatchDirection`], [`Corruption`] |
 //! | which word depends on which? | [`Relation`] |
 //! | how sure is a mean over seeds? | [`Spread`] |
 //! | what stands in a file for NaN? | [`number`] |
@@ -51,15 +53,20 @@
 //! tests lead to the other places.
 
 mod ablation;
+mod corruption;
+mod edge;
+mod edge_method;
 mod first_largest;
 mod head_name;
 mod head_set;
 mod interval;
 mod may_attend;
 mod measure;
+mod metric;
 mod named;
 pub mod number;
 mod own_measure;
+mod patch_direction;
 mod reader;
 mod relation;
 mod role;
@@ -73,14 +80,19 @@ mod sequence_kind;
 mod spread;
 
 pub use ablation::Ablation;
+pub use corruption::Corruption;
+pub use edge::{Destination, Edge, Source};
+pub use edge_method::EdgeMethod;
 pub use first_largest::first_largest;
 pub use head_name::{HeadName, NotAHead};
 pub use head_set::HeadSet;
 pub use interval::Interval;
 pub use may_attend::MayAttend;
 pub use measure::Measure;
+pub use metric::Metric;
 pub use named::UnknownName;
 pub use own_measure::{CannotAdd, OwnMeasure, TargetKeys};
+pub use patch_direction::PatchDirection;
 pub use reader::Reader;
 pub use relation::Relation;
 pub use role::{Role, heads_by_role};

@@ -102,7 +102,8 @@ mod tests {
     use serde::{Serialize, de::DeserializeOwned};
 
     use crate::{
-        Ablation, HeadSet, Measure, Reader, Role, RoleEvent, ScoreName, SequenceKind, UnknownName,
+        Ablation, Corruption, EdgeMethod, HeadSet, Measure, Metric, PatchDirection, Reader, Role,
+        RoleEvent, ScoreName, SequenceKind, UnknownName,
     };
 
     /// A name is JSON text, comes back as what it was, and belongs to one value only.
@@ -139,6 +140,10 @@ mod tests {
         check(Ablation::ALL);
         check(RoleEvent::ALL);
         check(SequenceKind::ALL);
+        check(EdgeMethod::ALL);
+        check(Metric::ALL);
+        check(PatchDirection::ALL);
+        check(Corruption::ALL);
     }
 
     #[test]

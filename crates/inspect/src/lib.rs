@@ -4,6 +4,7 @@
 
 mod activations;
 mod causal;
+mod circuit;
 mod circuits;
 mod curves;
 mod detect;
@@ -36,6 +37,10 @@ mod why;
 
 pub use activations::{ActivationsOf, ActivationsVerb, WrittenActivation, WrittenActivations};
 pub use causal::{AblateVerb, Ablations, Path as CausalPath, Paths, PathsVerb, Without};
+pub use circuit::{
+    CircuitEdges, CircuitQuestion, CircuitVerb, FoundCircuit, MeasuredEdge, MeasuredPart,
+    NamedPair, PairCounts, Stability,
+};
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
     TokenTable,

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::{
-    ARCHITECTURES, AblateVerb, ActivationsVerb, AnyVerb, CircuitsVerb, CurvesVerb, DetectVerb,
-    EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, LensVerb, OffsetsVerb, PatchVerb, PathsVerb,
-    PatternVerb, PhasesVerb, PositionsVerb, PredictVerb, ProgramVerb, RelationsVerb, ReportVerb,
-    ScoresVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
+    ARCHITECTURES, AblateVerb, ActivationsVerb, AnyVerb, CircuitVerb, CircuitsVerb, CurvesVerb,
+    DetectVerb, EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, LensVerb, OffsetsVerb,
+    PatchVerb, PathsVerb, PatternVerb, PhasesVerb, PositionsVerb, PredictVerb, ProgramVerb,
+    RelationsVerb, ReportVerb, ScoresVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
     verb::{Need, Part},
 };
 
@@ -21,6 +21,7 @@ pub fn verbs() -> Vec<AnyVerb> {
         AnyVerb::of::<PositionsVerb>(),
         AnyVerb::of::<SharedVerb>(),
         AnyVerb::of::<PatchVerb>(),
+        AnyVerb::of::<CircuitVerb>(),
         AnyVerb::of::<PredictVerb>(),
         AnyVerb::of::<SwapVerb>(),
         AnyVerb::of::<LensVerb>(),

@@ -19,6 +19,9 @@
 //! [`minimal_set`] searches for heads without which a behaviour is gone. [`control_sets`] draws heads to
 //! compare with.
 //!
+//! Through which edges a behaviour runs is patched edge by edge: [`EdgePatching`],
+//! [`find_circuit`].
+//!
 //! What a head could do on any sequence stands in its weights: [`Circuits`].
 //!
 //! # Any Burn module
@@ -91,6 +94,7 @@ mod compared;
 mod control;
 mod detect_head;
 mod distance;
+mod edges;
 mod forbidden_distance;
 mod frozen;
 mod given;
@@ -129,6 +133,11 @@ pub use compared::{Joint, Rights};
 pub use control::control_sets;
 pub use detect_head::{DetectHead, detect_head};
 pub use distance::mean_distance;
+pub use edges::{
+    Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Faithfulness,
+    JointEffect, MadePairs, PromptPair, RandomBand, ShareCurve, curve, faithfulness, find_circuit,
+    jaccard, pairs_of, ranked, share_curve, stability,
+};
 pub use forbidden_distance::{ForbiddenDistances, without_distance};
 pub use frozen::{ablate_frozen, heads_after};
 pub use headlight_heads::Ablation;

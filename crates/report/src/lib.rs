@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod base64_numbers;
+mod circuit_svg;
 mod colour;
 mod csv;
 mod curves;
@@ -43,6 +44,7 @@ mod walk_data;
 mod why_data;
 
 pub use base64_numbers::{Bytes, Floats};
+pub use circuit_svg::{CircuitPicture, PicturedEdge};
 pub use colour::{colour, line_colour};
 pub use csv::csv;
 pub use curves::curves_svg;

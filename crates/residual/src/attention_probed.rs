@@ -2,8 +2,8 @@
 
 use burn::tensor::Tensor;
 use headlight_attention::{
-    Dropout, Heads, Mask, MultiHeadAttention, attention_scores, masked_scores, softmax_of_scores,
-    weighted_sum,
+    Dropout, HeadInputs, Heads, Mask, MultiHeadAttention, attention_scores, masked_scores,
+    softmax_of_scores, weighted_sum,
 };
 
 use crate::{AttentionSite, Interest, Probe, Site, probe::visit};
@@ -43,13 +43,14 @@ pub fn attention_probed<P: Probe + ?Sized>(
     layer: usize,
     probe: &mut P,
 ) -> Tensor<3> {
+    let inputs = inputs.map(HeadInputs::Shared);
     attention_with_dropout_probed(attention, inputs, mask, layer, None, probe)
 }
 
 /// The three stages of attention, with a probe between them.
 pub(crate) fn attention_with_dropout_probed<P: Probe + ?Sized>(
     attention: &MultiHeadAttention,
-    [x_q, x_k, x_v]: [Tensor<3>; 3],
+    [x_q, x_k, x_v]: [HeadInputs; 3],
     mask: &Mask,
     layer: usize,
     dropout: Option<&Dropout>,

@@ -1,10 +1,11 @@
 //! One block: `x ← x + attention(norm(x))`, then `x ← x + feed_forward(norm(x))`; or both at once.
 
 use burn::{module::Module, tensor::Tensor};
-use headlight_attention::{Dropout, KvCache, Mask, MultiHeadAttention};
+use headlight_attention::{Dropout, HeadInputs, KvCache, Mask, MultiHeadAttention};
 
 use crate::{
-    AttentionSite, BlockSite, Capture, FeedForward, Interest, NoProbe, Norm, NormSite, Probe, Site,
+    AttentionSite, BlockSite, Capture, FeedForward, Interest, NoProbe, Norm, NormSite, Probe,
+    Projection, Site,
     attention_probed::{attention_with_dropout_probed, merge_probed},
     probe::visit,
 };
@@ -80,7 +81,7 @@ pub struct Block {
 )]
 enum Heads<'a> {
     /// The inputs of queries, keys and values.
-    Of([Tensor<3>; 3], &'a Mask, Option<&'a Dropout>),
+    Of([HeadInputs; 3], &'a Mask, Option<&'a Dropout>),
     /// What the heads blend, `[batch, n_heads, pos, d_head]`.
     Blended(Tensor<4>),
 }
@@ -172,7 +173,7 @@ impl Block {
         cache: &mut KvCache,
     ) -> Tensor<3> {
         self.walk(x, 0, &mut NoProbe, |x, probe| {
-            let [x, _, _] = self.attention_inputs(x, 0, probe);
+            let x = self.read_by_attention(x, 0, probe);
             let attn_out = self.attn.forward_cached_rows(x, counts, mask, cache);
             let ln1_post = |norm| Site::Ln1Post(0, norm);
             normalize(self.ln1_post.as_ref(), attn_out, ln1_post, probe)
@@ -219,6 +220,7 @@ impl Block {
             }
             x.clone()
         };
+        let read = visit(probe, site(BlockSite::MlpIn), read);
         let read = if post_norm {
             read
         } else {
@@ -269,34 +271,83 @@ impl Block {
         attn_out + (changed - added).sum_dim(2).squeeze_dim(2)
     }
 
-    /// The inputs of queries, keys and values: the stream, normalised if the block does so before
-    /// attention. A probe may replace each of the three.
+    /// The inputs of queries, keys and values. A probe may replace each of the three, and that of
+    /// each head. Each input that may differ from the others is normalised by itself.
     fn attention_inputs<P: Probe + ?Sized>(
         &self,
         x: Tensor<3>,
         layer: usize,
         probe: &mut P,
-    ) -> [Tensor<3>; 3] {
-        let sites = [BlockSite::QInput, BlockSite::KInput, BlockSite::VInput]
-            .map(|site| Site::Block(layer, site));
-        let split = sites
-            .iter()
-            .any(|&site| probe.interest(site) == Interest::Change);
-        let inputs = sites.map(|site| visit(probe, site, x.clone()));
+    ) -> [HeadInputs; 3] {
+        let is_changed = |projection: Projection| {
+            let sites = [projection.input(layer), Site::HeadInput(layer, projection)];
+            sites
+                .map(|site| probe.interest(site))
+                .contains(&Interest::Change)
+        };
+        if Projection::ALL.into_iter().any(is_changed) {
+            return Projection::ALL.map(|projection| self.input_of(projection, &x, layer, probe));
+        }
+        for projection in Projection::ALL {
+            let _ = visit(probe, projection.input(layer), x.clone());
+            let by_head = Site::HeadInput(layer, projection);
+            if probe.interest(by_head) == Interest::Read {
+                let _ = probe.at(by_head, self.copies(projection, &x));
+            }
+        }
+        let read = self.read_by_attention(x, layer, probe);
+        [read.clone(), read.clone(), read].map(HeadInputs::Shared)
+    }
+
+    /// The input of one projection.
+    fn input_of<P: Probe + ?Sized>(
+        &self,
+        projection: Projection,
+        x: &Tensor<3>,
+        layer: usize,
+        probe: &mut P,
+    ) -> HeadInputs {
+        let x = visit(probe, projection.input(layer), x.clone());
+        let by_head = Site::HeadInput(layer, projection);
+        let interest = probe.interest(by_head);
+        if interest == Interest::Skip {
+            return HeadInputs::Shared(self.read_by_attention(x, layer, probe));
+        }
+        let inputs = probe.at(by_head, self.copies(projection, &x));
+        if interest == Interest::Read {
+            return HeadInputs::Shared(self.read_by_attention(x, layer, probe));
+        }
+        let [_, _, heads, _] = inputs.dims();
+        let mut read = Vec::with_capacity(heads);
+        for head in 0..heads {
+            let input = inputs.clone().narrow(2, head, 1).squeeze_dim::<3>(2); // [batch, pos, d_model]
+            read.push(self.read_by_attention(input, layer, probe));
+        }
+        HeadInputs::ByHead(read)
+    }
+
+    /// The stream once for each head of a projection: `[batch, pos, head, d_model]`.
+    fn copies(&self, projection: Projection, x: &Tensor<3>) -> Tensor<4> {
+        let [batch, positions, d_model] = x.dims();
+        let heads = match projection {
+            Projection::Query => self.attn.n_heads(),
+            Projection::Key | Projection::Value => self.attn.n_kv_heads(),
+        };
+        let x = x.clone().unsqueeze_dim::<4>(2); // [batch, pos, 1, d_model]
+        x.expand([batch, positions, heads, d_model])
+    }
+
+    /// The stream as attention reads it: normalised, if the block does so before attention.
+    fn read_by_attention<P: Probe + ?Sized>(
+        &self,
+        x: Tensor<3>,
+        layer: usize,
+        probe: &mut P,
+    ) -> Tensor<3> {
         if self.norm_placement == NormPlacement::Post {
-            return if split {
-                inputs
-            } else {
-                [x.clone(), x.clone(), x]
-            };
+            return x;
         }
-        let mut normalize =
-            |x| normalize(self.ln1.as_ref(), x, |norm| Site::Ln1(layer, norm), probe);
-        if split {
-            return inputs.map(normalize);
-        }
-        let normalized = normalize(x);
-        [normalized.clone(), normalized.clone(), normalized]
+        normalize(self.ln1.as_ref(), x, |norm| Site::Ln1(layer, norm), probe)
     }
 }
 

@@ -6,7 +6,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::{
     AttentionSite, BlockSite, Edit, Edits, Interest, KeptTensor, MlpSite, NoProbe, NormSite, Probe,
-    Probed, Site, Sizes,
+    Probed, Projection, Site, Sizes,
 };
 
 /// What may be lost to rounding, as a share of the largest number.
@@ -216,6 +216,14 @@ fn axes(site: Site, batch: usize, sizes: &Sizes) -> Option<Vec<Option<usize>>> {
                 AttentionSite::Scores | AttentionSite::Pattern => vec![batch, heads, None, None],
                 AttentionSite::Result => vec![batch, None, heads, d_model],
             }
+        }
+        Site::HeadInput(layer, projection) => {
+            let sizes = sizes.layers.get(layer)?;
+            let heads = match projection {
+                Projection::Query => sizes.n_heads,
+                Projection::Key | Projection::Value => sizes.n_kv_heads,
+            };
+            vec![batch, None, Some(heads), d_model]
         }
         Site::HeadsAdded(layer) => {
             let heads = Some(sizes.layers.get(layer)?.n_heads);

@@ -435,10 +435,12 @@ impl Decoder {
                 block(layer).is_some_and(|block| matches!(block.mlp, Some(FeedForward::Gated(_))))
             }
             Site::Block(layer, BlockSite::ResidMid) => block(layer).is_some_and(Block::has_middle),
-            Site::Block(layer, BlockSite::MlpOut) | Site::Mlp(layer, _) => {
+            Site::Block(layer, BlockSite::MlpIn | BlockSite::MlpOut) | Site::Mlp(layer, _) => {
                 block(layer).is_some_and(|block| block.mlp.is_some())
             }
-            Site::Block(layer, _) | Site::Attention(layer, _) => block(layer).is_some(),
+            Site::Block(layer, _) | Site::HeadInput(layer, _) | Site::Attention(layer, _) => {
+                block(layer).is_some()
+            }
             Site::Ln1(layer, _) => block(layer).is_some_and(|block| block.ln1.is_some()),
             Site::Ln2(layer, _) => block(layer).is_some_and(|block| block.ln2.is_some()),
             Site::HeadsAdded(layer) | Site::Ln1Post(layer, _) => {

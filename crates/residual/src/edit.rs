@@ -202,7 +202,7 @@ impl Site {
     pub fn head_axis(self) -> Option<usize> {
         match self {
             Self::Attention(_, AttentionSite::Scores | AttentionSite::Pattern) => Some(1),
-            Self::Attention(..) | Self::HeadsAdded(_) => Some(2),
+            Self::Attention(..) | Self::HeadsAdded(_) | Self::HeadInput(..) => Some(2),
             _ => None,
         }
     }

@@ -148,7 +148,7 @@ pub use probed::{AttentionSizes, Probed, Sizes, site_of_heads};
 pub use process::ProcessError;
 pub use readout::Readout;
 pub use sampling::{Sampling, SamplingError};
-pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Site, UnknownSite};
+pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Projection, Site, UnknownSite};
 pub use token_tensor::token_tensor;
 pub use weights::{
     WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,

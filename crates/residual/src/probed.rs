@@ -128,6 +128,28 @@ pub trait Probed: fmt::Debug + Sync {
         Ok(self.forward_probed(rows, &mut (kept, probe)))
     }
 
+    /// The activations at `sites` in a pass that goes on from `stream`, as in
+    /// [`forward_from`](Self::forward_from). Only sites behind the stream can be asked for; the last
+    /// norm and the logits are not.
+    ///
+    /// Unless overridden, the whole pass is computed.
+    ///
+    /// # Errors
+    /// If the model has no such site, or the activations do not fit into the budget.
+    fn activations_from(
+        &self,
+        layer: usize,
+        rows: Tensor<2, Int>,
+        stream: Tensor<3>,
+        sites: &[Site],
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Activations, ActivationsError> {
+        let site = Site::Block(layer, BlockSite::ResidPre);
+        self.require(&[site])?;
+        let kept = Edits::default().at(site, Edit::Replace(stream.into()));
+        self.activations_probed(rows, sites, &mut (kept, probe))
+    }
+
     /// The loss of every target and whether the model is right. Unless overridden, all logits are
     /// computed at once.
     ///

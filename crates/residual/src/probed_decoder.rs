@@ -8,7 +8,7 @@ use headlight_heads::MayAttend;
 
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights,
-    BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, LayerAttention,
+    BlockOrder, BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, LayerAttention,
     NextTokenScores, NormKind, NormPlacement, Positions, Probed, Readout, Site, Sizes,
     activation_budget, sinusoids, site_of_heads,
 };
@@ -102,14 +102,18 @@ impl Probed for Decoder {
 
     /// In all but post-norm models, embeddings and what all parts before `site` add.
     fn summands(&self, site: Site) -> Option<Vec<Site>> {
-        let Site::Block(layer, place) = site else {
-            return None;
+        let (layer, place) = match site {
+            Site::Block(layer, place) => (layer, place),
+            Site::HeadInput(layer, _) => (layer, BlockSite::ResidPre),
+            _ => return None,
         };
+        let is_parallel = self.config().block_order == BlockOrder::Parallel;
         let (attention, feed_forward) = match place {
             BlockSite::ResidPre | BlockSite::QInput | BlockSite::KInput | BlockSite::VInput => {
                 (layer, layer)
             }
-            BlockSite::ResidMid => (layer + 1, layer),
+            BlockSite::MlpIn if is_parallel => (layer, layer),
+            BlockSite::ResidMid | BlockSite::MlpIn => (layer + 1, layer),
             BlockSite::ResidPost => (layer + 1, layer + 1),
             BlockSite::AttnOut | BlockSite::MlpOut => return None,
         };
@@ -177,6 +181,27 @@ impl Probed for Decoder {
             w_u: model.unembedding(),
             reads_no_mean,
         })
+    }
+
+    /// Computes only the blocks from `layer` on, and no logits.
+    fn activations_from(
+        &self,
+        layer: usize,
+        _rows: Tensor<2, Int>,
+        stream: Tensor<3>,
+        sites: &[Site],
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Activations, ActivationsError> {
+        Probed::require(self, &[Site::Block(layer, BlockSite::ResidPre)])?;
+        Probed::require(self, sites)?;
+        let mut capture = Capture::new(sites, activation_budget());
+        let mut both = (probe, &mut capture);
+        let mut x = stream;
+        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
+        for (layer, (block, mask)) in blocks.skip(layer) {
+            x = block.forward(x, &mask, layer, &mut both);
+        }
+        capture.into_activations()
     }
 
     /// Computes only the blocks from `layer` on.

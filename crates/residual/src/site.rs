@@ -9,10 +9,10 @@ use std::{fmt, str::FromStr};
 ///
 /// | site | shape |
 /// |---|---|
-/// | `hook_embed`, `hook_pos_embed`, `blocks.{l}.hook_resid_pre\|mid\|post`, `hook_attn_out`, `hook_mlp_out`, `hook_q_input\|k_input\|v_input` | `[batch, pos, d_model]` |
+/// | `hook_embed`, `hook_pos_embed`, `blocks.{l}.hook_resid_pre\|mid\|post`, `hook_attn_out`, `hook_mlp_in\|mlp_out`, `hook_q_input\|k_input\|v_input` | `[batch, pos, d_model]` |
 /// | `blocks.{l}.attn.hook_q\|k\|v\|z` | `[batch, pos, head, d_head]` |
 /// | `blocks.{l}.attn.hook_attn_scores\|hook_pattern` | `[batch, head, query, key]` |
-/// | `blocks.{l}.attn.hook_result`, `blocks.{l}.hook_heads_added` | `[batch, pos, head, d_model]` |
+/// | `blocks.{l}.attn.hook_result`, `blocks.{l}.hook_heads_added`, `blocks.{l}.hook_q_input_by_head\|k_input_by_head\|v_input_by_head` | `[batch, pos, head, d_model]` |
 /// | `blocks.{l}.ln1\|ln2\|ln1_post\|ln2_post.hook_scale`, `ln_final.hook_scale` | `[batch, pos, 1]` |
 /// | `blocks.{l}.ln1\|ln2\|ln1_post\|ln2_post.hook_normalized\|hook_out`, `ln_final.hook_normalized\|hook_out` | `[batch, pos, d_model]` |
 /// | `blocks.{l}.mlp.hook_pre\|hook_pre_linear\|hook_post` | `[batch, pos, d_ff]` |
@@ -35,6 +35,10 @@ pub enum Site {
     PosEmbed,
     /// `blocks.{l}.…`: the residual stream around block `l` and the outputs that are added to it.
     Block(usize, BlockSite),
+    /// `blocks.{l}.hook_q_input_by_head` and so on: the input of each head's queries, or of each
+    /// key/value head's keys or values, before the norm. `TransformerLens` with split inputs has
+    /// them as `hook_q_input`. Each head has a copy, which is made only where a probe wants it.
+    HeadInput(usize, Projection),
     /// `blocks.{l}.attn.…`: inside the attention of block `l`.
     Attention(usize, AttentionSite),
     /// `blocks.{l}.mlp.…`: inside the feed-forward of block `l`.
@@ -52,6 +56,17 @@ pub enum Site {
     Ln2Post(usize, NormSite),
     /// `ln_final.…`: the norm before the unembedding.
     LnFinal(NormSite),
+}
+
+/// What the stream is projected to in attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Projection {
+    /// To queries, by `W_Q`.
+    Query,
+    /// To keys, by `W_K`.
+    Key,
+    /// To values, by `W_V`.
+    Value,
 }
 
 /// Sites in a norm.
@@ -89,6 +104,8 @@ pub enum BlockSite {
     /// `hook_attn_out`: the tensor that attention adds to the stream, after `ln1_post` if there is
     /// one.
     AttnOut,
+    /// `hook_mlp_in`: the stream as the feed-forward reads it, before the norm.
+    MlpIn,
     /// `hook_mlp_out`: the tensor that the feed-forward adds to the stream, after `ln2_post` if
     /// there is one.
     MlpOut,
@@ -119,15 +136,21 @@ pub enum AttentionSite {
     Result,
 }
 
-const BLOCK: [(BlockSite, &str); 8] = [
+const BLOCK: [(BlockSite, &str); 9] = [
     (BlockSite::ResidPre, "hook_resid_pre"),
     (BlockSite::ResidMid, "hook_resid_mid"),
     (BlockSite::ResidPost, "hook_resid_post"),
     (BlockSite::AttnOut, "hook_attn_out"),
+    (BlockSite::MlpIn, "hook_mlp_in"),
     (BlockSite::MlpOut, "hook_mlp_out"),
     (BlockSite::QInput, "hook_q_input"),
     (BlockSite::KInput, "hook_k_input"),
     (BlockSite::VInput, "hook_v_input"),
+];
+const HEAD_INPUT: [(Projection, &str); 3] = [
+    (Projection::Query, "hook_q_input_by_head"),
+    (Projection::Key, "hook_k_input_by_head"),
+    (Projection::Value, "hook_v_input_by_head"),
 ];
 const ATTENTION: [(AttentionSite, &str); 7] = [
     (AttentionSite::Q, "hook_q"),
@@ -149,6 +172,22 @@ const MLP: [(MlpSite, &str); 3] = [
     (MlpSite::Post, "hook_post"),
 ];
 
+impl Projection {
+    /// All three.
+    pub const ALL: [Self; 3] = [Self::Query, Self::Key, Self::Value];
+
+    /// The input of all heads of a block.
+    #[must_use]
+    pub const fn input(self, layer: usize) -> Site {
+        let site = match self {
+            Self::Query => BlockSite::QInput,
+            Self::Key => BlockSite::KInput,
+            Self::Value => BlockSite::VInput,
+        };
+        Site::Block(layer, site)
+    }
+}
+
 impl Site {
     /// Every site of one block.
     #[must_use]
@@ -157,6 +196,7 @@ impl Site {
             .iter()
             .map(|&(site, _)| Self::Block(layer, site))
             .collect();
+        sites.extend(Projection::ALL.map(|projection| Self::HeadInput(layer, projection)));
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1(layer, site)));
         sites.extend(Self::of_attention(layer));
         sites.extend(NORM.iter().map(|&(site, _)| Self::Ln1Post(layer, site)));
@@ -193,6 +233,7 @@ impl Site {
                 Some(layer)
             }
             Self::Block(layer, _)
+            | Self::HeadInput(layer, _)
             | Self::Attention(layer, _)
             | Self::Mlp(layer, _)
             | Self::Ln1(layer, _)
@@ -214,6 +255,9 @@ impl fmt::Display for Site {
             Self::Embed => f.write_str("hook_embed"),
             Self::PosEmbed => f.write_str("hook_pos_embed"),
             Self::Block(layer, site) => write!(f, "blocks.{layer}.{}", name_of(&BLOCK, site)),
+            Self::HeadInput(layer, projection) => {
+                write!(f, "blocks.{layer}.{}", name_of(&HEAD_INPUT, projection))
+            }
             Self::Attention(layer, site) => {
                 write!(f, "blocks.{layer}.attn.{}", name_of(&ATTENTION, site))
             }

@@ -7,7 +7,7 @@ use common::{LAYERS, assert_close, config, llama, model, models, tokens, values}
 use headlight_attention::Mask;
 use headlight_residual::{
     Activations, AttentionSite, BlockSite, Capture, Decoder, Edit, Edits, KeptTensor, Leaves,
-    NoProbe, NormPlacement, Part, Probe, Site, weights_from_bytes, weights_to_bytes,
+    NoProbe, NormPlacement, Part, Probe, Projection, Site, weights_from_bytes, weights_to_bytes,
 };
 
 fn other_tokens() -> Tensor<2, Int> {
@@ -113,6 +113,75 @@ fn other_inputs_of_queries_leave_keys_and_values() {
             at(&own, AttentionSite::V),
             "{name}"
         );
+    }
+}
+
+/// Head `head` of `[batch, pos, head, width]`.
+fn of_head(heads: &Tensor<4>, head: usize) -> Tensor<4> {
+    heads.clone().narrow(2, head, 1)
+}
+
+#[test]
+fn another_input_of_one_head_leaves_the_other_heads_and_projections() {
+    let projected = [
+        (Projection::Query, AttentionSite::Q),
+        (Projection::Key, AttentionSite::K),
+        (Projection::Value, AttentionSite::V),
+    ];
+    for (name, model) in models() {
+        let (own, other) = (seen(&model, tokens()), seen(&model, other_tokens()));
+        let given = other.tensor::<3>(Site::Block(1, BlockSite::ResidPre));
+        let given = KeptTensor::from(given.unsqueeze_dim::<4>(2));
+        for (changed, _) in projected {
+            let site = Site::HeadInput(1, changed);
+            let heads = own.kept(site).dims()[2];
+            let last = Part::heads(&[heads - 1]);
+            let mut edits = Edits::default().part(site, last, Edit::Replace(given.clone()));
+            let found = model
+                .activations_probed(tokens(), &model.sites(), &mut edits)
+                .unwrap();
+            assert!(edits.unmet().is_empty(), "{name} {site}");
+            for (projection, place) in projected {
+                let place = Site::Attention(1, place);
+                let (found, own) = (found.tensor::<4>(place), own.tensor::<4>(place));
+                let heads = found.dims()[2];
+                for head in 0..heads {
+                    let is_changed = projection == changed && head == heads - 1;
+                    let expected = if is_changed {
+                        of_head(&other.tensor::<4>(place), head)
+                    } else {
+                        of_head(&own, head)
+                    };
+                    assert_close(&format!("{name} {site}"), of_head(&found, head), expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_feed_forward_reads_what_its_input_says_and_the_stream_goes_on() {
+    for (name, model) in models() {
+        if !model.has(Site::Block(1, BlockSite::MlpIn)) {
+            continue;
+        }
+        let (own, other) = (seen(&model, tokens()), seen(&model, other_tokens()));
+        let input = Site::Block(1, BlockSite::MlpIn);
+        let given = Edit::Replace(other.kept(input).clone());
+        let found = model
+            .activations_probed(
+                tokens(),
+                &model.sites(),
+                &mut Edits::default().at(input, given),
+            )
+            .unwrap();
+        let at = |seen: &Activations, site| seen.tensor::<3>(Site::Block(1, site));
+        let added = at(&other, BlockSite::MlpOut);
+        assert_close(name, at(&found, BlockSite::MlpOut), added.clone());
+        let before = at(&own, BlockSite::ResidPost) - at(&own, BlockSite::MlpOut);
+        if model.config().norm_placement != NormPlacement::Post {
+            assert_close(name, at(&found, BlockSite::ResidPost), before + added);
+        }
     }
 }
 
@@ -350,26 +419,25 @@ fn the_gradient_at_a_site_is_how_the_loss_changes_there() {
         let size = loss(model.forward(tokens())).into_scalar::<f32>();
         let mut checked = 0;
         for site in sites {
-            let (dims, squared_norm, gradient) =
-                if matches!(site, Site::Attention(..) | Site::HeadsAdded(_)) {
-                    let Some(gradient) = leaves.gradient::<4>(site, &gradients) else {
-                        continue;
-                    };
-                    (
-                        gradient.dims().to_vec(),
-                        gradient.clone().square().sum(),
-                        KeptTensor::from(gradient),
-                    )
-                } else {
-                    let Some(gradient) = leaves.gradient::<3>(site, &gradients) else {
-                        continue;
-                    };
-                    (
-                        gradient.dims().to_vec(),
-                        gradient.clone().square().sum(),
-                        KeptTensor::from(gradient),
-                    )
+            let (dims, squared_norm, gradient) = if site.head_axis().is_some() {
+                let Some(gradient) = leaves.gradient::<4>(site, &gradients) else {
+                    continue;
                 };
+                (
+                    gradient.dims().to_vec(),
+                    gradient.clone().square().sum(),
+                    KeptTensor::from(gradient),
+                )
+            } else {
+                let Some(gradient) = leaves.gradient::<3>(site, &gradients) else {
+                    continue;
+                };
+                (
+                    gradient.dims().to_vec(),
+                    gradient.clone().square().sum(),
+                    KeptTensor::from(gradient),
+                )
+            };
             let squared_norm: f32 = squared_norm.into_scalar();
             assert!(squared_norm.is_finite(), "{name} {site} {dims:?}");
             if squared_norm < 1e-8 {
