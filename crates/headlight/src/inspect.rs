@@ -42,6 +42,10 @@ pub struct Arguments {
     /// Measure on sequences of this text in place of the run's own
     #[arg(long, global = true, value_name = "FILE")]
     text: Option<PathBuf>,
+    /// Measure causal tests on pairs of prompts, a line of JSON for each: {"clean", "corrupted",
+    /// "answer", "wrong"}
+    #[arg(long, global = true, value_name = "FILE")]
+    pairs: Option<PathBuf>,
     /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
     #[arg(long, global = true, default_value = "flex")]
     device: String,
@@ -130,6 +134,9 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
     if let Some(text) = &arguments.text {
         subject = subject.on_text(text)?;
     }
+    if let Some(pairs) = &arguments.pairs {
+        subject = subject.on_pairs(pairs)?;
+    }
     for note in [subject.task_note(), subject.note()].into_iter().flatten() {
         say(&note);
     }
@@ -139,6 +146,9 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         None => (verbs.first(), &no_options),
     };
     let verb = verb.ok_or_else(|| Error::new("inspect", "there are no verbs"))?;
+    if arguments.pairs.is_some() && !verb.takes_pairs() {
+        return Err(no_pairs(*verb, verbs).into());
+    }
     if compiled.is_some() && verb.name() == REPORT {
         let message = "report writes into a run; first write one: headlight compile NAME --to DIR";
         return Err(Error::new(named.display(), message).into());
@@ -149,4 +159,16 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         Some(compiled) => error.calling(&compiled.path(), named.display()),
         None => error,
     })?)
+}
+
+/// That a verb does not take pairs of prompts, and which ones do.
+fn no_pairs(verb: AnyVerb, verbs: &[AnyVerb]) -> Error {
+    let that_do = verbs.iter().filter(|verb| verb.takes_pairs());
+    let names: Vec<&str> = that_do.map(AnyVerb::name).collect();
+    let message = format!(
+        "{} does not look at pairs of prompts; these verbs do: {}",
+        verb.name(),
+        names.join(", ")
+    );
+    Error::new("--pairs", message)
 }

@@ -30,6 +30,7 @@ pub struct AblateVerb {
 
 impl Verb for AblateVerb {
     const NAME: &'static str = "ablate";
+    const TAKES_PAIRS: bool = true;
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
         out.show(
@@ -45,6 +46,7 @@ pub struct PathsVerb;
 
 impl Verb for PathsVerb {
     const NAME: &'static str = "paths";
+    const TAKES_PAIRS: bool = true;
     const PARTS: &'static [Part] = &[Part {
         name: "",
         limits: &[Limit {
@@ -246,10 +248,19 @@ impl Subject {
         Ok((model, self.task_behaviour()?))
     }
 
-    /// What the run's task scores in its validation sequences.
+    /// What the run's task scores in its validation sequences, or the pairs of prompts ask. With a
+    /// model of somebody else, logits are computed where they are scored only: of a vocabulary of
+    /// many thousand tokens, they are a third of a pass.
     pub(super) fn task_behaviour(&self) -> Result<Behaviour, Error> {
+        if let Some(pairs) = self.pairs() {
+            return Ok(pairs.behaviour(&self.device));
+        }
         let sequences = &self.validation()?.sequences;
-        Ok(uses::behaviour(sequences, SEQUENCES, &self.device))
+        let behaviour = uses::behaviour(sequences, SEQUENCES, &self.device);
+        Ok(match self.trained() {
+            Ok(_) => behaviour,
+            Err(_) => behaviour.only_where_scored(),
+        })
     }
 
     /// What each head looks like on the probe.

@@ -21,6 +21,7 @@ pub struct LensVerb {
 
 impl Verb for LensVerb {
     const NAME: &'static str = "lens";
+    const TAKES_PAIRS: bool = true;
     const PARTS: &'static [Part] = &[
         Part::everywhere("by depth"),
         Part {

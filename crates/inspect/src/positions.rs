@@ -103,7 +103,7 @@ impl Subject {
                 }
                 let index = layer * model.n_heads() + head;
                 let summary = &summaries[index];
-                let mut off = without(&model, behaviour.inputs(), &[name], by).map_err(no_room)?;
+                let mut off = without(&model, &behaviour, &[name], by).map_err(no_room)?;
                 heads.push(HeadAtPositions {
                     head: name,
                     role: summary.role,

@@ -28,6 +28,7 @@ pub struct SharedVerb {
 
 impl Verb for SharedVerb {
     const NAME: &'static str = "shared";
+    const TAKES_PAIRS: bool = true;
     const PARTS: &'static [Part] = &[
         Part::everywhere("distances"),
         Part {

@@ -40,6 +40,9 @@ pub trait Verb: Args {
     /// whole verb on every architecture.
     const PARTS: &'static [Part] = &[Part::WHOLE];
 
+    /// Whether it takes pairs of prompts (`--pairs`) in the place of sequences.
+    const TAKES_PAIRS: bool = false;
+
     /// Computes the result and shows it.
     ///
     /// # Errors
@@ -125,6 +128,7 @@ pub struct AnyVerb {
     name: &'static str,
     needs: &'static [Need],
     parts: &'static [Part],
+    takes_pairs: bool,
     command: fn() -> Command,
     show: fn(&ArgMatches, Subject, &Output) -> Result<(), Error>,
 }
@@ -137,6 +141,7 @@ impl AnyVerb {
             name: V::NAME,
             needs: V::NEEDS,
             parts: V::PARTS,
+            takes_pairs: V::TAKES_PAIRS,
             command: || V::augment_args(Command::new(V::NAME)),
             show: |matches, subject, out| {
                 let verb = V::from_arg_matches(matches)
@@ -162,6 +167,12 @@ impl AnyVerb {
     #[must_use]
     pub fn parts(&self) -> &'static [Part] {
         self.parts
+    }
+
+    /// Whether it takes pairs of prompts in the place of sequences.
+    #[must_use]
+    pub fn takes_pairs(&self) -> bool {
+        self.takes_pairs
     }
 
     /// Its name, its help and its options.

@@ -32,7 +32,7 @@ pub fn ablate(
     heads: &[HeadName],
     ablation: Ablation,
 ) -> Result<Performance, ActivationsError> {
-    let mut edits = without(model, behaviour.inputs(), heads, ablation)?;
+    let mut edits = without(model, behaviour, heads, ablation)?;
     Ok(behaviour.measure(model, &mut edits))
 }
 
@@ -85,39 +85,60 @@ impl<'a> Ablations<'a> {
     /// # Errors
     /// As [`without`].
     pub fn without(&self, heads: &[HeadName]) -> Result<Performance, ActivationsError> {
-        let (inputs, targets) = (self.behaviour.inputs(), self.behaviour.targets());
-        let mut edits = without(self.model, inputs.clone(), heads, self.ablation)?;
+        let (inputs, targets) = (self.behaviour.inputs(), self.behaviour.asked());
+        let mut edits = without(self.model, self.behaviour, heads, self.ablation)?;
         let first = heads.iter().map(|head| head.layer).min();
         let (Some(layer), Some(kept)) = (first, &self.kept) else {
             return Ok(self.behaviour.measure(self.model, &mut edits));
         };
         let scores = self
             .model
-            .next_token_scores_from(layer, kept, inputs, &targets, &mut edits);
+            .next_token_scores_from(layer, kept, inputs, targets, &mut edits);
         Ok(self.behaviour.performance(&scores))
     }
 }
 
-/// The changes that take `heads` away from a run over `inputs`, `[batch, pos]`.
+/// The changes that take `heads` away from a run over the behaviour's inputs.
 ///
 /// # Errors
 /// If the model has no `hook_z` of a layer of these heads, or the heads are resampled and their
 /// blends of values do not fit into memory.
 pub fn without(
     model: &dyn Probed,
-    inputs: Tensor<2, Int>,
+    behaviour: &Behaviour,
     heads: &[HeadName],
     ablation: Ablation,
+) -> Result<Edits, ActivationsError> {
+    let (others, mean) = (|| behaviour.others(), behaviour.mean());
+    taken_away(model, heads, ablation, others, mean)
+}
+
+/// [`without`] over rows that are equally long, `[batch, pos]`. Each row's activations stand in the
+/// place of resampled ones of the next.
+pub(crate) fn without_over(
+    model: &dyn Probed,
+    rows: Tensor<2, Int>,
+    heads: &[HeadName],
+    ablation: Ablation,
+) -> Result<Edits, ActivationsError> {
+    taken_away(model, heads, ablation, || rows.roll_dim(1, 0), Edit::Mean)
+}
+
+fn taken_away(
+    model: &dyn Probed,
+    heads: &[HeadName],
+    ablation: Ablation,
+    others: impl FnOnce() -> Tensor<2, Int>,
+    mean: Edit,
 ) -> Result<Edits, ActivationsError> {
     let sites: Vec<Site> = by_layer(heads).into_keys().map(blends_of).collect();
     model.require(&sites)?;
     match ablation {
         Ablation::Zero => Ok(zeroed(heads)),
-        Ablation::Mean => Ok(mean_ablated(heads)),
+        Ablation::Mean => Ok(changed(heads, |_| mean.clone())),
         Ablation::Resample if heads.is_empty() => Ok(Edits::default()),
         Ablation::Resample => {
-            // Each sequence's activations stand in the place of those of the one before it.
-            let others = model.activations(inputs.roll_dim(1, 0), &sites)?;
+            let others = model.activations(others(), &sites)?;
             Ok(changed(heads, |site| {
                 Edit::Replace(others.kept(site).clone())
             }))

@@ -2,20 +2,32 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use headlight_heads::Interval;
-use headlight_residual::{AnyProbe, NextTokenScores, NoProbe, Probed, token_tensor};
+use headlight_residual::{AnyProbe, Edit, NextTokenScores, NoProbe, Probed, Targets, token_tensor};
 use serde::Serialize;
 
-use crate::bootstrap::{Share, interval_of_ratio, mean};
+use crate::{
+    Estimate,
+    bootstrap::{Share, interval_of_ratio, mean},
+};
 
 /// Fixed sequences and which of their targets count.
 #[derive(Debug, Clone)]
 pub struct Behaviour {
     inputs: Tensor<2, Int>,
-    targets: Tensor<2, Int>,
+    targets: Targets,
+    /// Whether each target counts, `[batch][outputs]`.
+    is_scored: Vec<Vec<bool>>,
     /// 1 for each target that counts, else 0.
     scored: Tensor<2>,
     /// How many targets count in each sequence.
     scored_in_row: Vec<usize>,
+    /// Whether targets that do not count are measured too.
+    has_elsewhere: bool,
+    /// The inputs whose activations take the place of resampled ones, `[batch, pos]`; `None`: those
+    /// of the sequence before.
+    resampled_from: Option<Tensor<2, Int>>,
+    /// 1 for each input that is no padding, else 0, `[batch, pos]`; `None`: none is.
+    counted: Option<Tensor<2>>,
 }
 
 /// How well it was done.
@@ -29,8 +41,13 @@ pub struct Performance {
     /// Mean over the scored targets, nats.
     pub loss: f64,
     /// Mean over all other targets, nats: what an intervention breaks besides. None if every target
-    /// is scored.
+    /// is scored, or the others are not measured.
     pub loss_elsewhere: Option<f64>,
+    /// Of targets beside a wrong token: the mean of logit\[target\] − logit\[wrong\], with its
+    /// interval by bootstrap over sequences. Accuracy is then the share of targets where it is above
+    /// 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logit_difference: Option<Estimate>,
 }
 
 impl Behaviour {
@@ -63,10 +80,65 @@ impl Behaviour {
             .map(|&scored| f32::from(u8::from(scored)))
             .collect();
         Self {
-            targets: token_tensor(&targets, &device),
+            targets: token_tensor(&targets, &device).into(),
             scored: Tensor::from_data(TensorData::new(is_scored, [batch, positions]), &device),
             scored_in_row: scored.iter().map(|row| count_true(row)).collect(),
+            is_scored: scored,
             inputs,
+            has_elsewhere: true,
+            resampled_from: None,
+            counted: None,
+        }
+    }
+
+    /// The same, where a target is right if its logit is larger than that of another token, and its
+    /// logit difference from that token is measured.
+    ///
+    /// # Panics
+    /// If there are not as many other tokens as targets.
+    #[must_use]
+    pub fn against(self, wrong: &[Vec<u32>]) -> Self {
+        let wrong = token_tensor(wrong, &self.inputs.device());
+        Self {
+            targets: self.targets.against(wrong),
+            ..self
+        }
+    }
+
+    /// The same without the loss elsewhere: no logits are computed where no target counts, which is
+    /// most of the work with a large vocabulary.
+    #[must_use]
+    pub fn only_where_scored(self) -> Self {
+        Self {
+            targets: self.targets.only(&self.is_scored),
+            has_elsewhere: false,
+            ..self
+        }
+    }
+
+    /// The same, where a resampled head does what it does in `inputs`, row by row.
+    ///
+    /// # Panics
+    /// If they have another shape than the inputs.
+    #[must_use]
+    pub fn resampled_from(self, inputs: Tensor<2, Int>) -> Self {
+        assert_eq!(self.inputs.dims(), inputs.dims(), "inputs (left, right)");
+        Self {
+            resampled_from: Some(inputs),
+            ..self
+        }
+    }
+
+    /// The same, where means are taken over the inputs that count: 1, and 0 for padding.
+    ///
+    /// # Panics
+    /// If they have another shape than the inputs.
+    #[must_use]
+    pub fn padded(self, counted: Tensor<2>) -> Self {
+        assert_eq!(self.inputs.dims(), counted.dims(), "inputs (left, right)");
+        Self {
+            counted: Some(counted),
+            ..self
         }
     }
 
@@ -85,7 +157,37 @@ impl Behaviour {
     /// The targets, `[batch, outputs]`.
     #[must_use]
     pub fn targets(&self) -> Tensor<2, Int> {
-        self.targets.clone()
+        self.targets.tokens()
+    }
+
+    /// What a pass is scored on.
+    #[must_use]
+    pub fn asked(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// The inputs whose activations take the place of resampled ones: each sequence's are those of
+    /// the one before it, unless others are named.
+    pub(crate) fn others(&self) -> Tensor<2, Int> {
+        let before = || self.inputs().roll_dim(1, 0);
+        self.resampled_from.clone().unwrap_or_else(before)
+    }
+
+    /// What puts the mean over sequences and positions in the place of an activation.
+    pub(crate) fn mean(&self) -> Edit {
+        match &self.counted {
+            Some(counted) => Edit::MeanOf(counted.clone()),
+            None => Edit::Mean,
+        }
+    }
+
+    /// The mean of an activation over sequences and positions, `[1, 1, d]` of `[batch, pos, d]`.
+    pub(crate) fn mean_of(&self, x: Tensor<3>) -> Tensor<3> {
+        let Some(counted) = &self.counted else {
+            return x.mean_dim(0).mean_dim(1);
+        };
+        let counted = counted.clone().unsqueeze_dim::<3>(2); // [batch, pos, 1]
+        (x * counted.clone()).sum_dim(0).sum_dim(1) / counted.sum_dim(0).sum_dim(1)
     }
 
     /// 1 for each target that counts, else 0: `[batch, outputs]`.
@@ -107,12 +209,31 @@ impl Behaviour {
     pub fn halves(&self) -> [Self; 2] {
         let (half, all) = (self.sequences() / 2, self.sequences());
         assert!(half > 0, "{all} sequences have no halves");
-        [(0, half), (half, all - half)].map(|(first, count)| Self {
-            inputs: self.inputs().narrow(0, first, count),
-            targets: self.targets().narrow(0, first, count),
-            scored: self.scored().narrow(0, first, count),
+        [(0, half), (half, all - half)].map(|(first, count)| self.rows(first, count))
+    }
+
+    /// Some of the sequences.
+    fn rows(&self, first: usize, count: usize) -> Self {
+        let tokens = |all: Tensor<2, Int>| all.narrow(0, first, count);
+        let numbers = |all: Tensor<2>| all.narrow(0, first, count);
+        let is_scored = self.is_scored[first..first + count].to_vec();
+        let mut targets = Targets::from(tokens(self.targets()));
+        if let Some(wrong) = self.targets.wrong() {
+            targets = targets.against(tokens(wrong));
+        }
+        if !self.has_elsewhere {
+            targets = targets.only(&is_scored);
+        }
+        Self {
+            inputs: tokens(self.inputs()),
+            targets,
+            is_scored,
+            scored: numbers(self.scored()),
             scored_in_row: self.scored_in_row[first..first + count].to_vec(),
-        })
+            has_elsewhere: self.has_elsewhere,
+            resampled_from: self.resampled_from.clone().map(tokens),
+            counted: self.counted.clone().map(numbers),
+        }
     }
 
     /// Runs the model past `probe` and measures it. The model must not be on an autodiff device.
@@ -121,7 +242,7 @@ impl Behaviour {
     /// If the model has not as many logits as there are targets.
     #[must_use]
     pub fn measure(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Performance {
-        self.performance(&model.next_token_scores(self.inputs(), &self.targets(), probe))
+        self.performance(&model.next_token_scores(self.inputs(), &self.targets, probe))
     }
 
     /// How well it was done by the scores of all targets.
@@ -131,29 +252,37 @@ impl Behaviour {
     #[must_use]
     pub fn performance(&self, scores: &NextTokenScores) -> Performance {
         let [batch, positions] = self.targets.dims();
-        let right = scores.right.clone() * self.scored();
-        let right_in_row = right.sum_dim(1).into_data();
-        let shares: Vec<Share> = right_in_row
-            .iter::<f64>()
-            .zip(&self.scored_in_row)
-            .map(|(sum, &rows)| Share { sum, rows })
-            .collect();
-
+        let shares = self.shares(scores.right.clone());
         let scored: usize = self.scored_in_row.iter().sum();
-        let unscored = self.scored().neg().add_scalar(1.0);
+        let mut loss_elsewhere = None;
+        if self.has_elsewhere {
+            let unscored = self.scored().neg().add_scalar(1.0);
+            loss_elsewhere = mean_loss(scores, &unscored, batch * positions - scored);
+        }
+        let difference = scores.difference.clone();
         Performance {
             accuracy: mean(&shares).unwrap_or(f64::NAN),
             interval: interval_of_ratio(&shares),
             loss: mean_loss(scores, &self.scored, scored).unwrap_or(f64::NAN),
-            loss_elsewhere: mean_loss(scores, &unscored, batch * positions - scored),
+            loss_elsewhere,
+            logit_difference: difference.map(|all| Estimate::of(&self.shares(all))),
         }
+    }
+
+    /// Of each sequence, the sum over its scored targets.
+    fn shares(&self, of_targets: Tensor<2>) -> Vec<Share> {
+        let sums = (of_targets * self.scored()).sum_dim(1).into_data();
+        sums.iter::<f64>()
+            .zip(&self.scored_in_row)
+            .map(|(sum, &rows)| Share { sum, rows })
+            .collect()
     }
 
     /// The mean loss on the scored targets of each position, nats; `None` where a position is never
     /// scored.
     #[must_use]
     pub fn loss_by_position(&self, model: &dyn Probed) -> Vec<Option<f64>> {
-        let scores = model.next_token_scores(self.inputs(), &self.targets(), &mut NoProbe);
+        let scores = model.next_token_scores(self.inputs(), &self.targets, &mut NoProbe);
         let [_, positions] = self.targets.dims();
         let at = |position| {
             let scored = self.scored().narrow(1, position, 1);
@@ -161,6 +290,7 @@ impl Behaviour {
             let of_position = NextTokenScores {
                 losses: scores.losses.clone().narrow(1, position, 1),
                 right: scores.right.clone().narrow(1, position, 1),
+                difference: None,
             };
             mean_loss(&of_position, &scored, count)
         };

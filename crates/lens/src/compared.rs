@@ -14,7 +14,7 @@ impl Behaviour {
     /// Runs the model past `probe` and counts. The model must not be on an autodiff device.
     #[must_use]
     pub fn rights(&self, model: &dyn Probed, probe: &mut dyn AnyProbe) -> Rights {
-        let scores = model.next_token_scores(self.inputs(), &self.targets(), probe);
+        let scores = model.next_token_scores(self.inputs(), self.asked(), probe);
         let right = scores.right * self.scored();
         Rights(right.sum_dim(1).into_data().iter::<f64>().collect())
     }
@@ -52,7 +52,7 @@ impl Behaviour {
         probe: &mut dyn AnyProbe,
         least: usize,
     ) -> Vec<Option<f64>> {
-        let scores = model.next_token_scores(self.inputs(), &self.targets(), probe);
+        let scores = model.next_token_scores(self.inputs(), self.asked(), probe);
         let right = scores.right * self.scored();
         let sums = |x: Tensor<2>| -> Vec<f64> { x.sum_dim(0).into_data().iter::<f64>().collect() };
         let at = |(right, scored): (f64, f64)| (scored >= least as f64).then(|| right / scored);

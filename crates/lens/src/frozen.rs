@@ -21,7 +21,7 @@ pub fn ablate_frozen(
     ablation: Ablation,
     frozen: &[HeadName],
 ) -> Result<Performance, ActivationsError> {
-    let mut edits = ablation::without(model, behaviour.inputs(), heads, ablation)?;
+    let mut edits = ablation::without(model, behaviour, heads, ablation)?;
     let layers = ablation::by_layer(frozen);
     let site = |layer| Site::Attention(layer, AttentionSite::Pattern);
     if layers.is_empty() {

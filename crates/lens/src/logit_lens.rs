@@ -47,7 +47,7 @@ pub fn logit_lens(
                 .mean()
                 .into_scalar::<f32>(),
         );
-        let scores = readout.next_token_scores(x, &behaviour.targets());
+        let scores = readout.next_token_scores(x, behaviour.asked());
         let performance = behaviour.performance(&scores);
         Depth {
             site: site.to_string(),
@@ -64,7 +64,8 @@ pub struct Contribution {
     /// The part: `embedding`, `positions`, a head, `attention bias 0`, `feed-forward 0`,
     /// `final biases`, or the name of another site.
     pub name: String,
-    /// Mean over the scored targets of what it adds to `logit[target] − mean logit`.
+    /// Mean over the scored targets of what it adds to `logit[target] − mean logit`; beside a wrong
+    /// token, to `logit[target] − logit[wrong]`.
     pub logit: f64,
 }
 
@@ -93,7 +94,10 @@ pub fn direct_logit_attribution(
         sites.push(scale_site);
     }
     let seen = model.activations(behaviour.inputs(), &sites)?;
-    let readers = readers(&readout, behaviour.targets());
+    let mut readers = readers_of(&readout, behaviour.targets());
+    if let Some(wrong) = behaviour.asked().wrong() {
+        readers = readers.less(readers_of(&readout, wrong));
+    }
     let scale = seen.get::<3>(scale_site);
     let scored = behaviour.scored();
     let count = f64::from(scored.clone().sum().into_scalar::<f32>()).max(1.0);
@@ -127,7 +131,7 @@ struct Readers {
     constant: Option<Tensor<2>>,
 }
 
-fn readers(readout: &Readout, targets: Tensor<2, Int>) -> Readers {
+fn readers_of(readout: &Readout, targets: Tensor<2, Int>) -> Readers {
     let unembedding = readout.w_u.clone(); // [d_model, vocabulary]
     let centred = unembedding.clone() - unembedding.mean_dim(1);
     let of_target = embedding(centred.transpose(), targets.clone()); // [batch, pos, d_model]
@@ -154,5 +158,16 @@ fn readers(readout: &Readout, targets: Tensor<2, Int>) -> Readers {
     Readers {
         directions,
         constant,
+    }
+}
+
+impl Readers {
+    /// What is read for these tokens above what is read for others.
+    fn less(self, others: Self) -> Self {
+        let constant = self.constant.zip(others.constant);
+        Self {
+            directions: self.directions - others.directions,
+            constant: constant.map(|(constant, other)| constant - other),
+        }
     }
 }

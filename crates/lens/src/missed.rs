@@ -30,10 +30,10 @@ pub fn missed(
     ablation: Ablation,
 ) -> Result<Missed, ActivationsError> {
     let rights = |heads: &[HeadName]| -> Result<Rights, ActivationsError> {
-        let mut edits = without(model, behaviour.inputs(), heads, ablation)?;
+        let mut edits = without(model, behaviour, heads, ablation)?;
         Ok(behaviour.rights(model, &mut edits))
     };
-    let mut edits = without(model, behaviour.inputs(), others, ablation)?;
+    let mut edits = without(model, behaviour, others, ablation)?;
     let without_others = behaviour.measure(model, &mut edits);
     let before = rights(others)?;
     let after = rights(&[others, &[head]].concat())?;

@@ -140,7 +140,7 @@ impl Written {
             let result = |head| results.clone().narrow(2, head, 1).squeeze_dim::<3>(2);
             let sum = heads.into_iter().map(result).reduce(|sum, more| sum + more);
             if let Some(sum) = sum {
-                hide.insert(layer, sum.clone().mean_dim(0).mean_dim(1) - sum);
+                hide.insert(layer, behaviour.mean_of(sum.clone()) - sum);
             }
         }
         Ok(Self { hide })

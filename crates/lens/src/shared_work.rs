@@ -29,7 +29,7 @@ pub fn pairs(
     ablation: Ablation,
 ) -> Result<Vec<Pair>, ActivationsError> {
     let rights = |heads: &[HeadName]| -> Result<Rights, ActivationsError> {
-        let mut edits = without(model, behaviour.inputs(), heads, ablation)?;
+        let mut edits = without(model, behaviour, heads, ablation)?;
         Ok(behaviour.rights(model, &mut edits))
     };
     let untouched = rights(&[])?;

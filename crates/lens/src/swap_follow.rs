@@ -240,7 +240,7 @@ fn guesses(
     ablation: Ablation,
 ) -> Result<Vec<Vec<u32>>, ActivationsError> {
     let inputs = token_tensor(contexts, &model.device());
-    let mut without = ablation::without(model, inputs.clone(), heads, ablation)?;
+    let mut without = ablation::without_over(model, inputs.clone(), heads, ablation)?;
     let logits = model.forward_probed(inputs, &mut without);
     let [_, positions, _] = logits.dims();
     let guesses = logits.argmax(2).into_data();

@@ -25,7 +25,7 @@ pub use layer_norm::layer_norm;
 pub use linear::{apply, linear};
 pub use linear_cross_entropy::linear_cross_entropy;
 pub use rms_norm::rms_norm;
-pub use score_next_tokens::{NextTokenScores, score_next_tokens};
+pub use score_next_tokens::{NextTokenScores, score_against, score_next_tokens};
 pub use squared_norm::squared_norm;
 pub use swiglu::swiglu;
 

@@ -10,8 +10,10 @@ pub struct NextTokenScores {
     /// `−ln softmax(logits)[target]`, nats: `[rows, positions]`.
     pub losses: Tensor<2>,
     /// 1 where the target is the likeliest token, else 0; of equally likely tokens the first is the
-    /// likeliest: `[rows, positions]`.
+    /// likeliest: `[rows, positions]`. Beside a wrong token, 1 where the target's logit is larger.
     pub right: Tensor<2>,
+    /// `logit[target] − logit[wrong]`, if a wrong token is named: `[rows, positions]`.
+    pub difference: Option<Tensor<2>>,
 }
 
 impl NextTokenScores {
@@ -21,13 +23,16 @@ impl NextTokenScores {
     /// If there is no part, or the parts have different numbers of rows.
     #[must_use]
     pub fn joined(parts: Vec<Self>) -> Self {
-        let (losses, right) = parts
-            .into_iter()
-            .map(|part| (part.losses, part.right))
-            .unzip();
+        let (mut losses, mut right, mut differences) = (Vec::new(), Vec::new(), Vec::new());
+        for part in parts {
+            losses.push(part.losses);
+            right.push(part.right);
+            differences.extend(part.difference);
+        }
         Self {
             losses: Tensor::cat(losses, 1),
             right: Tensor::cat(right, 1),
+            difference: (!differences.is_empty()).then(|| Tensor::cat(differences, 1)),
         }
     }
 
@@ -95,5 +100,46 @@ pub fn score_next_tokens(logits: Tensor<3>, targets: Tensor<2, Int>) -> NextToke
     NextTokenScores {
         losses: of_target.squeeze_dim::<2>(2).neg(),
         right,
+        difference: None,
+    }
+}
+
+/// [`score_next_tokens`] of targets that are right if their logits are larger than those of `wrong`
+/// tokens, whatever the likeliest token is.
+///
+/// # Shapes
+/// - logits: `[rows, positions, vocabulary]`
+/// - targets, wrong: `[rows, positions]`
+///
+/// # Panics
+/// As [`score_next_tokens`].
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+/// use headlight_ops::score_against;
+///
+/// let device = Device::flex();
+/// let logits = Tensor::<3>::from_floats([[[2.0, 0.5, 7.0], [1.0, 1.0, 0.0]]], &device);
+/// let token = |token: i32| Tensor::<2, Int>::from_ints([[token, token]], &device);
+/// let scores = score_against(logits, token(0), token(1));
+/// // 2 is larger than 0.5; of equal logits none is larger.
+/// assert_eq!(scores.right.into_data().to_vec::<f32>().unwrap(), [1.0, 0.0]);
+/// let difference = scores.difference.unwrap().into_data().to_vec::<f32>().unwrap();
+/// assert!((difference[0] - 1.5).abs() < 1e-5 && difference[1] == 0.0);
+/// ```
+#[must_use]
+pub fn score_against(
+    logits: Tensor<3>,
+    targets: Tensor<2, Int>,
+    wrong: Tensor<2, Int>,
+) -> NextTokenScores {
+    let of_wrong = score_next_tokens(logits.clone(), wrong);
+    let of_target = score_next_tokens(logits, targets);
+    // Both losses are above the same logarithm of a sum.
+    let difference = of_wrong.losses - of_target.losses.clone();
+    NextTokenScores {
+        losses: of_target.losses,
+        right: difference.clone().greater_elem(0.0).float(),
+        difference: Some(difference),
     }
 }

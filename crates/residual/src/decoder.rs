@@ -11,7 +11,7 @@ use headlight_ops::{NextTokenScores, cross_entropy, linear, linear_cross_entropy
 
 use crate::{
     AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
-    NormPlacement, NormSite, Positions, Probe, Site,
+    NormPlacement, NormSite, Positions, Probe, Site, Targets,
     block::normalize,
     logits_in_parts::{logits_in_parts, next_token_scores},
     positions::sinusoids,
@@ -323,6 +323,13 @@ impl Decoder {
         &self,
         stream: &Tensor<3>,
     ) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> {
+        self.parts_of(stream.clone())
+    }
+
+    fn parts_of(
+        &self,
+        stream: Tensor<3>,
+    ) -> impl Iterator<Item = (Range<usize>, Tensor<3>)> + use<> {
         let bias = self.b_u.as_ref().map(Param::val);
         logits_in_parts(stream, self.unembedding(), bias, self.config.logit_softcap)
     }
@@ -357,12 +364,8 @@ impl Decoder {
     /// - stream: `[batch, pos, d_model]`
     /// - targets: `[batch, pos]`
     #[must_use]
-    pub fn next_token_scores_of(
-        &self,
-        stream: &Tensor<3>,
-        targets: &Tensor<2, Int>,
-    ) -> NextTokenScores {
-        next_token_scores(self.logits_in_parts(stream), targets)
+    pub fn next_token_scores_of(&self, stream: &Tensor<3>, targets: &Targets) -> NextTokenScores {
+        next_token_scores(stream, targets, |stream| self.parts_of(stream))
     }
 
     /// `W_U [d_model, vocabulary]`; in a tied model, the transposed embedding.

@@ -24,6 +24,9 @@ pub enum Edit {
     /// The mean over batch and positions of the activation itself (mean ablation); over the batch
     /// alone at `hook_attn_scores` and `hook_pattern`.
     Mean,
+    /// The same over the places that count: 1, and 0 for padding, `[batch, pos]`. Not at
+    /// `hook_attn_scores` and `hook_pattern`.
+    MeanOf(Tensor<2>),
 }
 
 /// The part of an activation that an edit changes. The rest stays as it is.
@@ -149,6 +152,15 @@ impl Edit {
                     activation.mean_over([0, 1])
                 };
                 broadcast(site, &mean, dims)
+            }
+            Self::MeanOf(counted) => {
+                assert!(!site.is_square(), "{site} has no mean over positions");
+                let dims = x.dims();
+                let mut of_axes = [1; D];
+                of_axes[..2].copy_from_slice(&counted.dims());
+                let counted = counted.clone().reshape(of_axes);
+                let sum = (x * counted.clone()).sum_dim(0).sum_dim(1);
+                (sum / counted.sum_dim(0).sum_dim(1)).expand(dims)
             }
         }
     }

@@ -114,6 +114,7 @@ mod readout;
 mod sampling;
 mod select;
 mod site;
+mod targets;
 mod tensor_file;
 mod token_tensor;
 mod weights;
@@ -149,12 +150,13 @@ pub use process::ProcessError;
 pub use readout::Readout;
 pub use sampling::{Sampling, SamplingError};
 pub use site::{AttentionSite, BlockSite, MlpSite, NormSite, Projection, Site, UnknownSite};
+pub use targets::Targets;
 pub use token_tensor::token_tensor;
 pub use weights::{
     WeightsError, tensors_from_bytes, tensors_to_bytes, weights_from_bytes, weights_to_bytes,
 };
 
-pub use headlight_ops::{NextTokenScores, score_next_tokens};
+pub use headlight_ops::{NextTokenScores, score_against, score_next_tokens};
 
 /// Compiles and runs the program of the README.
 #[cfg(doctest)]

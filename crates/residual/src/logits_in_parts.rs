@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use burn::tensor::{Int, Tensor};
-use headlight_ops::{NextTokenScores, linear, score_next_tokens};
+use burn::tensor::Tensor;
+use headlight_ops::{NextTokenScores, linear};
 
-use crate::readout::softcapped;
+use crate::{Targets, readout::softcapped};
 
 /// The logits that are computed at once: 64 MiB.
 const AT_ONCE: usize = 1 << 24;
@@ -13,7 +13,7 @@ const AT_ONCE: usize = 1 << 24;
 /// `stream·W_U + b_U`, capped if the model has a cap, of some positions after the other, with these
 /// positions.
 pub(crate) fn logits_in_parts(
-    stream: &Tensor<3>,
+    stream: Tensor<3>,
     w_u: Tensor<2>,
     b_u: Option<Tensor<1>>,
     cap: Option<f64>,
@@ -29,15 +29,22 @@ pub(crate) fn logits_in_parts(
     })
 }
 
-/// The scores of all targets, from the logits of each part.
-pub(crate) fn next_token_scores(
-    parts: impl Iterator<Item = (Range<usize>, Tensor<3>)>,
-    targets: &Tensor<2, Int>,
-) -> NextTokenScores {
-    let mut scores = Vec::new();
-    for (positions, logits) in parts {
-        let targets = targets.clone().narrow(1, positions.start, positions.len());
-        scores.push(score_next_tokens(logits, targets));
-    }
-    NextTokenScores::joined(scores)
+/// The scores of targets, of each of which `parts` computes the logits of some positions of a stream
+/// after the other. Where nobody asks, no logits are computed.
+pub(crate) fn next_token_scores<P>(
+    stream: &Tensor<3>,
+    targets: &Targets,
+    parts: impl Fn(Tensor<3>) -> P,
+) -> NextTokenScores
+where
+    P: Iterator<Item = (Range<usize>, Tensor<3>)>,
+{
+    targets.scores_of(stream, |stream, targets| {
+        let mut scores = Vec::new();
+        for (positions, logits) in parts(stream.clone()) {
+            let targets = targets.some_outputs(positions.start, positions.len());
+            scores.push(targets.scores(logits));
+        }
+        NextTokenScores::joined(scores)
+    })
 }

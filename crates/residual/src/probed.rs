@@ -9,7 +9,7 @@ use headlight_heads::MayAttend;
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionWeights, BlockSite, Capture,
     CircuitWeights, CircuitWeightsError, Edit, Edits, LayerAttention, NextTokenScores, NoProbe,
-    Readout, Site, UnknownSite, activation_budget, score_next_tokens, select::select,
+    Readout, Site, Targets, UnknownSite, activation_budget, select::select,
 };
 
 /// A model whose activations pass a probe. Every test of `headlight-lens` takes `&dyn Probed`: a
@@ -150,8 +150,8 @@ pub trait Probed: fmt::Debug + Sync {
         self.activations_probed(rows, sites, &mut (kept, probe))
     }
 
-    /// The loss of every target and whether the model is right. Unless overridden, all logits are
-    /// computed at once.
+    /// The loss of every target that is asked for and whether the model is right. Unless overridden,
+    /// all logits are computed at once.
     ///
     /// # Shapes
     /// - rows: `[batch, pos]`, ids
@@ -162,17 +162,10 @@ pub trait Probed: fmt::Debug + Sync {
     fn next_token_scores(
         &self,
         rows: Tensor<2, Int>,
-        targets: &Tensor<2, Int>,
+        targets: &Targets,
         probe: &mut dyn AnyProbe,
     ) -> NextTokenScores {
-        let logits = self.forward_probed(rows, probe);
-        let [batch, outputs, _] = logits.dims();
-        assert_eq!(
-            [batch, outputs],
-            targets.dims(),
-            "logits (left) for targets (right), [batch, outputs]"
-        );
-        score_next_tokens(logits, targets.clone())
+        targets.scores(self.forward_probed(rows, probe))
     }
 
     /// The sites from which [`next_token_scores_from`](Self::next_token_scores_from) goes on, for changes at
@@ -191,7 +184,7 @@ pub trait Probed: fmt::Debug + Sync {
         _layer: usize,
         _kept: &Activations,
         rows: Tensor<2, Int>,
-        targets: &Tensor<2, Int>,
+        targets: &Targets,
         probe: &mut dyn AnyProbe,
     ) -> NextTokenScores {
         self.next_token_scores(rows, targets, probe)

@@ -9,7 +9,7 @@ use headlight_heads::MayAttend;
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights,
     BlockOrder, BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, LayerAttention,
-    NextTokenScores, NormKind, NormPlacement, Positions, Probed, Readout, Site, Sizes,
+    NextTokenScores, NormKind, NormPlacement, Positions, Probed, Readout, Site, Sizes, Targets,
     activation_budget, sinusoids, site_of_heads,
 };
 
@@ -54,7 +54,7 @@ impl Probed for Decoder {
     fn next_token_scores(
         &self,
         rows: Tensor<2, Int>,
-        targets: &Tensor<2, Int>,
+        targets: &Targets,
         probe: &mut dyn AnyProbe,
     ) -> NextTokenScores {
         self.next_token_scores_of(&self.final_stream(rows, probe), targets)
@@ -73,7 +73,7 @@ impl Probed for Decoder {
         layer: usize,
         kept: &Activations,
         _rows: Tensor<2, Int>,
-        targets: &Tensor<2, Int>,
+        targets: &Targets,
         probe: &mut dyn AnyProbe,
     ) -> NextTokenScores {
         let stream = kept.tensor(Site::Block(layer, BlockSite::ResidPre));

@@ -1,10 +1,10 @@
 //! The readout: from the last stream to the logits.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::Tensor;
 use headlight_ops::{NextTokenScores, linear};
 
 use crate::{
-    NoProbe, Norm, Site,
+    NoProbe, Norm, Site, Targets,
     block::normalize,
     logits_in_parts::{logits_in_parts, next_token_scores},
 };
@@ -57,12 +57,10 @@ impl Readout {
     /// - x: `[batch, pos, d_model]`
     /// - targets: `[batch, pos]`
     #[must_use]
-    pub fn next_token_scores(&self, x: Tensor<3>, targets: &Tensor<2, Int>) -> NextTokenScores {
-        let stream = self.normalized(x);
-        next_token_scores(
-            logits_in_parts(&stream, self.w_u.clone(), self.b_u.clone(), self.softcap),
-            targets,
-        )
+    pub fn next_token_scores(&self, x: Tensor<3>, targets: &Targets) -> NextTokenScores {
+        next_token_scores(&self.normalized(x), targets, |stream| {
+            logits_in_parts(stream, self.w_u.clone(), self.b_u.clone(), self.softcap)
+        })
     }
 
     fn normalized(&self, x: Tensor<3>) -> Tensor<3> {

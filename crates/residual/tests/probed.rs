@@ -8,7 +8,7 @@ use common::{LAYERS, config, model, models, tokens, values};
 use headlight_heads::MayAttend;
 use headlight_residual::{
     AnyProbe, AttentionSite, BlockSite, Decoder, Edit, Edits, Interest, NoProbe, Part, Probe,
-    Probed, Readout, Site, Sizes, check_probed,
+    Probed, Readout, Site, Sizes, Targets, check_probed,
 };
 
 #[test]
@@ -48,7 +48,7 @@ fn a_pass_from_a_kept_stream_gives_the_bits_of_the_whole_pass() {
 
 #[test]
 fn scores_from_kept_blends_are_the_bits_of_the_whole_pass() {
-    let targets = tokens().flip([1]);
+    let targets = Targets::from(tokens().flip([1]));
     for (name, model) in models() {
         for layer in 0..LAYERS {
             let kept = model
@@ -250,5 +250,50 @@ fn a_model_that_is_not_what_it_says_is_found_out() {
         };
         let error = check_probed(&faulty, tokens()).unwrap_err();
         assert_eq!(error.to_string(), format!("Faulty: {expected}"));
+    }
+}
+
+#[test]
+fn scores_that_nobody_asks_for_are_0_and_the_others_keep_their_values() {
+    let [batch, outputs] = tokens().dims();
+    let asked_at = |row: usize, output: usize| row > 0 && output % 3 != 1;
+    let asked: Vec<Vec<bool>> = (0..batch)
+        .map(|row| (0..outputs).map(|output| asked_at(row, output)).collect())
+        .collect();
+    let all = Targets::from(tokens().flip([1])).against(tokens());
+    for (name, model) in models() {
+        let scores = |targets: &Targets| {
+            let scores = Probed::next_token_scores(&model, tokens(), targets, &mut NoProbe);
+            let difference = scores.difference.unwrap();
+            [scores.losses, scores.right, difference].map(values)
+        };
+        let everywhere = scores(&all);
+        let some = scores(&all.clone().only(&asked));
+        for (everywhere, some) in everywhere.iter().zip(&some) {
+            for (place, (one, other)) in everywhere.iter().zip(some).enumerate() {
+                let is_asked = asked_at(place / outputs, place % outputs);
+                let expected = if is_asked { *one } else { 0.0 };
+                assert!(
+                    (other - expected).abs() < 1e-5,
+                    "{name} {place}: {other}, {expected}"
+                );
+            }
+        }
+        // Twice the same batch: its scores one after the other.
+        let twice = Tensor::cat(vec![tokens(), tokens()], 0);
+        let targets = all.clone().only(&asked).repeated(2);
+        let scores = Probed::next_token_scores(&model, twice, &targets, &mut NoProbe);
+        let losses = values(scores.losses);
+        let (first, second) = losses.split_at(batch * outputs);
+        for (a, b) in first
+            .iter()
+            .chain(second)
+            .zip(some[0].iter().chain(&some[0]))
+        {
+            assert!((a - b).abs() < 1e-5, "{name}: {a} {b}");
+        }
+        let nothing = all.clone().only(&vec![vec![false; outputs]; batch]);
+        let scores = Probed::next_token_scores(&model, tokens(), &nothing, &mut NoProbe);
+        assert_eq!(values(scores.losses), vec![0.0; batch * outputs]);
     }
 }

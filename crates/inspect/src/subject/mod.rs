@@ -1,12 +1,14 @@
 //! What `inspect` looks at.
 
 mod opened_model;
+mod pairs_file;
 mod text_sequences;
 mod trained_run;
 
 use std::{path::Path, sync::OnceLock};
 
 use burn::tensor::Device;
+use headlight_lens::PromptPairs;
 use headlight_residual::Decoder;
 use headlight_run::{
     CheckpointState, Config, Error, ErrorKind, FORMAT, HeadRow, MetricsRow, Summary, TaskConfig,
@@ -18,6 +20,7 @@ use headlight_watch::{Cores, Watched, evaluate, model};
 pub(crate) use self::trained_run::TrainedRun;
 use self::{
     opened_model::{MOST_INPUTS, OpenedModel, SEED},
+    pairs_file::read_pairs,
     text_sequences::sequences_of,
 };
 
@@ -30,6 +33,9 @@ pub struct Subject {
     pub(crate) tasks: Tasks,
     /// The text that stands in place of the subject's own sequences, as it is called.
     text: Option<String>,
+    /// The pairs of prompts that causal tests are measured on in place of sequences, and what they
+    /// are called.
+    pairs: Option<(PromptPairs, String)>,
     /// Read when a verb first asks.
     validation: OnceLock<Validation>,
 }
@@ -78,6 +84,7 @@ impl Subject {
             device,
             tasks: Tasks::built_in(""),
             text: None,
+            pairs: None,
             validation: OnceLock::new(),
         }
     }
@@ -100,6 +107,29 @@ impl Subject {
             validation: validation.into(),
             ..self
         })
+    }
+
+    /// The same, whose causal tests are measured on pairs of prompts, a line of JSON for each:
+    /// `{"clean", "corrupted", "answer", "wrong"}`.
+    ///
+    /// # Errors
+    /// Names the line and the field that is wrong.
+    pub fn on_pairs(self, path: &Path) -> Result<Self, Error> {
+        if self.is_on_text() {
+            return Err(Error::new("--pairs", "does not go with --text"));
+        }
+        let pairs = read_pairs(path, &self.vocabulary()?, self.n_ctx())?;
+        let name = format!("the pairs of prompts in {}", path.display());
+        Ok(Self {
+            pairs: Some((pairs, name)),
+            ..self
+        })
+    }
+
+    /// The pairs of prompts that causal tests are measured on, if they are not measured on sequences.
+    #[must_use]
+    pub fn pairs(&self) -> Option<&PromptPairs> {
+        self.pairs.as_ref().map(|(pairs, _)| pairs)
     }
 
     /// A sentence for a person, where the program does not have the task of the run.
@@ -137,17 +167,18 @@ impl Subject {
 
     /// The name of what the model is measured on.
     pub(crate) fn task_name(&self) -> &str {
-        match (&self.text, &self.source) {
-            (Some(text), _) => text,
-            (None, Source::Run(run)) => run.config.task.name(),
-            (None, Source::Model(_)) => "random tokens that come back",
+        match (&self.pairs, &self.text, &self.source) {
+            (Some((_, pairs)), ..) => pairs,
+            (None, Some(text), _) => text,
+            (None, None, Source::Run(run)) => run.config.task.name(),
+            (None, None, Source::Model(_)) => "random tokens that come back",
         }
     }
 
     /// In a sentence, what the model is measured on.
     pub(crate) fn own_sequences(&self) -> String {
-        match (&self.text, &self.source) {
-            (None, Source::Run(_)) => format!("the run's own task, {}", self.task_name()),
+        match (self.is_on_its_own(), &self.source) {
+            (true, Source::Run(_)) => format!("the run's own task, {}", self.task_name()),
             _ => self.task_name().to_owned(),
         }
     }
@@ -190,6 +221,11 @@ impl Subject {
         self.trained().ok()?.note()
     }
 
+    /// Whether the subject is measured on its own sequences: neither on a text nor on pairs.
+    fn is_on_its_own(&self) -> bool {
+        self.text.is_none() && self.pairs.is_none()
+    }
+
     /// Whether sequences of a text stand in place of the subject's own.
     pub(crate) fn is_on_text(&self) -> bool {
         self.text.is_some()
@@ -213,7 +249,7 @@ impl Subject {
     /// was trained here.
     pub(crate) fn logged_uses(&self) -> Result<Vec<UsesRow>, Error> {
         match &self.source {
-            Source::Run(run) if self.text.is_none() => run.directory.uses(),
+            Source::Run(run) if self.is_on_its_own() => run.directory.uses(),
             _ => Ok(Vec::new()),
         }
     }

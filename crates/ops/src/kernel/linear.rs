@@ -3,7 +3,7 @@
 use burn::{backend::flex::FlexTensor, tensor::Shape};
 use headlight_vector::{Kernel, Matrix, Simd, new_product, turn, vectorised};
 
-use super::{numbers, shaped, width};
+use super::{matrix, numbers, shaped, width};
 
 /// The tensors that forward saved.
 #[derive(Debug, Clone)]
@@ -12,6 +12,7 @@ pub(crate) struct Saved {
     pub weight: FlexTensor,
 }
 
+/// The weight may be a transposed view, as that of a tied unembedding: it is read where it lies.
 pub(crate) fn forward(
     x: &FlexTensor,
     weight: &FlexTensor,
@@ -20,7 +21,10 @@ pub(crate) fn forward(
     let mut shape = x.layout().shape().clone();
     let last = shape.num_dims() - 1;
     shape[last] = width(weight);
-    shaped(new_product(rows(x), rows(weight), bias.map(numbers)), shape)
+    shaped(
+        new_product(rows(x), matrix(weight), bias.map(numbers)),
+        shape,
+    )
 }
 
 /// `dx = upstream·Wᵀ`

@@ -7,7 +7,8 @@ use headlight_vector::{
 use rayon::prelude::*;
 
 use super::{
-    CHUNK, ROWS, contiguous, cross_entropy::targets_of, linear::SumOfRows, numbers, shaped, width,
+    CHUNK, ROWS, contiguous, cross_entropy::targets_of, in_its_place, linear::SumOfRows, matrix,
+    numbers, shaped, width,
 };
 
 /// With as many logits or fewer, `linear` and `cross_entropy` keep them all: 16 MiB.
@@ -43,11 +44,7 @@ impl Inputs {
         targets: FlexTensor,
         weights: FlexTensor,
     ) -> Self {
-        let weight = if weight.layout().has_positive_strides() {
-            weight
-        } else {
-            contiguous(weight)
-        };
+        let weight = in_its_place(weight);
         Self {
             x: contiguous(x),
             targets: targets_of(&contiguous(targets), width(&weight)),
@@ -236,20 +233,6 @@ impl<'a> Positions<'a> {
         for (row, &place) in rows.chunks_exact(self.width).zip(&self.places[first..]) {
             out[place * self.width..][..self.width].copy_from_slice(row);
         }
-    }
-}
-
-/// A matrix with any strides.
-fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
-    let layout = tensor.layout();
-    let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
-    Matrix {
-        data: tensor.storage::<f32>(),
-        start: layout.start_offset(),
-        rows: layout.shape()[0],
-        columns: layout.shape()[1],
-        row_stride: stride(0),
-        column_stride: stride(1),
     }
 }
 

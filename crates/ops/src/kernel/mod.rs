@@ -20,6 +20,7 @@ use burn::{
     backend::{Dispatch, DispatchDevice, flex::FlexTensor},
     tensor::{DType, Device, Int, Shape, Tensor, TensorData},
 };
+use headlight_vector::Matrix;
 use operation::Fused;
 
 use crate::{AdamWStep, NextTokenScores, ROWS, gelu::Form};
@@ -158,6 +159,7 @@ pub(crate) fn score_next_tokens(
         NextTokenScores {
             losses: Tensor::from_dispatch(losses),
             right: Tensor::from_dispatch(right),
+            difference: None,
         }
     })
 }
@@ -226,6 +228,29 @@ fn contiguous(tensor: FlexTensor) -> FlexTensor {
         tensor
     } else {
         tensor.to_contiguous()
+    }
+}
+
+/// The tensor as it lies, if [`matrix`] can read it.
+fn in_its_place(tensor: FlexTensor) -> FlexTensor {
+    if tensor.layout().has_positive_strides() {
+        tensor
+    } else {
+        tensor.to_contiguous()
+    }
+}
+
+/// A matrix with any positive strides, where it lies: a transposed view is not copied.
+fn matrix(tensor: &FlexTensor) -> Matrix<'_> {
+    let layout = tensor.layout();
+    let stride = |axis: usize| layout.strides()[axis].unsigned_abs();
+    Matrix {
+        data: tensor.storage::<f32>(),
+        start: layout.start_offset(),
+        rows: layout.shape()[0],
+        columns: layout.shape()[1],
+        row_stride: stride(0),
+        column_stride: stride(1),
     }
 }
 

@@ -15,8 +15,8 @@ use burn::backend::{
 };
 
 use super::{
-    contiguous, cross_entropy, gelu, layer_norm, linear, linear_cross_entropy, numbers, rms_norm,
-    swiglu, width,
+    contiguous, cross_entropy, gelu, in_its_place, layer_norm, linear, linear_cross_entropy,
+    numbers, rms_norm, swiglu, width,
 };
 use crate::gelu::Form;
 
@@ -93,11 +93,15 @@ impl Fused for Flex {
     }
 
     fn fused_linear(x: FlexTensor, weight: FlexTensor) -> FlexTensor {
-        linear::forward(&contiguous(x), &contiguous(weight), None)
+        linear::forward(&contiguous(x), &in_its_place(weight), None)
     }
 
     fn fused_linear_with_bias(x: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> FlexTensor {
-        linear::forward(&contiguous(x), &contiguous(weight), Some(&contiguous(bias)))
+        linear::forward(
+            &contiguous(x),
+            &in_its_place(weight),
+            Some(&contiguous(bias)),
+        )
     }
 
     fn fused_linear_cross_entropy(
