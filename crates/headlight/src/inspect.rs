@@ -139,9 +139,14 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         None => (verbs.first(), &no_options),
     };
     let verb = verb.ok_or_else(|| Error::new("inspect", "there are no verbs"))?;
-    if compiled.is_some() && verb.name() == REPORT {
-        let message = "report writes into a run; first write one: headlight compile NAME --to DIR";
+    if compiled.is_some() && verb.name() == REPORT && !has_place(options) {
+        let message = "report writes into a run; name a file with --out, or first write a run: headlight compile NAME --to DIR";
         return Err(Error::new(named.display(), message).into());
     }
     Ok(verb.show(options, subject, &out)?)
+}
+
+/// Whether the report was given a file to be written to.
+fn has_place(options: &ArgMatches) -> bool {
+    matches!(options.try_get_one::<PathBuf>("out"), Ok(Some(_)))
 }
