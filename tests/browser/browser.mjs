@@ -1,18 +1,20 @@
 // A real browser without a network, for the pages' tests. `scripts/test-browser` says where it and its driver are.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
 const { chromium } = createRequire(`${process.env.BROWSER_MODULES}/`)("playwright-core");
 
 /**
- * Opens a file, or a page of an address on this machine, and hands it to `look`. Whatever the page asks for elsewhere is
+ * Opens a file, or a page of an address on this machine, and hands it to `look`; `touch` is a phone. Whatever the page asks for elsewhere is
  * refused; a refused request, an error or a warning on the console fails the test, unless it is `expected`.
  */
-export async function visit(place, look, { width = 1280, dark = false, expected = () => false } = {}) {
+export async function visit(place, look, { width = 1280, dark = false, touch = false, expected = () => false } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.BROWSER, args: ["--no-sandbox"] });
   try {
-    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light" });
+    const colorScheme = dark ? "dark" : "light";
+    const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme, hasTouch: touch, isMobile: touch });
     const address = place.startsWith("http://") ? place : pathToFileURL(place).href;
     const own = address.startsWith("http://") ? new URL(address).origin : address;
     const wrong = [];
@@ -40,3 +42,20 @@ export async function fitsItsWidth(page) {
   const [content, window] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
   assert.ok(content <= window, `the page is ${content} pixels wide in a window of ${window}`);
 }
+
+/** The numbers in a text, as they are written. */
+export const numbersIn = (text) => text.replaceAll("−", "-").match(/-?\d+\.\d+/g) ?? [];
+
+/** The data of a page, and the page before and after it. */
+export function dataOf(file) {
+  const [before, json, after] = readFileSync(file, "utf8").split(
+    /(?<=<script type="application\/json" id="data">)(.*)(?=<\/script>\s*<script)/s,
+  );
+  return { before, data: JSON.parse(json), after };
+}
+
+export const bytesOf = (base64) => Buffer.from(base64, "base64");
+export const floatsOf = (base64) => new Float32Array(new Uint8Array(bytesOf(base64)).buffer);
+
+/** A page with other data. */
+export const withData = ({ before, after }, data) => before + JSON.stringify(data).replaceAll("<", "\\u003c") + after;

@@ -3,17 +3,14 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { fitsItsWidth, numberIn, visit } from "./browser.mjs";
+import { bytesOf, dataOf, fitsItsWidth, floatsOf, numberIn, visit, withData } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/run/report.html`;
-const html = readFileSync(file, "utf8");
-const partsOf = (text) => text.split(/(?<=<script type="application\/json" id="data">)(.*)(?=<\/script>\s*<script)/s);
-const [before, json, after] = partsOf(html);
-const data = JSON.parse(json);
+const original = dataOf(file);
+const { data } = original;
 /** A model that was compiled from the program induction. */
 const compiled = `${process.env.PAGES}/compiled/report.html`;
-const bytes = (base64) => Buffer.from(base64, "base64");
-const floats = (base64) => new Float32Array(new Uint8Array(bytes(base64)).buffer);
+const [bytes, floats] = [bytesOf, floatsOf];
 const near = (text, value, by = 6e-4) => assert.ok(Math.abs(numberIn(text) - value) < by, `${text} beside ${value}`);
 
 /** The weight as it is kept: `[head][query][key ≤ query]`, a byte each. */
@@ -35,11 +32,13 @@ async function chosenHead(page) {
   return { section, head, canvas: section.locator("canvas").first(), readout: section.locator(".heatmap .readout") };
 }
 
-test("the finding stands first, whole", async () => {
+test("the finding stands first in one sentence, and whole in words", async () => {
   await visit(file, async (page) => {
     const first = await page.locator("main section").first().innerText();
     assert.ok(data.finding.length > 1);
-    data.finding.forEach((sentence) => assert.ok(first.includes(sentence), sentence));
+    assert.ok(first.includes(data.finding[0]), first);
+    const words = await page.locator("#words").innerText();
+    data.finding.forEach((sentence) => assert.ok(words.includes(sentence), sentence));
     assert.match(data.finding[0], /^Between steps \d+ and \d+ the induction heads? .*formed/);
   });
 });
@@ -89,7 +88,7 @@ test("the slider moves scores and patterns", async () => {
     await canvas.click({ position: { x: box.width * 0.3, y: box.height * 0.8 } });
     await page.mouse.move(0, 0);
     for (const index of [0, data.steps.length - 1]) {
-      await page.getByLabel("Logged step").fill(String(index));
+      await page.getByLabel("Logged step").first().fill(String(index));
       const shown = await page.locator("#training .head-grid button").nth(head).locator("small").innerText();
       near(shown, floats(series.values)[3 * (index * data.heads.length + head)], 6e-3);
       const text = (await readout.innerText()).replace(" (locked)", "");
@@ -159,7 +158,7 @@ test("the walk shows the model's own numbers and what they were made of", async 
 });
 
 test("a compiled model's program stands beside what was found in it", async () => {
-  const { program } = JSON.parse(partsOf(readFileSync(compiled, "utf8"))[1]);
+  const { program } = dataOf(compiled).data;
   await visit(compiled, async (page) => {
     const section = page.locator("#program");
     const rows = await section.locator("table.program tbody tr").allInnerTexts();
@@ -197,7 +196,7 @@ test("hostile tokens are text", async () => {
   changed.stream.lens.tokens.splice(0, hostile.length, ...hostile);
   changed.run.name = hostile[1];
   const place = `${process.env.PAGES}/hostile.html`;
-  writeFileSync(place, before + JSON.stringify(changed).replaceAll("<", "\\u003c") + after);
+  writeFileSync(place, withData(original, changed));
   await visit(place, async (page) => {
     assert.notEqual(await page.title(), "bad");
     assert.equal(await page.locator("img").count(), 0);
@@ -206,7 +205,7 @@ test("hostile tokens are text", async () => {
   });
 });
 
-for (const width of [390, 1280]) {
+for (const width of [390, 1280, 2200]) {
   test(`fits ${width} pixels, light and dark`, async () => {
     for (const place of [file, compiled]) {
       for (const dark of [false, true]) await visit(place, fitsItsWidth, { width, dark });

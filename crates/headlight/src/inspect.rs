@@ -149,8 +149,8 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
     if arguments.pairs.is_some() && !verb.takes_pairs() {
         return Err(no_pairs(*verb, verbs).into());
     }
-    if compiled.is_some() && verb.name() == REPORT {
-        let message = "report writes into a run; first write one: headlight compile NAME --to DIR";
+    if compiled.is_some() && verb.name() == REPORT && !has_place(options) {
+        let message = "report writes into a run; name a file with --out, or first write a run: headlight compile NAME --to DIR";
         return Err(Error::new(named.display(), message).into());
     }
     let shown = verb.show(options, subject, &out);
@@ -171,4 +171,9 @@ fn no_pairs(verb: AnyVerb, verbs: &[AnyVerb]) -> Error {
         names.join(", ")
     );
     Error::new("--pairs", message)
+}
+
+/// Whether the report was given a file to be written to.
+fn has_place(options: &ArgMatches) -> bool {
+    matches!(options.try_get_one::<PathBuf>("out"), Ok(Some(_)))
 }

@@ -62,6 +62,8 @@ fn every_verb_looks_at_a_compiled_program() {
     );
     let report = workshop.inspect("compiled:induction", &["report"]);
     assert_one_line(&report, 2, &["headlight compile NAME --to DIR"]);
+    assert_ok(&workshop.inspect("compiled:induction", &["report", "--out", "page.html"]));
+    assert!(workshop.path("page.html").is_file());
 }
 
 #[test]

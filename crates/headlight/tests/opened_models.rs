@@ -5,7 +5,7 @@ mod common;
 use std::{fs, path::Path};
 
 use common::{Workshop, assert_ok};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A run of a Llama, and the folder that it exports.
 struct Exported {
@@ -84,7 +84,7 @@ fn a_folder_says_what_the_run_says_that_it_was_exported_from() {
 #[test]
 fn verbs_that_need_a_log_say_so_and_all_others_answer() {
     let exported = Exported::new();
-    for verb in ["curves", "scores", "phases", "report"] {
+    for verb in ["curves", "scores", "phases"] {
         let error = exported.refused("folder", &[verb]);
         let expected = "folder: is a model without a log of its training; this verb needs a run";
         assert!(error.contains(expected), "{verb}: {error}");
@@ -116,6 +116,33 @@ fn verbs_that_need_a_log_say_so_and_all_others_answer() {
         &exported
             .workshop
             .inspect("folder", &["activations", "--to", "all.safetensors"]),
+    );
+    let error = exported.refused("folder", &["report"]);
+    assert!(error.contains("--out: a model of another tool"), "{error}");
+    let page = exported.workshop.path("page.html");
+    assert_ok(
+        &exported
+            .workshop
+            .inspect("folder", &["report", "--out", "page.html"]),
+    );
+    assert!(
+        fs::read_to_string(page)
+            .unwrap()
+            .contains("folder: what its heads do")
+    );
+    let report = exported.json("folder", &["report"]);
+    let heads = exported.json("folder", &["heads"]);
+    let roles: Vec<Value> = heads
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|head| json!([head["head"], head["role"]]))
+        .collect();
+    assert_eq!(report["heads"], json!(roles));
+    assert_eq!(
+        report["uses"],
+        json!([]),
+        "nobody measured what they are used as"
     );
     let files = ["model.safetensors", "tokenizer.json"];
     for file in files {

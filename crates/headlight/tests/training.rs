@@ -177,6 +177,28 @@ fn a_target_ends_training_at_the_measurement_that_reaches_it() {
 }
 
 #[test]
+fn patterns_of_early_measurements_are_kept_unless_the_limit_is_0() {
+    let (_directory, run, _) = train(&[]);
+    // Of the measurements every 5 steps those that reach another eighth of a decade.
+    let early = [0, 5, 10, 15, 20, 25, 35, 40];
+    let kept = run.pattern_steps().unwrap();
+    assert!(early.iter().all(|step| kept.contains(step)), "{kept:?}");
+    let happened = |step: &usize| {
+        run.events()
+            .unwrap()
+            .iter()
+            .any(|event| event.step == *step)
+    };
+    assert!(
+        kept.iter()
+            .all(|step| early.contains(step) || happened(step)),
+        "{kept:?}"
+    );
+    let (_directory, run, _) = train(&["log.moments_megabytes=0"]);
+    assert_eq!(run.pattern_steps().unwrap(), [0, 40]);
+}
+
+#[test]
 fn patience_ends_training_when_validation_no_longer_falls() {
     // Steps so large that the loss soon rises.
     let (_directory, run, summary) = train(&["train.patience=2", "train.learning_rate=0.5"]);

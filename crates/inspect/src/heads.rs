@@ -50,7 +50,7 @@ pub struct InspectedHead {
 #[derive(Debug, Default)]
 pub(super) struct Shuffled {
     pub heads: Vec<(HeadName, Scores)>,
-    relations: Vec<RelationScores>,
+    pub relations: Vec<RelationScores>,
 }
 
 impl Shuffled {
@@ -212,7 +212,7 @@ impl Subject {
     }
 
     /// On the probe and on the task: one more forward pass each.
-    fn shuffled_heads(&self) -> [Shuffled; 2] {
+    pub(super) fn shuffled_heads(&self) -> [Shuffled; 2] {
         let both = || {
             let ModelParts { model, .. } = self.model()?;
             let probe = self.shuffled_on(&model, &self.probe()?)?;

@@ -1,5 +1,5 @@
 // Colours for numbers: one map for weights, one for signed numbers, both safe for colour-blind eyes.
-import { element } from "./elements.js";
+import { element, fixed } from "./elements.js";
 
 /** Red, green and blue of a weight between 0 and 1: cividis, linear between the anchors that the page carries. */
 export function weightColour(weight) {
@@ -36,15 +36,31 @@ export function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** What the colours of weights mean; `masks` says whether some cells may be hatched. */
-export function weightLegend(unit = "attention weight", masks = true) {
+/** What the colours of numbers of either sign mean: full colour at ±`largest`. */
+export function signedLegend(largest) {
+  return element(
+    "span",
+    { class: "legend signed" },
+    element("span", {}, fixed(-largest, 2)),
+    element("span", { class: "ramp to-zero", "aria-hidden": "true" }),
+    element("span", {}, "0"),
+    element("span", { class: "ramp from-zero", "aria-hidden": "true" }),
+    element("span", {}, `+${fixed(largest, 2)}`),
+  );
+}
+
+/**
+ * What the colours of weights mean; `masks` says whether some cells may be hatched, `most` is the weight of the last
+ * colour.
+ */
+export function weightLegend(unit = "attention weight", masks = true, most = 1) {
   const stops = colourAnchors.map((colour) => css(colour)).join(", ");
   return element(
     "div",
     { class: "legend" },
     element("span", {}, "0"),
     element("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})`, "aria-hidden": "true" }),
-    element("span", {}, `1 ${unit}`),
+    element("span", {}, most === 1 ? `1 ${unit}` : `${fixed(most, 3)} ${unit} and more`),
     masks
       ? element(
           "span",

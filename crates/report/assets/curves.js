@@ -1,49 +1,88 @@
-// Lines over steps, with what they are to be read against: bands, levels, and what happened when.
-import { drawnForWidth, element, fixed, svgElement } from "./elements.js";
+// Lines over steps or positions, with what they are to be read against: bands, levels, and what happened when.
+import { drawnForWidth, element, fixed, interval, svgElement, toggle } from "./elements.js";
+import { exports, standalone } from "./picture.js";
 
-const HEIGHT = 230;
-const PLOT = { left: 44, top: 12, right: 12, bottom: 34 };
+const HEIGHT = 250;
+const PLOT = { left: 44, top: 12, right: 14, bottom: 34 };
 const COLOURS = 8;
+/** Lines that the box at the pointer has room for, the highest first. */
+const MOST_TOLD = 10;
+/** Points from which on a logarithmic axis is offered. */
+const FEWEST_FOR_LOG = 6;
+const STEPS = "step (updates)";
 
 /**
- * `{name, y: {name, low, high}, lines: [{name, points: [[step, value]], band?: [[step, low, high]], colour?}],
- * bands?: [{name, low, high}], levels?: [{name, value}], marks?: [{step, name}]}`.
- * Lines take the theme's colours in turn, or number `colour`. A click chooses a step: `onStep` hears it. `cursor(step)`
- * marks one, `show(plot)` changes what is drawn.
+ * `{name, x?: {name}, y: {name, low, high}, lines: [{name, points: [[step, value]], band?: [[step, low, high]],
+ * colour?}], bands?: [{name, low, high}], levels?: [{name, value}], marks?: [{step, name}], log?: whether the steps
+ * begin logarithmic, command?}`.
+ * Lines take the theme's colours in turn, or number `colour`; the second eight are dashed. A click on a name isolates
+ * its line. A click in the plot chooses a step: `onStep` hears it. `cursor(step)` marks one, `show(plot)` changes what
+ * is drawn.
  */
 export function curves(plot, onStep = null) {
   const readout = element("p", { class: "readout", "aria-live": "polite" });
   const place = element("div", { class: "plot" });
+  const box = element("div", { class: "told", hidden: true, "aria-hidden": "true" });
+  const caption = element("figcaption", {}, plot.name);
+  const view = { log: plot.log ?? false, fit: false, isolated: null };
   let steps = stepsOf(plot);
-  let shownKey = key(plot);
+  let shownKey = null;
   let at = null;
   let scale = null;
   let cursorLine = null;
+  let crosshair = null;
+  let drawn = null;
 
   const draw = drawnForWidth(place, (width) => {
-    scale = scales(plot, steps, width);
-    const svg = svgElement("svg", { width, height: HEIGHT, role: "img", "aria-label": plot.name });
-    cursorLine = svgElement("line", { class: "cursor", y1: PLOT.top, y2: HEIGHT - PLOT.bottom, visibility: "hidden" });
-    svg.append(
+    scale = scales(visible(), steps, width, view);
+    drawn = svgElement("svg", { width, height: HEIGHT, role: "img", "aria-label": plot.name });
+    const upright = (name) =>
+      svgElement("line", { class: name, y1: PLOT.top, y2: HEIGHT - PLOT.bottom, visibility: "hidden" });
+    [cursorLine, crosshair] = [upright("cursor"), upright("crosshair")];
+    drawn.append(
       ...axes(plot, scale, width),
       ...grounds(plot, scale, width),
-      ...drawnLines(plot, scale),
+      ...drawnLines(visible(), scale),
       ...marks(plot, scale),
+      crosshair,
       cursorLine,
     );
     const nearest = (event) => {
-      const x = event.clientX - svg.getBoundingClientRect().left;
+      const x = event.clientX - drawn.getBoundingClientRect().left;
       return steps.reduce(
         (best, step) => (Math.abs(scale.x(step) - x) < Math.abs(scale.x(best) - x) ? step : best),
         steps[0] ?? null,
       );
     };
-    svg.addEventListener("pointermove", (event) => tell(nearest(event)));
-    svg.addEventListener("pointerleave", () => tell(at));
-    if (onStep) svg.addEventListener("click", (event) => onStep(nearest(event)));
-    place.replaceChildren(svg);
+    drawn.addEventListener("pointermove", (event) => point(nearest(event), width));
+    drawn.addEventListener("pointerleave", () => point(null, width));
+    if (onStep) drawn.addEventListener("click", (event) => onStep(nearest(event)));
+    place.replaceChildren(drawn, box);
     cursor(at);
   });
+
+  /** The plot with the lines that are not hidden; each knows its place, which makes its colour. */
+  function visible() {
+    const numbered = plot.lines.map((line, index) => ({ ...line, index }));
+    const { isolated } = view;
+    return { ...plot, lines: numbered.filter(({ index }) => isolated === null || isolated.has(index)) };
+  }
+
+  function point(step, width) {
+    box.hidden = step === null;
+    if (step === null) {
+      crosshair.setAttribute("visibility", "hidden");
+      return tell(at);
+    }
+    const x = scale.x(step);
+    crosshair.setAttribute("visibility", "visible");
+    crosshair.setAttribute("x1", x);
+    crosshair.setAttribute("x2", x);
+    box.replaceChildren(element("b", {}, `${unitOf(plot)} ${step}`), ...toldLines(visible(), step));
+    box.style.left = x < width / 2 ? `${x + 12}px` : "";
+    box.style.right = x < width / 2 ? "" : `${width - x + 12}px`;
+    tell(step);
+  }
 
   function tell(step) {
     if (step === null) return;
@@ -51,7 +90,7 @@ export function curves(plot, onStep = null) {
       const found = points.find(([other]) => other === step);
       return found ? `${name} ${fixed(found[1], 3)}` : null;
     };
-    readout.textContent = `step ${step}: ${plot.lines.map(value).filter(Boolean).join(", ")}`;
+    readout.textContent = `${unitOf(plot)} ${step}: ${visible().lines.map(value).filter(Boolean).join(", ")}`;
   }
 
   function cursor(step) {
@@ -63,17 +102,58 @@ export function curves(plot, onStep = null) {
     tell(step);
   }
 
-  function show(next) {
-    plot = next;
-    steps = stepsOf(plot);
-    const nextKey = key(plot);
-    shownKey.replaceWith(nextKey);
+  /** A line's name was clicked: it alone, or with those that are alone already, or all again. */
+  function isolate(index) {
+    const isolated = view.isolated ?? new Set();
+    if (isolated.has(index)) isolated.delete(index);
+    else isolated.add(index);
+    view.isolated = isolated.size && isolated.size < plot.lines.length ? isolated : null;
+    again();
+  }
+
+  function again() {
+    const nextKey = key(plot, view.isolated, isolate);
+    shownKey?.replaceWith(nextKey);
     shownKey = nextKey;
     draw();
   }
 
+  function show(next) {
+    if (next.lines.length !== plot.lines.length) view.isolated = null;
+    plot = next;
+    caption.textContent = plot.name;
+    steps = stepsOf(plot);
+    again();
+  }
+
+  const way = (text, name) =>
+    toggle(text, view[name], (on) => {
+      view[name] = on;
+      draw();
+    });
+  const overSteps = !plot.x && (steps.length >= FEWEST_FOR_LOG || plot.log);
+  again();
   return {
-    node: element("figure", { class: "curves" }, element("figcaption", {}, plot.name), place, shownKey, readout),
+    node: element(
+      "figure",
+      { class: "curves" },
+      caption,
+      place,
+      shownKey,
+      element(
+        "div",
+        { class: "under" },
+        overSteps ? way("logarithmic steps", "log") : null,
+        way("height that fits", "fit"),
+        exports({
+          name: () => plot.name,
+          svg: () => standalone(drawn, plot.name, legendOf(visible())),
+          csv: () => tableOf(plot),
+          command: plot.command,
+        }),
+      ),
+      readout,
+    ),
     cursor,
     show,
   };
@@ -84,18 +164,46 @@ function stepsOf({ lines }) {
   return [...new Set(lines.flatMap(({ points }) => points.map(([step]) => step)))].sort((a, b) => a - b);
 }
 
-const lineClass = (line, index) => `line line-${(line.colour ?? index) % COLOURS}`;
+const unitOf = ({ x }) => (x ? x.name : "step");
 
-function scales({ y }, steps, width) {
-  const [first, last] = [steps[0] ?? 0, steps.at(-1) ?? 1];
+function lineClass(line) {
+  const number = line.colour ?? line.index;
+  return `line line-${number % COLOURS}${number >= COLOURS ? " second" : ""}`;
+}
+
+/** Where steps and values stand. Logarithmic, step 0 stands where half of the first step would. */
+function scales({ y, lines }, steps, width, { log, fit }) {
+  const first = steps[0] ?? 0;
+  const last = Math.max(steps.at(-1) ?? 1, first + 1);
   const across = width - PLOT.left - PLOT.right;
   const up = HEIGHT - PLOT.top - PLOT.bottom;
+  const smallest = steps.find((step) => step > 0) ?? 1;
+  const place = log ? (step) => Math.log(Math.max(step, smallest / 2)) : (step) => step;
+  const span = place(last) - place(first) || 1;
+  const { low, high } = fit ? fitted(lines, y) : y;
+  const within = (value) => Math.min(Math.max(value, low), high);
   return {
     first,
     last,
-    x: (step) => PLOT.left + (across * (step - first)) / Math.max(last - first, 1),
-    y: (value) => PLOT.top + up * (1 - (Math.min(Math.max(value, y.low), y.high) - y.low) / (y.high - y.low || 1)),
+    low,
+    high,
+    log,
+    smallest,
+    x: (step) => PLOT.left + (across * (place(step) - place(first))) / span,
+    y: (value) => PLOT.top + up * (1 - (within(value) - low) / (high - low || 1)),
   };
+}
+
+/** From the lowest to the highest of all lines and their bands, with a little room. */
+function fitted(lines, { low, high }) {
+  const values = lines.flatMap(({ points, band = [] }) => [
+    ...points.map(([, value]) => value),
+    ...band.flatMap(([, from, to]) => [from, to]),
+  ]);
+  if (!values.length) return { low, high };
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const room = 0.06 * (most - least) || 0.01;
+  return { low: least - room, high: most + room };
 }
 
 /** About `count` round numbers between two numbers. */
@@ -110,7 +218,22 @@ function ticks(low, high, count) {
   );
 }
 
-function axes({ y }, scale, width) {
+/** Steps to name: round ones, and the last. */
+function stepTicks({ first, last, log, smallest, x }, width) {
+  let named = ticks(first, last, width < 500 ? 4 : 8);
+  if (log) {
+    const powers = [1, 2, 5].flatMap((factor) =>
+      Array.from({ length: 12 }, (_, power) => factor * 10 ** power),
+    );
+    named = [first, ...powers.filter((step) => step >= smallest && step < last)].sort((a, b) => a - b);
+  }
+  const apart = (a, b) => Math.abs(x(a) - x(b)) >= 34;
+  const kept = [];
+  for (const step of named) if (apart(step, last) && kept.every((other) => apart(step, other))) kept.push(step);
+  return [...kept, last];
+}
+
+function axes({ x, y }, scale, width) {
   const text = (attributes, content) => svgElement("text", { class: "tick", ...attributes }, content);
   const level = (value) => [
     svgElement("line", {
@@ -125,16 +248,18 @@ function axes({ y }, scale, width) {
   const step = (value) =>
     text({ x: scale.x(value), y: HEIGHT - PLOT.bottom + 16, "text-anchor": "middle" }, String(value));
   const middle = (PLOT.left + width - PLOT.right) / 2;
+  const along = x ? x.name : STEPS + (scale.log ? ", logarithmic" : "");
   return [
-    ...ticks(y.low, y.high, 5).flatMap(level),
-    ...ticks(scale.first, scale.last, width < 500 ? 4 : 8).map(step),
-    text({ x: middle, y: HEIGHT - 3, "text-anchor": "middle" }, `step (updates) · ${y.name}`),
+    ...ticks(scale.low, scale.high, 5).flatMap(level),
+    ...stepTicks(scale, width).map(step),
+    text({ x: middle, y: HEIGHT - 3, "text-anchor": "middle" }, `across: ${along} · up: ${y.name}`),
   ];
 }
 
 /** What lines are to be read against. */
 function grounds({ bands = [], levels = [] }, scale, width) {
   const across = { x: PLOT.left, width: Math.max(width - PLOT.left - PLOT.right, 0) };
+  const isIn = (value) => value >= scale.low && value <= scale.high;
   const band = ({ low, high }) =>
     svgElement("rect", {
       class: "null-band",
@@ -150,17 +275,21 @@ function grounds({ bands = [], levels = [] }, scale, width) {
       y1: scale.y(value),
       y2: scale.y(value),
     });
-  return [...bands.map(band), ...levels.map(level)];
+  const touches = ({ low, high }) => low <= scale.high && high >= scale.low;
+  return [...bands.filter(touches).map(band), ...levels.filter(({ value }) => isIn(value)).map(level)];
 }
 
 function drawnLines({ lines }, scale) {
   const at = ([step, value]) => `${scale.x(step).toFixed(1)},${scale.y(value).toFixed(1)}`;
-  return lines.flatMap((line, index) => {
+  return lines.flatMap((line) => {
     const up = (line.band ?? []).map(([step, , high]) => at([step, high]));
     const down = (line.band ?? []).map(([step, low]) => at([step, low])).reverse();
+    const [only] = line.points;
     return [
-      svgElement("polygon", { class: `band ${lineClass(line, index)}`, points: [...up, ...down].join(" ") }),
-      svgElement("polyline", { class: lineClass(line, index), points: line.points.map(at).join(" ") }),
+      svgElement("polygon", { class: `band ${lineClass(line)}`, points: [...up, ...down].join(" ") }),
+      line.points.length === 1
+        ? svgElement("circle", { class: `dot ${lineClass(line)}`, cx: scale.x(only[0]), cy: scale.y(only[1]), r: 3 })
+        : svgElement("polyline", { class: lineClass(line), points: line.points.map(at).join(" ") }),
     ];
   });
 }
@@ -179,15 +308,68 @@ function marks({ marks: happened = [] }, scale) {
   });
 }
 
-function key({ lines, bands = [], levels = [], marks: happened = [] }) {
-  const item = (className, text) =>
-    element("li", {}, element("span", { class: `swatch ${className}`, "aria-hidden": "true" }), text);
+/** The values at a step, the highest first, each with its interval. */
+function toldLines({ lines }, step) {
+  const found = lines
+    .map((line) => ({
+      line,
+      value: line.points.find(([other]) => other === step)?.[1],
+      ends: line.band?.find(([other]) => other === step),
+    }))
+    .filter(({ value }) => value !== undefined)
+    .sort((a, b) => b.value - a.value);
+  const told = found.slice(0, MOST_TOLD).map(({ line, value, ends }) =>
+    element(
+      "div",
+      {},
+      element("span", { class: `swatch ${lineClass(line)}` }),
+      `${line.name} ${fixed(value, 3)}`,
+      ends ? element("small", {}, ` (${interval(ends[1], ends[2])})`) : null,
+    ),
+  );
+  const more = found.length - told.length;
+  return more > 0 ? [...told, element("small", {}, `and ${more} lower`)] : told;
+}
+
+function key({ lines, bands = [], levels = [], marks: happened = [] }, isolated, isolate) {
+  const swatch = (className) => element("span", { class: `swatch ${className}`, "aria-hidden": "true" });
+  const item = (className, text) => element("li", {}, swatch(className), text);
+  const line = (drawn, index) => {
+    const isOn = isolated === null || isolated.has(index);
+    const title = `Show ${drawn.name} alone; a click on others adds them`;
+    const attributes = { type: "button", class: "plain", "aria-pressed": String(isOn), title, onclick: () => isolate(index) };
+    return element("li", {}, element("button", attributes, swatch(lineClass({ ...drawn, index })), drawn.name));
+  };
   return element(
     "ul",
     { class: "key" },
-    lines.map((line, index) => item(lineClass(line, index), line.name)),
+    lines.map(line),
     levels.map(({ name, value }) => item("level", `${name} ${fixed(value, 3)}`)),
     bands.map(({ name, low, high }) => item("null-band", `${name} ${fixed(low, 3)} to ${fixed(high, 3)}`)),
     happened.map(({ step, name }) => item("event", `step ${step}: ${name}`)),
   );
+}
+
+/** What the lines of a saved picture are. */
+function legendOf({ lines, levels = [] }) {
+  const style = getComputedStyle(document.documentElement);
+  const colour = (name) => style.getPropertyValue(name).trim();
+  const drawn = lines.map((line) => {
+    const number = line.colour ?? line.index;
+    return { text: line.name, colour: colour(`--line-${number % COLOURS}`), dash: number >= COLOURS ? "5 3" : null };
+  });
+  const level = ({ name, value }) => ({ text: `${name} ${fixed(value, 3)}`, colour: colour("--soft"), dash: "6 4" });
+  return [...drawn, ...levels.map(level)];
+}
+
+/** The numbers of a plot: a row for each line and step. */
+function tableOf(plot) {
+  const rows = [["line", unitOf(plot), "value", "low", "high"]];
+  for (const { name, points, band = [] } of plot.lines) {
+    for (const [step, value] of points) {
+      const ends = band.find(([other]) => other === step);
+      rows.push([name, step, value, ends?.[1], ends?.[2]]);
+    }
+  }
+  return rows;
 }

@@ -9,7 +9,9 @@ export function tableRow(name, cells, attributes = {}) {
 
 /** Rows of `tr` elements under the names of their columns. */
 export function dataTable(label, columns, rows, attributes = {}) {
-  const header = columns.map((name) => element("th", { scope: "col" }, name));
+  // A name stands as its column does.
+  const isText = (at) => at === 0 || rows[0]?.children[at]?.classList.contains("text");
+  const header = columns.map((name, at) => element("th", { scope: "col", class: isText(at) ? "text" : null }, name));
   const table = element(
     "table",
     attributes,

@@ -76,7 +76,7 @@ export function drawnForWidth(node, draw) {
   return again;
 }
 
-/** A group of choices of which one holds: buttons that say whether they are pressed. */
+/** A group of choices of which one holds: buttons that say whether they are pressed. `mark` changes it silently. */
 export function choice(name, options, chosen, onChoose) {
   const buttons = options.map(({ value, text, title }) =>
     element(
@@ -86,11 +86,14 @@ export function choice(name, options, chosen, onChoose) {
     ),
   );
   const node = element("div", { class: "choice", role: "group", "aria-label": name }, buttons);
-  function choose(value) {
+  function mark(value) {
     options.forEach((option, i) => buttons[i].setAttribute("aria-pressed", String(option.value === value)));
+  }
+  function choose(value) {
+    mark(value);
     onChoose(value);
   }
-  return { node, choose };
+  return { node, choose, mark };
 }
 
 /** A box to tick. */

@@ -16,7 +16,7 @@ export function emergence(events) {
   const row = ({ step, head, event, role, value, positions }) => {
     const at = positions ? ` at positions ${positions[0]}–${positions[1]}` : "";
     const what = `${VERB[event]} like ${role}${at}`;
-    return tableRow(`step ${step}`, [head, what, fixed(value, 3)]);
+    return tableRow(`step ${step}`, [element("td", { class: "text" }, head), element("td", { class: "text" }, what), fixed(value, 3)]);
   };
   return dataTable("Emergence", ["when", "head", "what happened", "score"], events.map(row));
 }

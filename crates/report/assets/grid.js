@@ -23,8 +23,8 @@ export function cellImage(rows, columns, colour) {
 
 /**
  * A grid. `view()` says what is drawn: `{rows, columns, colour(row, column), number(row, column)?, rowLabels?,
- * columnLabels?, label, largestCell?, widestCell?}`; a cell without colour is hatched. With `number`, numbers stand in
- * the cells where they fit. `onPoint` hears the place under the pointer or cursor, `onPick` the place that was clicked
+ * columnLabels?, label, largestCell?, widestCell?, rings?: [[row, column]]}`; a cell without colour is hatched. With
+ * `number`, numbers stand in the cells where they fit; `rings` are drawn around cells. `onPoint` hears the place under the pointer or cursor, `onPick` the place that was clicked
  * or chosen with Enter: `{row, column}`, one of them null over a label, or null for nowhere.
  */
 export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
@@ -112,6 +112,12 @@ export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
     /** Draws anew: what `view` says has changed. */
     draw,
     pick,
+    /** Moves the place that is picked by so many rows and columns. */
+    nudge(down, right) {
+      const { rows, columns } = view();
+      const clamp = (value, end) => Math.min(Math.max(value, 0), end - 1);
+      pick({ row: clamp((picked?.row ?? 0) + down, rows), column: clamp((picked?.column ?? 0) + right, columns) });
+    },
     /** Marks rows and columns without asking anybody. */
     highlight(rows, columns = []) {
       highlight = { rows, columns };
@@ -166,6 +172,10 @@ function paintGrid(context, layout, image, { pointed, picked, highlight }) {
     context.strokeRect(x, y, w, h);
   };
   const mark = themeColour("--mark");
+  for (const [row, column] of shown.rings ?? []) {
+    const [x, y] = [left + column * cellWidth, top + row * cellHeight];
+    around(x - 1.5, y - 1.5, cellWidth + 3, cellHeight + 3, mark, 2);
+  }
   for (const row of rows) around(left, top + row * cellHeight, wide, cellHeight, mark, 1.5);
   for (const column of columns) around(left + column * cellWidth, top, cellWidth, high, mark, 1.5);
   for (const place of [picked, pointed]) {

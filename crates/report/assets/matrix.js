@@ -1,5 +1,5 @@
 // A matrix of signed numbers or of weights: colours, and numbers where they fit.
-import { signedColour, signedColours, weightColour } from "./colour.js";
+import { signedColour, signedColours, signedLegend, weightColour } from "./colour.js";
 import { element, fixed, visible } from "./elements.js";
 import { grid } from "./grid.js";
 
@@ -74,7 +74,8 @@ export function matrix(
     {},
     element("b", {}, name),
     ` ${numbers.rows} × ${numbers.columns}`,
-    weights ? ". " : `, full colour at ±${fixed(largest, 2)}. `,
+    weights ? ". " : null,
+    weights ? null : signedLegend(largest),
     readout,
   );
   return {

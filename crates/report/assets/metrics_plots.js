@@ -6,7 +6,10 @@ export function lossPlot(metrics, floor, marks) {
   return {
     name: "Loss",
     y: { name: "loss, nats", low: 0, high: Math.max(...losses, 0.1) },
-    lines: [line(metrics, "validation", (row) => row.validation), line(metrics, "training batch", (row) => row.loss)],
+    lines: [
+      line(metrics, "validation", (row) => row.validation),
+      line(metrics, "training batch", (row) => row.loss),
+    ].filter(({ points }) => points.length || !metrics.length),
     levels: floor === null ? [] : [{ name: "best possible", value: floor }],
     marks,
   };
@@ -16,7 +19,7 @@ export function lossPlot(metrics, floor, marks) {
 export function accuracyPlot(metrics, chance, marks) {
   return {
     name: "Accuracy",
-    y: { name: "share right", low: 0, high: 1 },
+    y: { name: "accuracy, share of right answers", low: 0, high: 1 },
     lines: [
       line(metrics, "validation", (row) => row.accuracy),
       line(metrics, "training set", (row) => row.training_accuracy),

@@ -1,60 +1,58 @@
-// The report: its sections, and what they share.
+// The report: its sections in their order, and the navigation that stays.
 import { element } from "./elements.js";
-import { patternSteps } from "./report_data.js";
+import { firstSection, sentencesSection } from "./report_first.js";
 import { headSection } from "./report_heads.js";
+import { positionsSection } from "./report_positions.js";
 import { programSection } from "./report_program.js";
-import { bestHead, findingSection, runSection } from "./report_run.js";
+import { runSection } from "./report_run.js";
+import { reportState } from "./report_state.js";
 import { streamSection } from "./report_stream.js";
 import { trainingSection } from "./report_training.js";
 import { walkSection } from "./report_walk.js";
 
-const { steps } = pageData;
+const state = reportState();
 
-/** What is on show; sections hear of a change through the lists. */
-const state = {
-  head: bestHead,
-  step: steps.at(-1) ?? patternSteps.at(-1) ?? 0,
-  sequence: 0,
-  onHead: [],
-  onStep: [],
-  onSequence: [],
-  choose: (head) => change("head", head, state.onHead),
-  toStep: (step) => change("step", step, state.onStep),
-  toSequence: (sequence) => change("sequence", sequence, [...state.onSequence, ...state.onStep]),
-};
-
-function change(name, value, listeners) {
-  state[name] = value;
-  for (const listener of listeners) listener();
-}
-
-const links = [
-  ["program", "the program"],
-  ["training", "over training"],
-  ["head", "one head"],
-  ["walk", "the walk"],
-  ["stream", "residual stream"],
-  ["run", "the run"],
+/** The id of each section, its name in the navigation, and what makes it; null leaves it out. */
+const SECTIONS = [
+  ["first", "at a glance", firstSection],
+  ["program", "the program", programSection],
+  ["positions", "by position", positionsSection],
+  ["training", "over training", trainingSection],
+  ["head", "one head", headSection],
+  ["walk", "the walk", walkSection],
+  ["stream", "residual stream", streamSection],
+  ["words", "in words", sentencesSection],
+  ["run", "the run", runSection],
 ];
-const sections = [
-  findingSection(),
-  programSection(state),
-  steps.length ? trainingSection(state) : null,
-  headSection(state),
-  walkSection(state),
-  streamSection(),
-  runSection(),
-].filter(Boolean);
-const there = links.filter(([id]) => sections.some((section) => section.id === id));
-sections.splice(
-  1,
-  0,
+const made = SECTIONS.map(([id, name, make]) => ({ id, name, node: make(state) })).filter(({ node }) => node);
+
+const links = made.map(({ id, name }) =>
   element(
-    "nav",
-    { "aria-label": "Parts of this page" },
-    there.map(([id, text]) => element("a", { href: `#${id}` }, text)),
+    "a",
+    {
+      href: `#${id}`,
+      onclick: (event) => {
+        event.preventDefault();
+        document.getElementById(id).scrollIntoView();
+        state.goTo(id);
+      },
+    },
+    name,
   ),
 );
-document.getElementById("page").append(...sections);
-state.toStep(state.step);
-state.choose(state.head);
+const page = document.getElementById("page");
+page.classList.add("report");
+page.append(element("nav", { "aria-label": "Parts of this page" }, links), ...made.map(({ node }) => node));
+
+/** The link of the section that is read now is marked. */
+const read = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const at = made.findIndex(({ node }) => node === target);
+      if (isIntersecting) links.forEach((link, other) => link.toggleAttribute("aria-current", other === at));
+    }
+  },
+  { rootMargin: "-20% 0px -75% 0px" },
+);
+for (const { node } of made) read.observe(node);
+state.begin();

@@ -2,6 +2,7 @@
 import { curves } from "./curves.js";
 import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed, interval } from "./elements.js";
+import { command, exports } from "./picture.js";
 import { headName, layerOf } from "./report_data.js";
 import { PLACE, READER, SET } from "./vocabulary.js";
 
@@ -41,10 +42,10 @@ export function usedAs(head) {
   return element(
     "div",
     {},
-    element("h3", {}, "Is used as"),
+    element("h3", {}, "What it is used for"),
     element(
       "p",
-      {},
+      { class: "hint" },
       `Accuracy on ${row.sequences} sequences of the task, after step ${row.step}, when heads are off: in place of a head's blend of values stands ${PLACE[row.by]}. Hidden from one kind of reader, heads leave their mean. Looking like something is not yet being used for it; a head that costs nothing alone may be one of several that do the same.`,
     ),
     outcomes(without),
@@ -53,11 +54,12 @@ export function usedAs(head) {
     fed.length ? element("p", {}, "What the layer before wrote, hidden from one kind of reader only:") : null,
     fed.length ? outcomes(fed) : null,
     overTraining(name, sets),
+    exports({ name: `without ${name}`, csv: () => table([...without, ...own, ...fed]), command: command(pageData.run.name, "ablate") }),
   );
 }
 
 function readerName(reader) {
-  return reader === READER.logits ? "the unembedding" : `the ${reader} of later layers`;
+  return reader === READER.logits ? "the unembedding (logits)" : `the ${reader} of later layers`;
 }
 
 /** Accuracy with and without the head over training. */
@@ -78,7 +80,7 @@ function overTraining(name, sets) {
       uses.find((other) => other.name !== SET.layer && other.heads.join() === heads.join())?.ablated;
   return curves({
     name: `Accuracy with and without ${name} over training`,
-    y: { name: "share right", low: 0, high: 1 },
+    y: { name: "accuracy", low: 0, high: 1 },
     lines: [
       line("nothing switched off", ({ untouched }) => untouched),
       line(`${name} switched off`, ({ uses }) => uses.find(isHead(name)).ablated),
@@ -87,6 +89,12 @@ function overTraining(name, sets) {
         .filter(({ points }) => points.length),
     ],
   }).node;
+}
+
+/** The bars as rows of a table. */
+function table(rows) {
+  const row = ([name, { accuracy, low, high, loss }]) => [name, accuracy, low, high, loss];
+  return [["what is off", "accuracy", "low", "high", "loss, nats"], ...rows.map(row)];
 }
 
 /** A bar for each accuracy, its interval as a line on it. */
@@ -101,6 +109,6 @@ function outcomes(rows) {
     );
     return tableRow(name, [bar, fixed(accuracy, 3), fixed(loss, 3)]);
   };
-  const columns = ["", "accuracy", "", "loss, nats"];
+  const columns = ["", "", "accuracy", "loss, nats"];
   return dataTable("Accuracy under intervention", columns, rows.map(row), { class: "outcomes" });
 }

@@ -1,7 +1,7 @@
 // The report's data in the form in which it is drawn.
 import { bytes, floats } from "./elements.js";
 import { mayAttend } from "./may_attend.js";
-import { KIND } from "./vocabulary.js";
+import { KIND, ROLE } from "./vocabulary.js";
 import { sourceOf } from "./walk_source.js";
 
 export const headName = (at) => pageData.heads[at][0];
@@ -21,6 +21,9 @@ export function scoreAt(series, index, head) {
   return found.length < 3 || Number.isNaN(found[0]) ? null : [...found];
 }
 
+/** Every score that heads are measured by. */
+export const scoreNames = [...new Set(scoreSeries.map(({ name }) => name))];
+
 export const seriesOf = (on, name) => scoreSeries.find((series) => series.on === on && series.name === name);
 
 /** The formula and meaning of a score. */
@@ -39,8 +42,20 @@ export const sequences = patternSets.map(({ on }, at) => {
   return { value: at, text: on === KIND.probe ? `probe${number}` : `task ${pageData.run.task}${number}` };
 });
 
-/** The steps at which patterns were kept. */
+/** The steps at which patterns of the first sequence were kept; those of others are among them. */
 export const patternSteps = patternSets[0]?.steps ?? [];
+
+/** The first sequence of the task, or else the first of all. */
+export const firstOfTask = Math.max(
+  patternSets.findIndex(({ on }) => on === KIND.task),
+  0,
+);
+
+/** The gold relations of a sequence: `[name, dependent, source]`. */
+export const relationsOf = (sequence) => patternSets[sequence]?.relations ?? [];
+
+/** Whether a sequence is the one that `inspect pattern` draws without a prompt. */
+export const isFirstProbe = (sequence) => patternSets[sequence]?.on === KIND.probe && sequence === 0;
 
 /**
  * The pattern of a head on a sequence at one of the kept steps. `ways` changes what is shown: `hideFirst` takes the first
@@ -70,7 +85,8 @@ export function patternOf(sequence, stepIndex, head, ways = {}) {
   const shown = !(ways.hideFirst || ways.renormalise || weighted)
     ? raw
     : (query, key) => kept(query, key) * factors[query];
-  return { name: `${headName(head)} at step ${steps[stepIndex]}`, tokens, weight: shown, attends };
+  const name = `${headName(head)} ${roleOf(head)}, step ${steps[stepIndex]}, ${sequences[sequence].text}`;
+  return { name, tokens, weight: shown, attends, step: steps[stepIndex] };
 }
 
 /** Whether the norms of the values are known: those of the last step are. */
@@ -79,10 +95,19 @@ export function hasValueNorms(sequence, stepIndex) {
   return norms !== null && stepIndex === steps.length - 1;
 }
 
-/** The kept step nearest to a logged one. */
-export function patternIndexFor(step) {
-  const distance = (at) => Math.abs(patternSteps[at] - step);
-  return [...patternSteps.keys()].reduce((best, at) => (distance(at) < distance(best) ? at : best), 0);
+/** The last step at or before a logged one at which patterns of a sequence were kept, as an index; null if none was. */
+export function patternIndexFor(sequence, step) {
+  const at = (patternSets[sequence]?.steps ?? []).findLastIndex((kept) => kept <= step);
+  return at < 0 ? null : at;
+}
+
+/** The step of an index of patterns. */
+export const patternStep = (sequence, index) => patternSets[sequence].steps[index];
+
+/** The score that a head is looked at by: that of its role, or the first that is told. */
+export function scoreFor(head) {
+  const [firstTold] = Object.values(ROLE);
+  return roleOf(head) === ROLE.mixed ? firstTold : roleOf(head);
 }
 
 /** The heads whose walk is on the page: indices into the list of heads. */
@@ -93,4 +118,11 @@ export const walkedHeads = (pageData.walk?.layers ?? []).flatMap(({ layer, heads
 /** A head's numbers, in the form in which walk_stages.js takes them. */
 export function walkSource(head) {
   return sourceOf(pageData.walk, layerOf(head), head % headsInLayer, pageData.run.window);
+}
+
+/** The tokens of a sequence, and the weights of a head on it at the last kept step; null where there are no patterns. */
+export function sentenceOf(sequence) {
+  const set = patternSets[sequence];
+  if (!set) return null;
+  return { tokens: set.tokens, weightsOf: (head) => patternOf(sequence, set.steps.length - 1, head).weight };
 }

@@ -1,21 +1,27 @@
-// One head: its pattern, what it looks like, what it is used as.
+// One head: its pattern, what it looks like, what it is used for.
 import { choice, element, fixed, interval, toggle } from "./elements.js";
-import { heatmap } from "./heatmap.js";
+import { term } from "./glossary.js";
+import { heatmap, patternRows, patternSvg } from "./heatmap.js";
+import { command, exports } from "./picture.js";
+import { usedAs } from "./report_causal.js";
 import {
   hasValueNorms,
   headName,
+  isFirstProbe,
   measureOf,
   patternIndexFor,
   patternOf,
   patternSteps,
+  relationsOf,
   roleOf,
   scoreAt,
   scoreSeries,
   sequences,
 } from "./report_data.js";
-import { usedAs } from "./report_causal.js";
 import { weightPairs } from "./report_weights.js";
 import { headWhy } from "./report_why.js";
+import { stepSlider } from "./step_slider.js";
+import { tokenLines } from "./token_lines.js";
 import { KIND, ROLE } from "./vocabulary.js";
 
 /** The head chosen in `state`, drawn anew when head, step or sequence change. */
@@ -23,23 +29,21 @@ export function headSection(state) {
   const title = element("h3", {});
   const note = element("p", { class: "hint" });
   const ways = { hideFirst: false, renormalise: false, valueWeighted: false };
-  const at = () => patternIndexFor(state.step);
-  const why = headWhy();
   let picked = null;
-  const onPick = (place) => why.at(state.head, (picked = place), state.sequence, at());
-  const map = patternSteps.length ? heatmap(patternOf(state.sequence, at(), state.head, ways), { onPick }) : null;
+  const pick = (place) => {
+    picked = place;
+    whyHere();
+  };
+  const why = headWhy();
+  const whyHere = () => why.at(state.head, picked, state.sequence, patternIndexFor(state.sequence, state.step));
+  const picture = patternPicture(state, ways, note, pick);
   const beside = element("div", {});
 
   function paint() {
-    title.textContent = `${headName(state.head)}, at step ${state.step}`;
-    if (map) {
-      map.show(patternOf(state.sequence, at(), state.head, ways));
-      note.textContent =
-        ways.valueWeighted && !hasValueNorms(state.sequence, at())
-          ? "Not weighted by values: their norms are kept of the last step only."
-          : `Weights to the nearest 1/255, of step ${patternSteps[at()]}.`;
-    }
-    why.at(state.head, picked, state.sequence, at());
+    const step = pageData.steps.length > 1 ? `, at step ${state.step}` : "";
+    title.replaceChildren(`${headName(state.head)}, `, term(roleOf(state.head)), step);
+    picture?.show();
+    whyHere();
     beside.replaceChildren(looksLike(state), usedAs(state.head), weightPairs(state.head) ?? "");
   }
 
@@ -55,12 +59,16 @@ export function headSection(state) {
       element("option", { value: head, selected: head === state.head }, `${name} ${role}`),
     ),
   );
+  const sequence = sequences.length ? choice("Sequence", sequences, state.sequence, state.toSequence) : null;
   state.onHead.push(() => {
     picker.value = state.head;
     paint();
   });
   state.onStep.push(paint);
-  state.onSequence.push(paint);
+  state.onSequence.push(() => {
+    sequence?.mark(state.sequence);
+    paint();
+  });
   return element(
     "section",
     { id: "head" },
@@ -69,7 +77,7 @@ export function headSection(state) {
       "div",
       { class: "controls" },
       element("label", {}, "head ", picker),
-      sequences.length ? choice("Sequence", sequences, state.sequence, state.toSequence).node : null,
+      sequence?.node ?? null,
     ),
     title,
     element(
@@ -77,21 +85,90 @@ export function headSection(state) {
       { class: "two" },
       element(
         "div",
-        {},
-        element(
-          "div",
-          { class: "controls" },
-          way("hide the first token", "hideFirst"),
-          way("make rows sum to 1 again", "renormalise"),
-          way("weight by value norms", "valueWeighted"),
-        ),
-        map?.node ?? element("p", {}, "No patterns are on this page."),
+        { class: "stays" },
+        picture ? stepSlider(state) : null,
+        picture?.node ?? element("p", {}, "No patterns are on this page."),
+        picture
+          ? element(
+              "div",
+              { class: "controls" },
+              way("hide the first token", "hideFirst"),
+              way("make rows sum to 1 again", "renormalise"),
+              way("weight by value norms", "valueWeighted"),
+            )
+          : null,
         note,
         why.node,
       ),
       beside,
     ),
   );
+}
+
+/** The pattern as a matrix or as lines between tokens; null where the page has no patterns. */
+function patternPicture(state, ways, note, onPick) {
+  if (!patternSteps.length) return null;
+  const none = element("p", {}, "No patterns were kept at or before this step.");
+  const at = () => patternIndexFor(state.sequence, state.step);
+  const shown = () => ({ ...patternOf(state.sequence, at() ?? 0, state.head, ways), rings: ringsOf(state) });
+  const map = heatmap(shown(), { onPick });
+  let lines = null;
+  const place = element("div", {}, map.node);
+  const views = choice(
+    "Picture",
+    [
+      { value: "matrix", text: "matrix" },
+      { value: "lines", text: "lines between tokens" },
+    ],
+    "matrix",
+    (view) => {
+      if (view === "lines") lines = tokenLines(shown());
+      else lines = null;
+      place.replaceChildren(lines?.node ?? map.node);
+      show();
+    },
+  );
+  const figures = exports({
+    name: () => shown().name,
+    svg: () => patternSvg(shown()),
+    csv: () => patternRows(shown()),
+    command: () => commandFor(state, shown().step, ways),
+  });
+
+  function show() {
+    const index = at();
+    place.hidden = index === null;
+    none.hidden = index !== null;
+    if (index === null) return;
+    const pattern = shown();
+    map.show(pattern);
+    lines?.show(pattern);
+    const isUnweighted = ways.valueWeighted && !hasValueNorms(state.sequence, index);
+    note.textContent = isUnweighted
+      ? "Not weighted by values: their norms are kept of the last step only."
+      : `Weights as they were kept, to the nearest 1/255, of step ${pattern.step}.${pattern.rings.length ? " Ringed: the pairs that the task knows." : ""}`;
+  }
+
+  return { node: element("div", {}, views.node, none, place, figures), show };
+}
+
+/** The pairs of the relation on show, or of all where the score is no relation. */
+function ringsOf({ sequence, score }) {
+  const pairs = relationsOf(sequence);
+  const plain = score.replace(/^next /, "");
+  const back = plain === score ? 0 : 1;
+  const own = pairs.filter(([name]) => name === plain);
+  return own.map(([, dependent, source]) => [dependent - back, source]).filter(([query, key]) => query > key);
+}
+
+/** What prints the same pattern, or why nothing does. */
+function commandFor({ head, sequence }, step, ways) {
+  const { checkpoints, steps, name } = pageData.run;
+  if (Object.values(ways).some(Boolean)) return "No command changes weights in this way.";
+  if (!checkpoints.includes(step)) return `The weights of step ${step} were not kept, so no command computes this pattern; patterns/step-${step} holds it.`;
+  if (!isFirstProbe(sequence)) return `patterns/step-${step} holds this pattern; commands draw the first probe sequence, or a --prompt.`;
+  const at = step === steps ? [] : ["--at", `step-${step}`];
+  return command(name, ...at, "pattern", "--head", headName(head), "--png", `${headName(head)}.png`);
 }
 
 /** What the head scores at the same places when the probe's tokens are shuffled; a head that goes by position does not care. */
@@ -116,33 +193,42 @@ function positionsHeld(head) {
 function looksLike({ head, step }) {
   const index = pageData.steps.indexOf(step);
   const isLast = index === pageData.steps.length - 1;
+  const hasSteps = pageData.steps.length > 1;
   const row = (series) => {
-    const [score, before] = [scoreAt(series, index, head), scoreAt(series, 0, head)];
+    const score = scoreAt(series, index, head);
+    const before = hasSteps ? scoreAt(series, 0, head) : null;
     if (!score) return null;
     const [value, low, high] = score;
     const cells = [
-      fixed(value, 3),
-      interval(low, high),
-      fixed(series.null, 3),
-      before ? fixed(before[0], 3) : "–",
-      shuffled(series, head, isLast),
-      fixed(series.ceiling, Number.isInteger(series.ceiling) ? 0 : 3),
-    ];
+      [fixed(value, 3)],
+      [interval(low, high), "wide-only"],
+      [fixed(series.null, 3)],
+      hasSteps ? [before ? fixed(before[0], 3) : "–", "wide-only"] : null,
+      series.on === KIND.probe ? [shuffled(series, head, isLast)] : null,
+      [fixed(series.ceiling, Number.isInteger(series.ceiling) ? 0 : 3)],
+    ].filter(Boolean);
     const role = measureOf(series.name)?.is_role && series.on === KIND.probe && isLast && series.name === roleOf(head);
     return element(
       "tr",
       { class: role ? "here" : null },
       element("th", { scope: "row", title: measureOf(series.name)?.formula }, series.name),
-      cells.map((text) => element("td", {}, text)),
+      cells.map(([text, name]) => element("td", { class: name ?? null }, text)),
     );
   };
-  const columns = ["value", "95 % interval", "uniform", "step 0", "shuffled", "ceiling"];
+  const columns = (on) => [
+    ["value"],
+    [term("interval", "95 % interval"), "wide-only"],
+    [term("evenly", "even")],
+    ...(hasSteps ? [[term("step 0"), "wide-only"]] : []),
+    ...(on === KIND.probe ? [[term("shuffled")]] : []),
+    [term("ceiling")],
+  ];
   const group = (on, text) => {
     const rows = scoreSeries
       .filter((series) => series.on === on)
       .map(row)
       .filter(Boolean);
-    const header = [text, ...columns].map((name) => element("th", { scope: "col" }, name));
+    const header = [[text], ...columns(on)].map(([name, hidden]) => element("th", { scope: "col", class: hidden ?? null }, name));
     return rows.length ? [element("thead", {}, element("tr", {}, header)), element("tbody", {}, rows)] : null;
   };
   const role = roleOf(head);
@@ -150,6 +236,10 @@ function looksLike({ head, step }) {
     role === ROLE.mixed
       ? "no score is half of the way from evenly spread attention to its ceiling"
       : `it ${measureOf(role)?.does}`;
+  const groups = [
+    [KIND.probe, "on the probe"],
+    [KIND.task, `on the task, ${pageData.run.task}`],
+  ];
   return element(
     "div",
     {},
@@ -157,16 +247,18 @@ function looksLike({ head, step }) {
     element("p", {}, isLast ? `${role[0].toUpperCase()}${role.slice(1)}: ${meaning}.` : `At the end: ${role}.`),
     role === ROLE.mixed ? null : element("p", { class: "hint" }, measureOf(role)?.rate ?? ""),
     positionsHeld(head).map((sentence) => element("p", {}, sentence)),
-    element(
-      "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores" },
-      element(
-        "table",
-        { class: "dense" },
-        group(KIND.probe, "on the probe"),
-        group(KIND.task, `on the task, ${pageData.run.task}`),
-      ),
-    ),
+    groups.map(([on, text]) => {
+      const rows = group(on, text);
+      return (
+        rows &&
+        element(
+          "div",
+          { class: "scroll whole", tabindex: "0", role: "region", "aria-label": `Scores ${text}` },
+          element("table", { class: "dense" }, rows),
+        )
+      );
+    }),
+    exports({ name: `scores of ${headName(head)}`, csv: () => scoreRows(head, index), command: isLast ? command(pageData.run.name, "heads") : null }),
     element(
       "details",
       {},
@@ -181,4 +273,13 @@ function looksLike({ head, step }) {
       ),
     ),
   );
+}
+
+function scoreRows(head, index) {
+  const rows = [["on", "score", "value", "low", "high", "even attention", "ceiling"]];
+  for (const series of scoreSeries) {
+    const found = scoreAt(series, index, head);
+    if (found) rows.push([series.on, series.name, ...found, series.null, series.ceiling]);
+  }
+  return rows;
 }

@@ -2,7 +2,7 @@
 import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed, short, visible } from "./elements.js";
 import { thumbnail } from "./heatmap.js";
-import { headName, patternOf, patternSteps } from "./report_data.js";
+import { headName, patternIndexFor, patternOf, patternSteps } from "./report_data.js";
 
 export function programSection(state) {
   const { program } = pageData;
@@ -68,7 +68,7 @@ function headButton(name, state) {
 function patternPicture(name, state) {
   const at = pageData.heads.findIndex(([known]) => known === name);
   if (!patternSteps.length || at < 0) return "";
-  return element("div", { class: "small-pattern", title: `the pattern of ${headName(at)}` }, thumbnail(patternOf(state.sequence, patternSteps.length - 1, at)));
+  return element("div", { class: "small-pattern", title: `the pattern of ${headName(at)}` }, thumbnail(patternOf(state.sequence, patternIndexFor(state.sequence, Infinity), at)));
 }
 
 /** What its pattern looks like, beside what the program says. */

@@ -3,6 +3,8 @@ import { css, inkOn, weightColour, weightLegend } from "./colour.js";
 import { dataTable, tableRow } from "./data_table.js";
 import { barCell } from "./dot_product.js";
 import { element, fixed, floats, interval, short, visible } from "./elements.js";
+import { term } from "./glossary.js";
+import { command, exports } from "./picture.js";
 
 export function streamSection() {
   const { stream } = pageData;
@@ -14,14 +16,20 @@ export function streamSection() {
     element(
       "p",
       {},
-      "Every part reads the stream and adds to it. How much each writes, and what the unembedding would make of the stream if the model ended there (the logit lens).",
+      "Every part reads the ",
+      term("stream"),
+      " and adds to it. How much each writes, and what the ",
+      term("unembedding"),
+      " would make of the stream if the model ended there (the ",
+      term("logit lens"),
+      ").",
     ),
     element(
       "div",
       { class: "two" },
-      parts("Mean norm of what each part adds", "norm", stream.norms, 2),
+      parts("Mean norm of what each part adds", "norm", stream.norms, 2, null),
       stream.logits
-        ? parts("What each part adds to the right token's logit, above the mean logit", "logit", stream.logits, 3)
+        ? parts("What each part adds to the right token's logit, above the mean logit", "logit", stream.logits, 3, command(pageData.run.name, "lens"))
         : element("p", {}, "The norms replace the stream, so what the parts add to the logits cannot be told apart."),
     ),
     depths(stream.depths),
@@ -29,19 +37,33 @@ export function streamSection() {
   );
 }
 
-function parts(title, unit, rows, digits) {
+function parts(title, unit, rows, digits, made) {
   const signed = rows.some(([, number]) => number < 0);
   const largest = Math.max(...rows.map(([, number]) => Math.abs(number)), 1e-12);
   const row = ([name, number]) => tableRow(name, [fixed(number, digits), barCell(number / largest, signed)]);
-  return element("div", {}, element("h3", {}, title), dataTable(title, ["part", unit, ""], rows.map(row)));
+  const figure = exports({ name: title, csv: () => [["part", unit], ...rows], command: made });
+  return element("div", {}, element("h3", {}, title), dataTable(title, ["part", unit, ""], rows.map(row)), figure);
+}
+
+/** `blocks.0.hook_resid_post` is the stream after layer 0. */
+function placeInWords(site) {
+  const [, layer, place] = /^blocks\.(\d+)\.hook_resid_(pre|mid|post)$/.exec(site) ?? [];
+  if (layer === undefined) return site;
+  const words = { pre: "before layer", mid: "after attention of layer", post: "after layer" };
+  return `${words[place]} ${layer}`;
 }
 
 function depths(rows) {
   const title = "The logit lens by depth";
   const columns = ["stream at", "accuracy", "95 % interval", "loss, nats", "norm of the stream"];
   const row = ([site, { accuracy, low, high, loss }, norm]) =>
-    tableRow(site, [fixed(accuracy, 3), interval(low, high), fixed(loss, 3), fixed(norm, 2)]);
-  return element("div", {}, element("h3", {}, title), dataTable(title, columns, rows.map(row)));
+    tableRow(element("span", { title: site }, placeInWords(site)), [fixed(accuracy, 3), interval(low, high), fixed(loss, 3), fixed(norm, 2)]);
+  const figure = exports({
+    name: "logit lens by depth",
+    csv: () => [["stream at", "accuracy", "low", "high", "loss, nats", "norm"], ...rows.map(([site, left, norm]) => [site, left.accuracy, left.low, left.high, left.loss, norm])],
+    command: command(pageData.run.name, "lens"),
+  });
+  return element("div", {}, element("h3", {}, title), dataTable(title, columns, rows.map(row)), figure);
 }
 
 /** A row a depth, a column a position: the likeliest token, shaded by the probability of the right one. */
@@ -58,7 +80,7 @@ function lens({ tokens, targets, scored, depths: places, right, likeliest, confi
     const colour = weightColour(share);
     const tell = () => {
       readout.textContent =
-        `At ${places[depth]}, after token ${at} ${visible(tokens[at])}: likeliest is ${visible(likeliest[depth][at])} (${fixed(confidenceAt[depth * n + at], 3)}); ` +
+        `${placeInWords(places[depth])}, at token ${at} ${visible(tokens[at])}: likeliest is ${visible(likeliest[depth][at])} (${fixed(confidenceAt[depth * n + at], 3)}); ` +
         `what comes, ${visible(targets[at])}, has probability ${fixed(share, 3)}${scored[at] ? "" : ", and is not scored"}.`;
     };
     return element(
@@ -73,12 +95,21 @@ function lens({ tokens, targets, scored, depths: places, right, likeliest, confi
       short(likeliest[depth][at], 6),
     );
   };
+  const cellRows = () => [
+    ["stream at", "position", "token", "comes next", "is scored", "probability of what comes", "likeliest", "its probability"],
+    ...places.flatMap((place, depth) =>
+      tokens.map((token, at) => {
+        const cell = depth * n + at;
+        return [place, at, token, targets[at], scored[at], rightAt[cell], likeliest[depth][at], confidenceAt[cell]];
+      }),
+    ),
+  ];
   // The last place above: the stream flows upwards, as in the papers.
   const rows = [...places.keys()].reverse().map((depth) =>
     element(
       "tr",
       {},
-      element("th", { scope: "row" }, places[depth].replace("blocks.", "").replace("hook_", "")),
+      element("th", { scope: "row", title: places[depth] }, placeInWords(places[depth])),
       tokens.map((_, at) => cell(depth, at)),
     ),
   );
@@ -111,5 +142,6 @@ function lens({ tokens, targets, scored, depths: places, right, likeliest, confi
     ),
     weightLegend("probability of what comes", false),
     readout,
+    exports({ name: "logit lens by position and depth", csv: () => cellRows() }),
   );
 }

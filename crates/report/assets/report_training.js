@@ -1,169 +1,124 @@
-// The heads over training: one slider for scores and patterns.
+// The heads over training: scores as curves, patterns of all heads, and what happened when.
 import { curves } from "./curves.js";
-import { choice, element, fixed } from "./elements.js";
+import { choice, element } from "./elements.js";
 import { emergence } from "./emergence.js";
-import { thumbnail } from "./heatmap.js";
-import {
-  headName,
-  headsInLayer,
-  measureOf,
-  patternIndexFor,
-  patternOf,
-  patternSteps,
-  roleOf,
-  scoreAt,
-  scoreSeries,
-  seriesOf,
-} from "./report_data.js";
-import { scoreNames } from "./report_run.js";
+import { term } from "./glossary.js";
+import { headGrid } from "./head_grid.js";
+import { command } from "./picture.js";
+import { headName, measureOf, scoreAt, scoreNames, scoreSeries, seriesOf } from "./report_data.js";
 import { seedsTable } from "./report_seeds.js";
-import { EVENT, KIND, ROLE } from "./vocabulary.js";
+import { stepSlider } from "./step_slider.js";
+import { EVENT, KIND } from "./vocabulary.js";
 
-const MILLISECONDS_A_STEP = 350;
 /** More lines than this are a tangle. */
 const MOST_LINES = 16;
 
-/** `state.step` holds the step on show; `state.onStep` hears of a new one, `state.choose` of another head. */
+/** `state.score` and `state.kind` say which score is drawn. */
 export function trainingSection(state) {
-  const { steps, events, heads } = pageData;
-  const output = element("output", {});
-  const slider = element("input", {
-    type: "range",
-    min: 0,
-    max: steps.length - 1,
-    step: 1,
-    value: steps.length - 1,
-    "aria-label": "Logged step",
-    oninput: () => state.toStep(steps[Number(slider.value)]),
-  });
-  const small = element("div", {
-    class: "head-grid",
-    style: `grid-template-columns: repeat(${headsInLayer}, minmax(4.6rem, 10rem))`,
-  });
+  const { steps, events } = pageData;
+  if (steps.length < 2) return null;
   const place = element("div", {});
-  const role = roleOf(state.head);
-  const [firstTold] = Object.values(ROLE);
-  const shown = { on: KIND.probe, name: role === ROLE.mixed ? firstTold : role };
   let plot = null;
 
-  function paintCurves() {
-    const series = seriesOf(shown.on, shown.name);
+  function paint() {
+    const series = seriesOf(state.kind, state.score);
     if (!series) {
-      place.replaceChildren(element("p", {}, `The sequences of this kind have no ${shown.name} score.`));
+      place.replaceChildren(element("p", {}, `No sequences have a ${state.score} score.`));
       plot = null;
       return;
     }
-    const listed = [...heads.keys()].slice(0, MOST_LINES);
-    plot = curves(
-      {
-        name: `${series.name} on ${series.on === KIND.probe ? "the probe" : "the task"}`,
-        y: {
-          name: series.name,
-          low: 0,
-          high: Math.max(series.ceiling, ...listed.map((head) => scoreAt(series, steps.length - 1, head)?.[0] ?? 0)),
-        },
-        lines: listed.map((head) => ({
-          name: headName(head),
-          points: steps
-            .map((step, at) => [step, scoreAt(series, at, head)?.[0]])
-            .filter(([, value]) => value !== undefined),
-          band: steps
-            .map((step, at) => [step, ...(scoreAt(series, at, head) ?? []).slice(1)])
-            .filter((row) => row.length === 3),
-        })),
-        levels: [
-          { name: "evenly spread attention", value: series.null },
-          { name: "ceiling", value: series.ceiling },
-        ],
-        bands: [untrained(series)],
-        marks: events
-          .filter(({ role, event }) => role === series.name && event === EVENT.emerged)
-          .map(({ step, head }) => ({ step, name: `${head} emerged` })),
-      },
-      state.toStep,
-    );
+    plot = curves(plotOf(series), state.toStep);
     const { formula, does } = measureOf(series.name) ?? {};
-    const more =
-      heads.length > MOST_LINES
-        ? ` The first ${MOST_LINES} of ${heads.length} heads are drawn; the table of heads has all.`
-        : "";
     place.replaceChildren(
       plot.node,
-      element("p", { class: "hint" }, `${series.name}: ${formula}. A head with a high score ${does}.${more}`),
+      element("p", { class: "hint" }, `${series.name}: ${formula}. A head with a high score ${does}.${moreLines()}`),
     );
     plot.cursor(state.step);
   }
 
-  function paintSmall() {
-    if (!patternSteps.length) return;
-    const at = patternIndexFor(state.step);
-    const series = seriesOf(KIND.probe, shown.name);
-    const index = steps.indexOf(state.step);
-    small.replaceChildren(
-      ...[...heads.keys()].map((head) => {
-        const score = series && scoreAt(series, index, head);
-        const text = score ? `${shown.name} ${fixed(score[0], 2)}` : "";
-        return element(
-          "button",
-          {
-            type: "button",
-            "aria-pressed": String(head === state.head),
-            title: `Show ${headName(head)}`,
-            onclick: () => state.choose(head),
-          },
-          element("b", {}, headName(head)),
-          element("small", {}, text),
-          thumbnail(patternOf(state.sequence, at, head)),
-        );
-      }),
-    );
-  }
+  state.onScore.push(paint);
+  state.onStep.push(() => plot?.cursor(state.step));
+  return element(
+    "section",
+    { id: "training" },
+    element("h2", {}, "Over training"),
+    scoreChoice(state),
+    element(
+      "div",
+      { class: "two" },
+      element("div", {}, place, stepSlider(state), emergence(events)),
+      element(
+        "div",
+        {},
+        element("p", { class: "hint" }, "Every head's ", term("pattern"), " at this step, a row a layer. A click shows it below."),
+        headGrid(state),
+      ),
+    ),
+    seedsTable(),
+  );
+}
 
-  state.onStep.push(() => {
-    const index = steps.indexOf(state.step);
-    slider.value = index;
-    slider.setAttribute("aria-valuetext", `step ${state.step}`);
-    const kept = patternSteps.length ? `, patterns of step ${patternSteps[patternIndexFor(state.step)]}` : "";
-    output.textContent = `step ${state.step} of ${steps.at(-1)}${kept}`;
-    plot?.cursor(state.step);
-    paintSmall();
-  });
-  state.onHead.push(paintSmall);
-
-  const names = scoreNames.map((name) => ({ value: name, text: name }));
+/** Which score is shown, and on which sequences. */
+export function scoreChoice(state) {
+  const names = scoreNames.map((name) => ({ value: name, text: name, title: measureOf(name)?.formula }));
   const kinds = [...new Set(scoreSeries.map(({ on }) => on))].map((on) => ({
     value: on,
     text: on === KIND.probe ? "probe" : `task ${pageData.run.task}`,
   }));
-  const again = () => {
-    paintCurves();
-    paintSmall();
-  };
-  paintCurves();
+  const score = choice("Score", names, state.score, (name) => state.toScore(name));
+  const kind = choice("Sequences", kinds, state.kind, (on) => state.toScore(state.score, on));
+  state.onScore.push(() => {
+    score.mark(state.score);
+    kind.mark(state.kind);
+  });
   return element(
-    "section",
-    { id: "training" },
-    element("h2", {}, "The heads over training"),
-    element(
-      "p",
-      {},
-      "Scores are read on the probe: random tokens, then the same block again, of random length and start, so that no position gives the answer away. The same scores on the run's own task stand beside it: a task can make a head look like what it is not.",
-    ),
-    choice("Score", names, shown.name, (name) => {
-      shown.name = name;
-      again();
-    }).node,
-    choice("Sequences", kinds, shown.on, (on) => {
-      shown.on = on;
-      again();
-    }).node,
-    place,
-    element("div", { class: "slider" }, playButton(state), slider, output),
-    element("p", { class: "hint" }, `Every head's pattern at this step, a row a layer; a click shows it below.`),
-    small,
-    emergence(events),
-    seedsTable(),
+    "div",
+    { class: "controls" },
+    score.node,
+    element("span", { class: "soft" }, "on the"),
+    kind.node,
   );
+}
+
+function plotOf(series) {
+  const { steps, events, run, heads } = pageData;
+  const listed = listedHeads(series);
+  const of = (head, part) =>
+    steps.map((step, at) => [step, ...part(scoreAt(series, at, head) ?? [])]).filter((row) => row.length > 1);
+  const highest = listed.map((head) => scoreAt(series, steps.length - 1, head)?.[0] ?? 0);
+  const emerged = events.filter(({ role, event }) => role === series.name && event === EVENT.emerged);
+  return {
+    name: `${series.name} on ${series.on === KIND.probe ? "the probe" : "the task"}`,
+    y: { name: `${series.name} score`, low: 0, high: Math.max(series.ceiling, ...highest) },
+    lines: listed.map((head) => ({
+      name: headName(head),
+      points: of(head, (found) => found.slice(0, 1)),
+      band: of(head, (found) => found.slice(1)),
+    })),
+    levels: [
+      { name: "evenly spread attention", value: series.null },
+      { name: "ceiling", value: series.ceiling },
+    ],
+    bands: [untrained(series)],
+    marks: emerged
+      .filter(({ head }) => heads.length <= MOST_LINES || listed.some((at) => headName(at) === head))
+      .map(({ step, head }) => ({ step, name: `${head} emerged` })),
+    command: command(run.name, "scores", "--csv", "scores.csv"),
+  };
+}
+
+/** All heads; of many those that end highest. */
+function listedHeads(series) {
+  const all = [...pageData.heads.keys()];
+  if (all.length <= MOST_LINES) return all;
+  const last = pageData.steps.length - 1;
+  const value = (head) => scoreAt(series, last, head)?.[0] ?? -1;
+  return all.sort((a, b) => value(b) - value(a)).slice(0, MOST_LINES);
+}
+
+function moreLines() {
+  const count = pageData.heads.length;
+  return count > MOST_LINES ? ` The ${MOST_LINES} of ${count} heads that end highest are drawn.` : "";
 }
 
 /** What all heads scored before training, from the lowest end of an interval to the highest. */
@@ -174,31 +129,4 @@ function untrained(series) {
     low: Math.min(...found.map(([, low]) => low)),
     high: Math.max(...found.map(([, , high]) => high)),
   };
-}
-
-/** Runs through the steps; not offered to readers who want no motion. */
-function playButton(state) {
-  const { steps } = pageData;
-  let timer = null;
-  const stop = () => {
-    clearInterval(timer);
-    timer = null;
-    button.textContent = "play";
-  };
-  const button = element(
-    "button",
-    { type: "button", class: "moves", onclick: () => (timer ? stop() : play()) },
-    "play",
-  );
-  function play() {
-    button.textContent = "stop";
-    let at = steps.indexOf(state.step);
-    if (at === steps.length - 1) at = -1;
-    timer = setInterval(() => {
-      at += 1;
-      state.toStep(steps[at]);
-      if (at === steps.length - 1) stop();
-    }, MILLISECONDS_A_STEP);
-  }
-  return button;
 }

@@ -5,23 +5,34 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use headlight_heads::{HeadName, HeadSet, Measure, Role, RoleEvent, SequenceKind, first_largest};
 use headlight_run::{EventRow, HeadsUse, UsesRow};
 
-use crate::{Control, ReportData, ScoreSeries, role_look::measures_as_told};
+use crate::{
+    Control, RelationOfHead, RelationSeen, ReportData, ScoreSeries,
+    heads_that_matter::measured_before, role_look::measures_as_told,
+};
 
 /// When which head formed, that it is one, and what it is used as. Each sentence holds only what
 /// was measured.
 #[must_use]
 pub fn finding(data: &ReportData) -> Vec<String> {
     let Some((measure, heads)) = subject(data) else {
-        return vec![format!(
-            "After {} steps no head looks like one of the roles that are measured here: {}. Accuracy is {:.3} (guessing {:.3}).",
-            data.run.steps,
+        let when = if data.run.steps > 0 {
+            format!("After {} steps no", data.run.steps)
+        } else {
+            "No".to_owned()
+        };
+        let no_role = format!(
+            "{when} head looks like one of the roles that are measured here: {}. Accuracy is {:.3} (guessing {:.3}).",
             names_as_told().join(", "),
             data.run.accuracy,
             data.run.chance
-        )];
+        );
+        let of_relations = [followed(data), follows(data), Some(no_role)];
+        return of_relations.into_iter().flatten().collect();
     };
     let sentences = [
-        formed(data, measure, &heads),
+        followed(data),
+        formed(data, measure, &heads).or_else(|| Some(held(data, measure, &heads))),
+        follows(data),
         looks_like(data, measure, &heads),
         used_as(data, measure, &heads),
         path(data, &heads),
@@ -37,6 +48,9 @@ fn names_as_told() -> Vec<&'static str> {
 /// The head to show first: of those that the finding speaks of, the first with the largest score.
 #[must_use]
 pub fn headline(data: &ReportData) -> Option<HeadName> {
+    if let Some((_, head, _)) = best_relation(data) {
+        return Some(head);
+    }
     let (measure, heads) = subject(data)?;
     best(data, measure, &heads)
         .map(|(_, head, ..)| head)
@@ -58,6 +72,86 @@ fn subject(data: &ReportData) -> Option<(Measure, Vec<HeadName>)> {
     None
 }
 
+/// How many heads hold a role, where nobody saw them take it on.
+fn held(data: &ReportData, measure: Measure, heads: &[HeadName]) -> String {
+    let all = data.heads.len();
+    let clearest = best(data, measure, heads).map(|(_, head, ..)| head);
+    match (heads, clearest) {
+        ([head], _) => format!("Of {all} heads, {head} looks like {measure}."),
+        (_, Some(clearest)) => format!(
+            "Of {all} heads, {} look like {measure}, {clearest} most clearly.",
+            heads.len()
+        ),
+        _ => format!("Of {all} heads, {} look like {measure}.", heads.len()),
+    }
+}
+
+/// The relation and the head that stand furthest above their nulls, if any does surely.
+fn best_relation(data: &ReportData) -> Option<(&RelationSeen, HeadName, RelationOfHead)> {
+    let mut above = Vec::new();
+    for relation in &data.relations {
+        for ((head, _), seen) in data.heads.iter().zip(&relation.heads) {
+            if let Some(seen) = seen
+                && seen.is_above_nulls(relation.uniform)
+            {
+                above.push((relation, *head, *seen));
+            }
+        }
+    }
+    first_largest(above, |(relation, _, seen)| {
+        seen.above_nulls(relation.uniform)
+    })
+}
+
+/// Which heads follow which relations for at least half of their attention, surely above every null.
+fn followed(data: &ReportData) -> Option<String> {
+    let mut of_heads = Vec::new();
+    for (index, (head, _)) in data.heads.iter().enumerate() {
+        let mut names = Vec::new();
+        for relation in &data.relations {
+            let seen = relation.heads.get(index).copied().flatten();
+            if let Some(seen) = seen
+                && seen.value >= 0.5
+                && seen.is_above_nulls(relation.uniform)
+            {
+                names.push(format!("{} ({:.2})", relation.name, seen.value));
+            }
+        }
+        if !names.is_empty() {
+            of_heads.push(format!("{head} follows {}", list(names.into_iter())));
+        }
+    }
+    if of_heads.is_empty() {
+        return None;
+    }
+    Some(format!("On the task, {}.", of_heads.join("; ")))
+}
+
+/// The head that follows a gold relation of the task most clearly.
+fn follows(data: &ReportData) -> Option<String> {
+    let (relation, head, seen) = best_relation(data)?;
+    let mut nulls = format!("Evenly spread attention gives {:.2}", relation.uniform);
+    if let Some(distance) = seen.distance {
+        let _ = write!(
+            nulls,
+            ", the head itself {distance:.2} at the same distances to other words"
+        );
+    }
+    if let Some(shuffled) = seen.shuffled {
+        let _ = write!(nulls, ", {shuffled:.2} when the words are shuffled");
+    }
+    Some(format!(
+        "Most clearly {head} follows {name}: it gives the source {value:.2} of its attention (95 % interval {low:.2} to \
+         {high:.2}, {pairs} pairs of words). {nulls}. Of {tried} heads and relations this pair stands out most.",
+        name = relation.name,
+        value = seen.value,
+        low = seen.low,
+        high = seen.high,
+        pairs = relation.pairs,
+        tried = data.heads.len() * data.relations.len(),
+    ))
+}
+
 /// When the heads took on the role they have at the end.
 fn formed(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<String> {
     let mut since = Vec::new();
@@ -73,12 +167,7 @@ fn formed(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<Str
     }
     since.sort_unstable();
     let &(first, _) = since.first()?;
-    let mut before = 0;
-    for row in &data.metrics {
-        if row.step < first {
-            before = before.max(row.step);
-        }
-    }
+    let before = measured_before(data, first);
     let (early, late): (Vec<_>, Vec<_>) = since.into_iter().partition(|(step, _)| *step == first);
     let heads = if early.len() == 1 { "head" } else { "heads" };
     let mut sentence = format!(
@@ -112,9 +201,8 @@ fn accuracy_at(data: &ReportData, step: usize) -> Option<f64> {
 /// The best head's score against its ceiling and its nulls.
 fn looks_like(data: &ReportData, measure: Measure, heads: &[HeadName]) -> Option<String> {
     let (series, best, [value, low, high]) = best(data, measure, heads)?;
-    // A compiled model was never untrained.
     let mut untrained = String::new();
-    if data.run.steps > 0 {
+    if data.steps.len() > 1 {
         let [before, ..] = score(data, series, 0, &best)?;
         untrained = format!(", the untrained head gave {before:.2}");
     }
@@ -153,8 +241,7 @@ fn score(
     head: &HeadName,
 ) -> Option<[f32; 3]> {
     let index = data.heads.iter().position(|(other, _)| other == head)?;
-    let at = 3 * (step * data.heads.len() + index);
-    series.values.0.get(at..at + 3)?.try_into().ok()
+    series.at(step, index, data.heads.len())
 }
 
 /// What is lost without the heads.

@@ -10,6 +10,7 @@ mod curves;
 mod explorer_page;
 mod finding;
 mod head_scores_svg;
+mod heads_that_matter;
 mod label;
 mod learn_page;
 mod live_page;
@@ -50,6 +51,9 @@ pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::{finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
+pub use heads_that_matter::{
+    BesideOthers, HeadGroup, HeadThatMatters, SeenScore, Without, heads_that_matter,
+};
 pub use label::one_line;
 pub use learn_page::{
     Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening,
@@ -63,8 +67,8 @@ pub use png::svg_to_png;
 pub use printout::Printout;
 pub use program_data::{KnownHead, ProgramData, ProgramLine, ProgramTrace};
 pub use report_data::{
-    Control, HeadPairs, HeadPositions, LensData, MeasureText, PatternSet, ReportData, RunFacts,
-    ScoreSeries, StreamData,
+    Control, HeadPairs, HeadPositions, LensData, MeasureText, PatternSet, RelationOfHead,
+    RelationSeen, ReportData, RunFacts, ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
 pub use role_look::{measures_as_told, role_colour, scores_as_told};

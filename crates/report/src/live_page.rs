@@ -7,8 +7,7 @@ use serde::Serialize;
 use crate::page::{Page, Visible, module};
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 6] = [
-    module!("vocabulary.js"),
+pub(crate) const MODULES: [(&str, &str); 5] = [
     module!("emergence.js"),
     module!("metrics_plots.js"),
     module!("explorer_asks.js"),

@@ -17,10 +17,13 @@ macro_rules! module {
 pub(crate) use module;
 
 /// Modules that any page may use, each after those it imports.
-const COMPONENTS: [(&str, &str); 13] = [
+const COMPONENTS: [(&str, &str); 16] = [
     module!("elements.js"),
     module!("colour.js"),
     module!("theme.js"),
+    module!("vocabulary.js"),
+    module!("glossary.js"),
+    module!("picture.js"),
     module!("may_attend.js"),
     module!("grid.js"),
     module!("heatmap.js"),

@@ -1,13 +1,13 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
 use headlight_heads::{
-    HeadName, Measure, Role, RoleCheck, RoleRange, RoleRate, ScoreName, Scores, SequenceKind,
-    role_rate::POPULATION,
+    HeadName, Measure, Relation, Role, RoleCheck, RoleRange, RoleRate, ScoreName, Scores,
+    SequenceKind, role_rate::POPULATION,
 };
 use headlight_run::{Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Floats, ProgramData, WalkData, WhyOfHeads};
+use crate::{Bytes, Floats, HeadGroup, ProgramData, WalkData, WhyOfHeads};
 
 /// A run as its report shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +16,8 @@ pub struct ReportData {
     pub finding: Vec<String>,
     /// The head that they speak of first.
     pub headline: Option<HeadName>,
+    /// The heads that the page begins with; it fills them in.
+    pub first: Vec<HeadGroup>,
     /// The run.
     pub run: RunFacts,
     /// What was measured while training.
@@ -35,6 +37,8 @@ pub struct ReportData {
     /// `[head]`: scores on the probe with its tokens shuffled, at the places that the unshuffled
     /// tokens give.
     pub shuffled: Vec<Scores>,
+    /// How each head follows the gold relations of the task at the end; empty where it has none.
+    pub relations: Vec<RelationSeen>,
     /// What the heads are used as, over training; most of it at the end.
     pub uses: Vec<UsesRow>,
     /// `[head]`: where it holds roles, how surely, and how much it writes, at the end.
@@ -76,6 +80,10 @@ pub struct RunFacts {
     pub device: String,
     /// Updates done.
     pub steps: usize,
+    /// The steps whose weights were kept, the last step among them: `inspect --at` opens them.
+    pub checkpoints: Vec<usize>,
+    /// The sequences that loss and accuracy are measured on.
+    pub validation: usize,
     /// Wall time of training.
     pub seconds: f64,
     /// Tokens trained on per second.
@@ -154,6 +162,57 @@ pub struct ScoreSeries {
     pub values: Floats,
 }
 
+impl ScoreSeries {
+    /// Value, low and high of the `head`-th of `heads` heads at the `step`-th step.
+    pub(crate) fn at(&self, step: usize, head: usize, heads: usize) -> Option<[f32; 3]> {
+        let at = 3 * (step * heads + head);
+        self.values.0.get(at..at + 3)?.try_into().ok()
+    }
+}
+
+/// How the heads follow one gold relation on the task's sequences at the end of training.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RelationSeen {
+    /// Its name.
+    pub name: String,
+    /// The pairs of words that the scores are means over.
+    pub pairs: usize,
+    /// What evenly spread attention scores on the same pairs.
+    pub uniform: f64,
+    /// `[head]`
+    pub heads: Vec<Option<RelationOfHead>>,
+}
+
+/// How one head follows one relation: the weight from a word to its source.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RelationOfHead {
+    /// The mean over the pairs.
+    pub value: f64,
+    /// The lower end of its 95 % interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// What the head gives at the same distances to words that are no source.
+    pub distance: Option<f64>,
+    /// What it gives to the same places when the tokens are shuffled.
+    pub shuffled: Option<f64>,
+}
+
+impl RelationOfHead {
+    /// Whether the lower end of the interval stands above every null.
+    #[must_use]
+    pub fn is_above_nulls(&self, uniform: f64) -> bool {
+        self.low - self.value + self.above_nulls(uniform) > 0.0
+    }
+
+    /// How far the score stands above the highest null.
+    #[must_use]
+    pub fn above_nulls(&self, uniform: f64) -> f64 {
+        let nulls = [Some(uniform), self.distance, self.shuffled];
+        self.value - nulls.into_iter().flatten().fold(0.0, f64::max)
+    }
+}
+
 /// The patterns of all heads on one sequence over training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PatternSet {
@@ -161,6 +220,8 @@ pub struct PatternSet {
     pub on: SequenceKind,
     /// Its tokens.
     pub tokens: Vec<String>,
+    /// Which of its tokens depends on which, where the task knows that.
+    pub relations: Vec<Relation>,
     /// When patterns were kept.
     pub steps: Vec<usize>,
     /// For each of these steps `[head][query][key ≤ query]`, weight · 255 rounded: what lies above

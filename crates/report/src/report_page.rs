@@ -5,7 +5,7 @@ use headlight_run::Error;
 use maud::{Markup, html};
 
 use crate::{
-    ReportData, ScoreSeries, finding, headline, number_or_dash,
+    ReportData, ScoreSeries, finding, headline, heads_that_matter, number_or_dash,
     page::{Page, Visible, module},
 };
 
@@ -13,17 +13,25 @@ use crate::{
 const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 15] = [
-    module!("vocabulary.js"),
+pub(crate) const MODULES: [(&str, &str); 24] = [
+    module!("address.js"),
     module!("walk_source.js"),
     module!("report_data.js"),
+    module!("report_state.js"),
+    module!("step_slider.js"),
+    module!("token_lines.js"),
+    module!("head_panels.js"),
+    module!("head_grid.js"),
     module!("emergence.js"),
     module!("metrics_plots.js"),
+    module!("report_relations.js"),
+    module!("report_positions.js"),
     module!("report_run.js"),
     module!("report_program.js"),
     module!("report_seeds.js"),
     module!("report_training.js"),
     module!("report_causal.js"),
+    module!("report_first.js"),
     module!("report_weights.js"),
     module!("report_why.js"),
     module!("report_heads.js"),
@@ -60,6 +68,7 @@ const LEAST_NEEDED: [Part; 8] = [
 /// If it is too large even without all that can be left out.
 pub fn report_page(mut data: ReportData) -> Result<String, Error> {
     (data.finding, data.headline) = (finding(&data), headline(&data));
+    data.first = heads_that_matter(&data);
     let mut page = page(&data)?;
     for (name, leave_out) in LEAST_NEEDED {
         if page.len() <= MOST_PAGE_BYTES {
@@ -83,7 +92,8 @@ pub fn report_page(mut data: ReportData) -> Result<String, Error> {
 }
 
 fn page(data: &ReportData) -> Result<String, Error> {
-    let title = format!("{}: what its heads learned", data.run.name);
+    let did = if data.run.steps > 0 { "learned" } else { "do" };
+    let title = format!("{}: what its heads {did}", data.run.name);
     Page {
         title: &title,
         modules: &MODULES,
@@ -122,8 +132,8 @@ fn heads_rows(data: &ReportData) -> Markup {
     // Value, low and high of every head at every step; the last step is wanted.
     let value = |series: &ScoreSeries, head: usize| {
         let last = data.steps.len().checked_sub(1)?;
-        let at = 3 * (last * data.heads.len() + head);
-        series.values.0.get(at).map(|&value| f64::from(value))
+        let [value, ..] = series.at(last, head, data.heads.len())?;
+        Some(f64::from(value))
     };
     html! {
         tr {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use headlight_heads::{
-    Ablation, HeadName, HeadSet, Interval, Measure, Reader, Role, RoleEvent, ScoreName,
+    Ablation, HeadName, HeadSet, Interval, Measure, Reader, Role, RoleEvent, RoleRange, ScoreName,
     SequenceKind,
 };
 use headlight_report::{
-    Bytes, Control, Floats, HeadPairs, HeadPositions, MeasureText, PatternSet, ReportData,
-    RunFacts, ScoreSeries, WalkData, finding, headline, report_page,
+    Bytes, Control, Floats, HeadPairs, HeadPositions, MeasureText, PatternSet, RelationOfHead,
+    RelationSeen, ReportData, RunFacts, ScoreSeries, SeenScore, WalkData, finding, headline,
+    heads_that_matter, report_page,
 };
 use headlight_run::{EventRow, HeadsUse, Left, MetricsRow, UsesRow};
 
@@ -83,6 +84,7 @@ fn data() -> ReportData {
     ReportData {
         finding: Vec::new(),
         headline: None,
+        first: Vec::new(),
         run: RunFacts {
             name: "run".to_owned(),
             task: "repeat".to_owned(),
@@ -92,6 +94,8 @@ fn data() -> ReportData {
             version: "0".to_owned(),
             device: "flex".to_owned(),
             steps: 30,
+            checkpoints: vec![30],
+            validation: 256,
             seconds: 1.0,
             tokens_per_second: 1.0,
             loss: 0.1,
@@ -126,11 +130,13 @@ fn data() -> ReportData {
         patterns: vec![PatternSet {
             on: SequenceKind::Probe,
             tokens: HOSTILE.map(str::to_owned).to_vec(),
+            relations: Vec::new(),
             steps: vec![30],
             weights: vec![Bytes(vec![51; 30])],
             value_norms: None,
         }],
         shuffled: Vec::new(),
+        relations: Vec::new(),
         uses: vec![UsesRow {
             step: 30,
             sequences: 8,
@@ -213,6 +219,122 @@ fn the_finding_says_when_what_and_for_what() {
 }
 
 #[test]
+fn the_first_lines_say_role_steps_score_and_cost() {
+    let mut data = data();
+    data.uses[0].uses[1].through = [(Reader::Logits, left(0.5)), (Reader::Keys, left(0.9))].into();
+    let [induction, previous] = &heads_that_matter(&data)[..] else {
+        panic!("two roles are held");
+    };
+    assert_eq!((induction.role, previous.role), (INDUCTION, PREVIOUS_TOKEN));
+    assert_eq!((induction.more, &induction.together), (0, &None));
+    let line = &induction.heads[0];
+    assert_eq!((line.head, line.formed), (head("L1H0"), Some((10, 20))));
+    let score = SeenScore {
+        value: f64::from(0.95_f32),
+        low: f64::from(0.94_f32),
+        high: f64::from(0.96_f32),
+        null: 0.1,
+    };
+    assert_eq!(line.score, Some(score));
+    let without = line.without.as_ref().unwrap();
+    assert_eq!((without.accuracy, without.fall), (0.25, Some(0.9 - 0.25)));
+    // Hidden from keys alone accuracy stays.
+    assert_eq!(without.through, [Reader::Logits]);
+    assert_eq!(previous.heads[0].formed, Some((20, 30)));
+    assert_eq!(previous.heads[0].score, None, "it was not measured");
+}
+
+#[test]
+fn a_role_at_some_positions_has_a_line_and_a_head_of_no_use_and_no_role_has_none() {
+    let mut data = data();
+    data.heads = vec![(head("L0H0"), Role::Mixed), (head("L1H0"), Role::Mixed)];
+    data.uses[0].uses[1].ablated = Some(left(0.9));
+    let [needed] = &heads_that_matter(&data)[..] else {
+        panic!("one head is needed");
+    };
+    assert_eq!(
+        (needed.role, needed.heads[0].head),
+        (Role::Mixed, head("L0H0"))
+    );
+    data.positions[1].ranges = vec![RoleRange {
+        role: Measure::Induction,
+        first: 9,
+        last: 27,
+        share: 0.9,
+        low: 0.8,
+        high: 1.0,
+        last_low: 26,
+        last_high: 28,
+        writes: None,
+    }];
+    let groups = heads_that_matter(&data);
+    assert_eq!(
+        (groups[0].role, groups[0].heads[0].positions),
+        (INDUCTION, Some((9, 27)))
+    );
+    assert_eq!(
+        groups[0].heads[0].formed, None,
+        "the whole head emerged, the range did not"
+    );
+}
+
+#[test]
+fn of_many_heads_the_ones_that_cost_most_are_listed() {
+    let mut data = data();
+    data.heads = (0..20)
+        .map(|head| (HeadName { layer: 0, head }, INDUCTION))
+        .collect();
+    let costly = HeadName { layer: 0, head: 17 };
+    data.uses[0].uses[0].heads = vec![costly];
+    let [group] = &heads_that_matter(&data)[..] else {
+        panic!("one role is held");
+    };
+    assert_eq!((group.heads.len(), group.more), (8, 12));
+    assert!(group.heads.iter().any(|line| line.head == costly));
+}
+
+#[test]
+fn the_head_that_follows_a_relation_is_named_with_its_nulls() {
+    let mut data = data();
+    let follows = |value: f64, distance| {
+        Some(RelationOfHead {
+            value,
+            low: value - 0.01,
+            high: value + 0.01,
+            distance: Some(distance),
+            shuffled: Some(0.05),
+        })
+    };
+    data.relations = vec![RelationSeen {
+        name: "verb→subject".to_owned(),
+        pairs: 40,
+        uniform: 0.1,
+        heads: vec![follows(0.9, 0.895), follows(0.6, 0.2)],
+    }];
+    assert_eq!(
+        headline(&data),
+        Some(head("L1H0")),
+        "it stands further above its nulls"
+    );
+    assert_eq!(
+        finding(&data)[0],
+        "On the task, L1H0 follows verb→subject (0.60)."
+    );
+    assert_eq!(
+        finding(&data)[2],
+        "Most clearly L1H0 follows verb→subject: it gives the source 0.60 of its attention (95 % interval 0.59 to 0.61, \
+         40 pairs of words). Evenly spread attention gives 0.10, the head itself 0.20 at the same distances to other words, \
+         0.05 when the words are shuffled. Of 2 heads and relations this pair stands out most."
+    );
+    data.relations[0].heads = vec![follows(0.2, 0.195), follows(0.1, 0.2)];
+    assert!(
+        finding(&data)
+            .iter()
+            .all(|sentence| !sentence.contains("verb→subject"))
+    );
+}
+
+#[test]
 fn a_head_that_costs_nothing_is_not_said_to_be_used() {
     let mut data = data();
     data.uses[0].uses[1].ablated = Some(left(0.9));
@@ -255,6 +377,9 @@ fn the_page_holds_the_data_as_it_is() {
     let mut data = data();
     let html = report_page(data.clone()).unwrap();
     (data.finding, data.headline) = (finding(&data), Some(head("L1H0")));
+    // Through JSON a number may lose its last bit.
+    let first = serde_json::to_string(&heads_that_matter(&data)).unwrap();
+    data.first = serde_json::from_str(&first).unwrap();
     assert_eq!(data_of(&html), data);
     for hostile in &HOSTILE[..2] {
         assert!(

@@ -49,6 +49,7 @@ fn written(path: &Path) {
         measured_since_best: 0,
         roles: BTreeMap::new(),
         ranges: BTreeMap::new(),
+        moments: 3,
         counts: BTreeMap::new(),
         logs: BTreeMap::new(),
     };

@@ -10,6 +10,7 @@ mod gradients;
 pub mod interrupt;
 mod live;
 mod measure;
+mod moments;
 mod non_finite;
 mod optimizer;
 mod progress;

@@ -20,7 +20,7 @@ use headlight_tasks::Sequence;
 use crate::{
     NotFinite, Setup, Stopped, UnusableCheckpoint, events, interrupt, learning_rate,
     measure::{MadeUpdate, Measured},
-    non_finite,
+    moments, non_finite,
     optimizer::Memory,
     progress::Progress,
     ranks::Ranks,
@@ -82,6 +82,7 @@ impl<'a> Training<'a> {
                 measured_since_best: 0,
                 roles: BTreeMap::new(),
                 ranges: BTreeMap::new(),
+                moments: 0,
                 counts: BTreeMap::new(),
                 logs: BTreeMap::new(),
             },
@@ -228,6 +229,7 @@ impl<'a> Training<'a> {
 
         let is_last = step == config.train.steps;
         let patterns_due = is_last || step.is_multiple_of(config.log.patterns_every);
+        let mut is_moment = false;
         self.state.ended = is_last;
         if patterns_due || step.is_multiple_of(config.log.every) {
             let made = MadeUpdate {
@@ -240,7 +242,8 @@ impl<'a> Training<'a> {
                 let not_finite = self.weights_not_finite(&model, loss, update, &sequences);
                 return Err(self.diverged(not_finite, rate));
             }
-            self.write_measured(&model, measured, Some(made))?;
+            let has_events = self.write_measured(&model, measured, Some(made))?;
+            is_moment = has_events || moments::is_spaced(step, config.log.every);
             if let Some(reason) = self.reason_to_end() {
                 self.progress
                     .say(&format!("step {step}: training ends: {reason}"));
@@ -249,6 +252,8 @@ impl<'a> Training<'a> {
         }
         if patterns_due || self.state.ended {
             self.write_patterns_and_uses(&model)?;
+        } else if is_moment {
+            self.write_moment()?;
         }
         if step.is_multiple_of(config.checkpoint.every) && !self.state.ended {
             if !non_finite::is_finite_model(&model) {
@@ -262,14 +267,15 @@ impl<'a> Training<'a> {
         Ok(model)
     }
 
-    /// Writes what the model is like now.
+    /// Writes what the model is like now, and says whether a head took on a role or lost one.
     fn write_measured(
         &mut self,
         model: &Decoder,
         measured: Measured,
         made: Option<MadeUpdate>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
         let step = self.state.step;
+        let mut has_events = false;
         self.watching += measured.watching;
         measured.write(self.run, step, made)?;
         self.compare_with_best(model, measured.evaluation.loss);
@@ -291,13 +297,14 @@ impl<'a> Training<'a> {
                 .measured(step, update.loss, evaluation, probe, tokens_per_second);
             let mut happened = events::role_events(&mut self.state.roles, step, probe);
             happened.extend(events::range_events(&mut self.state.ranges, step, probe));
+            has_events = !happened.is_empty();
             for event in happened {
                 self.progress.say(&events::in_words(&event));
                 self.run.append_event(&event)?;
             }
         }
         self.measured = Some(measured);
-        Ok(())
+        Ok(has_events)
     }
 
     fn compare_with_best(&mut self, model: &Decoder, validation: f64) {
@@ -341,10 +348,40 @@ impl<'a> Training<'a> {
     }
 
     fn write_patterns_and_uses(&mut self, model: &Decoder) -> Result<(), Stopped> {
+        let begun = Instant::now();
+        self.write_patterns()?;
         let Some(measured) = &self.measured else {
             return Ok(());
         };
-        let begun = Instant::now();
+        let (step, cores) = (self.state.step, self.updater.cores());
+        let uses = self
+            .setup
+            .uses(model, measured, step, self.state.ended, cores)?;
+        self.run.append_uses(&uses)?;
+        self.watching += begun.elapsed();
+        Ok(())
+    }
+
+    /// Keeps the patterns of what was just measured, if there is room for them.
+    fn write_moment(&mut self) -> Result<(), Stopped> {
+        let Some(measured) = &self.measured else {
+            return Ok(());
+        };
+        let observations = measured.observations.iter();
+        let patterns: Vec<_> = observations.map(|seen| &seen.patterns).collect();
+        let most = self.setup.config.log.moments_megabytes;
+        if moments::has_room(self.state.moments, &patterns, most) {
+            self.state.moments += 1;
+            self.write_patterns()?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the patterns of what was measured last to the writer.
+    fn write_patterns(&mut self) -> Result<(), Stopped> {
+        let Some(measured) = &self.measured else {
+            return Ok(());
+        };
         let step = self.state.step;
         let mut patterns = Vec::new();
         for observation in &measured.observations {
@@ -355,14 +392,7 @@ impl<'a> Training<'a> {
                 run.write_patterns(step, *kind, patterns)?;
             }
             Ok(())
-        })?;
-        let cores = self.updater.cores();
-        let uses = self
-            .setup
-            .uses(model, measured, step, self.state.ended, cores)?;
-        self.run.append_uses(&uses)?;
-        self.watching += begun.elapsed();
-        Ok(())
+        })
     }
 
     /// Copies everything that training goes on from, and leaves it to the writer.

@@ -153,6 +153,7 @@ fn states_of_checkpoints_stay_within_bounds() {
             measured_since_best: 0,
             roles: BTreeMap::new(),
             ranges: BTreeMap::new(),
+            moments: 3,
             counts: (0..counts).map(|name| (format!("{name:x}"), 0)).collect(),
             logs: BTreeMap::new(),
         };

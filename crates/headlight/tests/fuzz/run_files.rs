@@ -266,6 +266,7 @@ fn state(logs: &[(&str, u64)]) -> Vec<u8> {
         measured_since_best: 0,
         roles: [(HeadName { layer: 0, head: 1 }, INDUCTION)].into(),
         ranges: [(HeadName { layer: 0, head: 0 }, vec![Measure::PreviousToken])].into(),
+        moments: 3,
         counts: [("blocks.0.attention.query.weight".to_owned(), 50)].into(),
         logs: logs
             .iter()

@@ -1,20 +1,23 @@
 //! `inspect RUN report`, and the end of every training: one page that shows the whole run.
 
+mod model;
 mod over_training;
+mod patterns;
 mod positions;
+mod relations;
 mod stream;
 pub(super) mod walk;
 mod weights;
 
 use std::path::{Path, PathBuf};
 
-use headlight_heads::{Ablation, HeadName, HeadSet, Role};
+use headlight_heads::{Ablation, HeadName, HeadSet, Role, Scores};
 use headlight_lens::{Behaviour, ablate, all_heads, control_sets};
 use headlight_report::{
     Control, PatternSet, Printout, ProgramData, ReportData, RunFacts, report_page,
 };
 use headlight_residual::Decoder;
-use headlight_run::{Error, HeadsUse, Summary, UsesRow, write_atomically};
+use headlight_run::{Error, HeadsUse, Summary, UsesRow, Weights, write_atomically};
 use headlight_watch::{
     Cores,
     model::describe,
@@ -27,6 +30,9 @@ use super::{ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print,
 /// The whole run as one page, written to report.html in the run
 #[derive(Debug, clap::Args)]
 pub struct ReportVerb {
+    /// Where the page is written; a model of another tool has no place of its own
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
     /// What stands in place of heads that are off: zero, mean or resample. Training measures with
     /// mean; the others are measured anew
     #[arg(long, value_name = "zero|mean|resample", default_value_t)]
@@ -39,7 +45,10 @@ impl Verb for ReportVerb {
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
         if out.is_text() {
-            let path = subject.write_report(self.by)?;
+            let path = match self.out {
+                Some(path) => subject.write_report_to(path, self.by)?,
+                None => subject.write_report(self.by)?,
+            };
             return print(&format!("Written to {}.", path.display()));
         }
         out.show(&subject.report(self.by)?, |_| Printout::new())
@@ -57,6 +66,9 @@ impl Subject {
     /// # Errors
     /// If a file of the run is damaged.
     pub fn report(&self, by: Ablation) -> Result<ReportData, Error> {
+        if self.trained().is_err() {
+            return self.report_of_model();
+        }
         let run = self.trained()?;
         let summary = self.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
@@ -81,7 +93,7 @@ impl Subject {
         let patterns = self.pattern_sets(&model, &vocabulary, &mut left_out)?;
         let program =
             self.program_of_page(&model, &vocabulary, &summary, &patterns, used_as.last())?;
-        let over = over_training::Scores::of(self, &summary, &mut left_out)?;
+        let over = over_training::Scores::of(&self.head_rows()?, &summary.heads, &mut left_out);
         let heads: Vec<(HeadName, Role)> = summary
             .heads
             .iter()
@@ -90,18 +102,15 @@ impl Subject {
         Ok(ReportData {
             finding: Vec::new(),
             headline: None,
+            first: Vec::new(),
             run: self.facts(&summary, &model)?,
             metrics: self.finite_metrics()?,
             measures: over.measures,
             events: run.directory.events()?,
             patterns,
             program,
-            shuffled: self
-                .shuffled_probe()
-                .heads
-                .into_iter()
-                .map(|(_, scores)| scores)
-                .collect(),
+            shuffled: self.shuffled_scores(),
+            relations: self.relations_seen(&heads, summary.steps)?,
             positions: self.head_positions(&model, &summary.heads)?,
             controls: match used_as.last() {
                 Some(row) => self.controls(&model, &behaviour, row)?,
@@ -158,15 +167,40 @@ impl Subject {
     /// # Errors
     /// As [`report`](Self::report), or if the file cannot be written.
     pub fn write_report(&self, by: Ablation) -> Result<PathBuf, Error> {
-        let html = report_page(self.report(by)?)?;
-        let name = match self.trained()?.chosen() {
+        let Ok(run) = self.trained() else {
+            let message = "a model of another tool has no place for its report; name a file";
+            return Err(Error::new("--out", message));
+        };
+        let name = match run.chosen() {
             Some(point) => format!("report-{point}.html"),
             None => "report.html".to_owned(),
         };
-        let path = self.path().join(name);
-        write_atomically(&path, html.as_bytes())?;
+        let path = self.write_report_to(self.path().join(name), by)?;
         write_lesson(&self.path().join("learn.html"), &self.device)?;
         Ok(path)
+    }
+
+    /// Writes the page to `path`, alone.
+    fn write_report_to(&self, path: PathBuf, by: Ablation) -> Result<PathBuf, Error> {
+        let html = report_page(self.report(by)?)?;
+        write_atomically(&path, html.as_bytes())?;
+        Ok(path)
+    }
+
+    /// `[head]`: its scores on the probe with shuffled tokens.
+    fn shuffled_scores(&self) -> Vec<Scores> {
+        let shuffled = self.shuffled_probe().heads.into_iter();
+        shuffled.map(|(_, scores)| scores).collect()
+    }
+
+    /// The name of the run's directory or of the model's file.
+    fn name(&self) -> String {
+        let path = self.path();
+        let name = path
+            .canonicalize()
+            .ok()
+            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+        name.unwrap_or_else(|| path.display().to_string())
     }
 
     /// What the run measured of its heads' uses, where it measured with `by`; else the same of the
@@ -234,25 +268,31 @@ impl Subject {
         Ok(controls)
     }
 
+    /// The steps up to the last one whose weights were kept.
+    fn kept_checkpoints(&self, last: usize) -> Result<Vec<usize>, Error> {
+        let mut steps = vec![last];
+        for weights in self.trained()?.directory.checkpoints() {
+            if let Weights::Step(step) = weights
+                && step < last
+            {
+                steps.push(step);
+            }
+        }
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
     fn facts(&self, summary: &Summary, model: &Decoder) -> Result<RunFacts, Error> {
-        let path = self.path();
-        let name = path
-            .canonicalize()
-            .ok()
-            .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-        let line = describe(model.config()).swap_remove(0);
         Ok(RunFacts {
-            name: name.unwrap_or_else(|| path.display().to_string()),
+            name: self.name(),
             task: summary.task.clone(),
-            model: line
-                .strip_prefix("model")
-                .unwrap_or(&line)
-                .trim()
-                .to_owned(),
+            model: model_in_words(model),
             config: self.trained()?.config.to_toml()?,
             seed: self.seed(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             device: summary.device.clone(),
+            checkpoints: self.kept_checkpoints(summary.steps)?,
+            validation: self.validation()?.sequences.len(),
             steps: summary.steps,
             seconds: summary.seconds,
             tokens_per_second: summary.tokens_per_second,
@@ -264,6 +304,13 @@ impl Subject {
             window: self.window(),
         })
     }
+}
+
+/// What a model is made of, in one line.
+fn model_in_words(model: &Decoder) -> String {
+    let line = describe(model.config()).swap_remove(0);
+    let words = line.strip_prefix("model").unwrap_or(&line);
+    words.trim().to_owned()
 }
 
 /// Writes the report of a run that has just ended. One that cannot be made is said and costs

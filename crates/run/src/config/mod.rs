@@ -57,6 +57,10 @@ pub struct LogConfig {
     pub every: usize,
     /// Attention patterns.
     pub patterns_every: usize,
+    /// The megabytes that patterns may take besides, of measurements that matter: eight a decade of
+    /// steps, and each at which a head took on a role or lost one; 0: none. Patterns that would
+    /// pass the limit are not kept.
+    pub moments_megabytes: usize,
 }
 
 impl Default for LogConfig {
@@ -64,6 +68,7 @@ impl Default for LogConfig {
         Self {
             every: 50,
             patterns_every: 250,
+            moments_megabytes: 16,
         }
     }
 }

@@ -121,6 +121,9 @@ pub struct CheckpointState {
     /// The roles that heads hold at some positions only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ranges: BTreeMap<HeadName, Vec<Measure>>,
+    /// The measurements whose patterns were kept because something happened there.
+    #[serde(default)]
+    pub moments: usize,
     /// The optimizer's numbers that are not tensors, by parameter path.
     pub counts: BTreeMap<String, u64>,
     /// How long the logs were.

@@ -94,6 +94,12 @@ impl PatternFile {
         [self.layers, self.tokens.len(), self.heads, self.length]
     }
 
+    /// The bytes of the weights.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pattern.len()
+    }
+
     /// The sequences' tokens.
     #[must_use]
     pub fn tokens(&self) -> &[Vec<u32>] {

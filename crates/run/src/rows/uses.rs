@@ -209,18 +209,24 @@ impl UsesRow {
         Some(format!("backup −{:.2}", missed.cost))
     }
 
+    /// The readers through whom alone accuracy falls when they do not see what the heads write, and
+    /// how far, the most first.
+    #[must_use]
+    pub fn falls_through(&self, uses: &HeadsUse) -> Vec<(Reader, f64)> {
+        let through = uses.through.iter();
+        let falls = through.filter_map(|(reader, left)| Some((*reader, self.fall(left)?)));
+        let mut falls: Vec<(Reader, f64)> = falls.collect();
+        falls.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        falls
+    }
+
     /// `keys, queries −0.80`: through which single readers accuracy falls, the most first, and by
     /// how much it falls when all are kept from what the heads write; `all −0.30` where it falls
     /// through no single one.
     fn readers(&self, uses: &HeadsUse) -> Option<String> {
         let whole = self.fall(uses.ablated.as_ref()?)?;
-        let falls = uses
-            .through
-            .iter()
-            .filter_map(|(reader, left)| Some((reader.name(), self.fall(left)?)));
-        let mut falls: Vec<(&str, f64)> = falls.collect();
-        falls.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        let readers: Vec<&str> = falls.into_iter().map(|(reader, _)| reader).collect();
+        let falls = self.falls_through(uses).into_iter();
+        let readers: Vec<&str> = falls.map(|(reader, _)| reader.name()).collect();
         let readers = if readers.is_empty() {
             "all".to_owned()
         } else {

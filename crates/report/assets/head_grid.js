@@ -1,0 +1,134 @@
+// Every head: patterns in rows of layers where they are few, a map to search and sort where they are many.
+import { element, fixed, toggle } from "./elements.js";
+import { ownScale, thumbnail } from "./heatmap.js";
+import { headName, headsInLayer, layerOf, patternIndexFor, patternOf, roleOf, scoreAt, seriesOf } from "./report_data.js";
+import { ROLE } from "./vocabulary.js";
+
+/** So many patterns are all drawn. */
+const MOST_DRAWN = 32;
+const COLOURS = 8;
+const roles = Object.values(ROLE);
+
+/** The heads at the step, on the sequence and with the score on show. */
+export function headGrid(state) {
+  const all = [...pageData.heads.keys()];
+  const small = element("div", { class: "head-grid" });
+  let isOwnScale = false;
+  let drawn = all;
+
+  function score(head) {
+    const series = seriesOf(state.kind, state.score);
+    const found = series && scoreAt(series, pageData.steps.indexOf(state.step), head);
+    return found ? found[0] : null;
+  }
+
+  function paint() {
+    const at = patternIndexFor(state.sequence, state.step);
+    const button = (head) => {
+      const value = score(head);
+      const pattern = at === null ? null : patternOf(state.sequence, at, head);
+      return element(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": String(head === state.head),
+          title: `Show ${headName(head)}, ${roleOf(head)}`,
+          onclick: () => state.choose(head),
+        },
+        element("b", {}, headName(head)),
+        element("small", {}, value === null ? "" : `${state.score} ${fixed(value, 2)}`),
+        pattern && thumbnail(pattern, isOwnScale ? ownScale(pattern) : 1),
+      );
+    };
+    small.replaceChildren(...drawn.map(button));
+  }
+
+  for (const list of [state.onHead, state.onStep, state.onSequence, state.onScore]) list.push(paint);
+  const scale = toggle("a colour scale for each", false, (on) => {
+    isOwnScale = on;
+    paint();
+  });
+  if (all.length <= MOST_DRAWN) {
+    small.style.gridTemplateColumns = `repeat(${headsInLayer}, minmax(4.6rem, 11rem))`;
+    paint();
+    return element("div", {}, small, scale);
+  }
+  small.style.gridTemplateColumns = "repeat(auto-fill, minmax(5.5rem, 1fr))";
+  const finder = headFinder(state, score, (found) => {
+    drawn = found.slice(0, MOST_DRAWN);
+    paint();
+  });
+  return element("div", {}, finder, small, scale);
+}
+
+/** The map of all heads, and which of them are drawn: `onFound` hears them, in their order. */
+function headFinder(state, score, onFound) {
+  const all = [...pageData.heads.keys()];
+  const told = element("p", { class: "hint", "aria-live": "polite" });
+  const search = element("input", { type: "text", placeholder: "L17 or induction", "aria-label": "Search heads", oninput: find });
+  const orders = { score: "the score on show", cost: "what it costs to remove", layer: "layer" };
+  const order = element(
+    "select",
+    { "aria-label": "Sort heads", onchange: find },
+    Object.entries(orders).map(([value, text]) => element("option", { value }, `sorted by ${text}`)),
+  );
+  const costs = costsOfHeads();
+  const map = element("div", { class: "head-map", style: `grid-template-columns: 2.2rem repeat(${headsInLayer}, minmax(1.1rem, 2.4rem))` });
+  const cells = all.map((head) => {
+    const words = () => `${headName(head)}, ${roleOf(head)}, ${state.score} ${fixed(score(head), 2)}, costs ${fixed(costs[head], 3)}`;
+    return element("button", {
+      type: "button",
+      class: `line-${roles.indexOf(roleOf(head)) % COLOURS}${roleOf(head) === ROLE.mixed ? " none" : ""}`,
+      "aria-label": `${headName(head)} ${roleOf(head)}`,
+      onclick: () => state.choose(head),
+      onpointerenter: (event) => event.target.setAttribute("title", words()),
+    });
+  });
+  cells.forEach((cell, head) => {
+    if (head % headsInLayer === 0) map.append(element("span", { class: "tick" }, `L${layerOf(head)}`));
+    map.append(cell);
+  });
+
+  function find() {
+    const wanted = search.value.trim().toLowerCase();
+    const matches = all.filter((head) => `${headName(head)} ${roleOf(head)}`.toLowerCase().includes(wanted));
+    const by = { score: (head) => -(score(head) ?? -1), cost: (head) => -(costs[head] ?? -1), layer: (head) => head };
+    matches.sort((a, b) => by[order.value](a) - by[order.value](b) || a - b);
+    const isFound = new Set(matches);
+    cells.forEach((cell, head) => cell.classList.toggle("other", !isFound.has(head)));
+    told.textContent = `${matches.length} of ${all.length} heads; the first ${Math.min(matches.length, MOST_DRAWN)} are drawn.`;
+    onFound(matches);
+  }
+
+  function mark() {
+    cells.forEach((cell, head) => {
+      cell.setAttribute("aria-pressed", String(head === state.head));
+      // A weak score is pale, so that a map of many heads shows where its role is held.
+      cell.style.opacity = 0.25 + 0.75 * Math.min(Math.max(score(head) ?? 0, 0), 1);
+    });
+  }
+  for (const list of [state.onHead, state.onStep, state.onScore]) list.push(mark);
+  for (const list of [state.onStep, state.onScore]) list.push(find);
+  mark();
+  find();
+  const item = (role) =>
+    element("li", {}, element("span", { class: `swatch line-${roles.indexOf(role) % COLOURS}${role === ROLE.mixed ? " none" : ""}`, "aria-hidden": "true" }), role);
+  const held = roles.filter((role) => all.some((head) => roleOf(head) === role));
+  return element(
+    "div",
+    {},
+    element("ul", { class: "key" }, held.map(item)),
+    map,
+    element("div", { class: "controls" }, search, order),
+    told,
+  );
+}
+
+/** `[head]`: how much accuracy falls without each head alone, or null. */
+function costsOfHeads() {
+  const row = pageData.uses.at(-1);
+  return pageData.heads.map(([name]) => {
+    const alone = row?.uses.find(({ heads, ablated }) => heads.length === 1 && heads[0] === name && ablated);
+    return alone ? row.untouched.accuracy - alone.ablated.accuracy : null;
+  });
+}

@@ -1,0 +1,173 @@
+// Tasks that know which word depends on which: how each head follows each relation, and a sentence with its pairs.
+import { inkOn, weightColour } from "./colour.js";
+import { element, fixed, interval, visible } from "./elements.js";
+import { term } from "./glossary.js";
+import { command, exports } from "./picture.js";
+import { firstOfTask, headName, relationsOf, sentenceOf } from "./report_data.js";
+import { aboveNulls, bestHead, clearestRelation } from "./report_state.js";
+import { KIND } from "./vocabulary.js";
+
+const { relations, heads, run } = pageData;
+/** Heads that a matrix has columns for; of more, those that follow a relation most clearly. */
+const MOST_COLUMNS = 16;
+
+/** What the scores' names say: the weight from the word, or from the word before it, to its source. */
+export function relationInWords(name) {
+  const plain = name.replace(/^next /, "");
+  const [dependent, source] = plain.split("→");
+  if (!source) return name;
+  return plain === name
+    ? `from the ${dependent} to its ${source}`
+    : `from the word before the ${dependent} to the ${source}: what predicts it`;
+}
+
+/** The matrix beside a sentence. */
+export function relationsFigure(state) {
+  return element("div", { class: "two relations" }, matrix(state), sentence(state));
+}
+
+function matrix(state) {
+  const columns = shownHeads();
+  const cells = new Map();
+  const cell = (relation, head) => {
+    const seen = relation.heads[head];
+    if (!seen) return element("td", {}, "–");
+    const above = aboveNulls(seen, relation.uniform);
+    const colour = weightColour(Math.max(above, 0));
+    const nulls = `even attention ${fixed(relation.uniform, 3)}, same distances ${fixed(seen.distance, 3)}, shuffled ${fixed(seen.shuffled, 3)}`;
+    const button = element(
+      "button",
+      {
+        type: "button",
+        style: above > 0 ? `background: rgb(${colour.join(" ")}); color: ${inkOn(colour)}` : null,
+        title: `${headName(head)}, ${relation.name}: ${fixed(seen.value, 3)} (${interval(seen.low, seen.high)}); ${nulls}`,
+        onclick: () => {
+          state.choose(head);
+          state.toScore(relation.name, KIND.task);
+        },
+      },
+      fixed(seen.value, 2),
+    );
+    cells.set(`${relation.name} ${head}`, button);
+    return element("td", {}, button);
+  };
+  const highest = (relation, of) => {
+    const found = relation.heads.map((seen) => seen?.[of]).filter((value) => typeof value === "number");
+    return found.length ? fixed(Math.max(...found), 2) : "–";
+  };
+  const rows = relations.map((relation) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row", title: relationInWords(relation.name) }, relation.name),
+      columns.map((head) => cell(relation, head)),
+      element("td", { class: "null" }, fixed(relation.uniform, 2)),
+      element("td", { class: "null" }, highest(relation, "distance")),
+      element("td", { class: "null" }, highest(relation, "shuffled")),
+      element("td", { class: "null wide-only" }, String(relation.pairs)),
+    ),
+  );
+  const mark = () => {
+    for (const [name, button] of cells) button.setAttribute("aria-pressed", String(name === `${state.score} ${state.head}`));
+  };
+  state.onHead.push(mark);
+  state.onScore.push(mark);
+  const header = [
+    "relation",
+    ...columns.map(headName),
+    term("evenly", "even"),
+    term("distance"),
+    term("shuffled"),
+    element("span", { class: "wide-only" }, "pairs"),
+  ];
+  return element(
+    "figure",
+    { id: "relations", class: "relation-matrix" },
+    element("figcaption", {}, "Weight from a word to the word it depends on, at the end. Colour: how far above the highest null. “next”: from the word before."),
+    element(
+      "div",
+      { class: "scroll whole", tabindex: "0", role: "region", "aria-label": "Relations and heads" },
+      element(
+        "table",
+        { class: "dense matrix" },
+        element("thead", {}, element("tr", {}, header.map((name) => element("th", { scope: "col" }, name)))),
+        element("tbody", {}, rows),
+      ),
+    ),
+    columns.length < heads.length
+      ? element("p", { class: "hint" }, `${columns.length} of ${heads.length} heads, those that follow a relation most clearly.`)
+      : null,
+    exports({ name: "relations", csv: table, command: command(run.name, "relations") }),
+    element("p", { class: "hint" }, "The command chooses the head of a relation on one half of the sequences and measures it on the other."),
+  );
+}
+
+function shownHeads() {
+  const all = [...heads.keys()];
+  if (all.length <= MOST_COLUMNS) return all;
+  const clearest = (head) =>
+    Math.max(...relations.map(({ uniform, heads: seen }) => (seen[head] ? aboveNulls(seen[head], uniform) : -1)));
+  const chosen = all.sort((a, b) => clearest(b) - clearest(a)).slice(0, MOST_COLUMNS);
+  return chosen.sort((a, b) => a - b);
+}
+
+/** A sentence of the task: the pairs of a relation, each with the weight that the head on show gives it. */
+function sentence(state) {
+  const { tokens } = sentenceOf(firstOfTask) ?? { tokens: [] };
+  const pairs = relationsOf(firstOfTask);
+  if (!tokens.length || !pairs.length) return null;
+  const caption = element("figcaption", {});
+  const words = element("p", { class: "sentence" });
+  const list = element("ul", { class: "pairs" });
+  function paint() {
+    const relation = relations.some(({ name }) => name === state.score) ? state.score : clearestRelation(bestHead);
+    const plain = relation.replace(/^next /, "");
+    const isNext = plain !== relation;
+    const own = pairs.filter(([name]) => name === plain);
+    const weight = weightsAtEnd(state.head);
+    caption.replaceChildren(
+      `${headName(state.head)} on a sentence of the task: ${relationInWords(relation)}. `,
+      element("span", { class: "ring" }, "ringed"),
+      ": the pairs that the grammar knows.",
+    );
+    words.replaceChildren(
+      ...tokens.flatMap((token, at) => {
+        const [isDependent, isSource] = [own.some(([, from]) => from === at), own.some(([, , to]) => to === at)];
+        const kind = [isDependent ? "dependent" : null, isSource ? "source" : null].filter(Boolean).join(" ");
+        return [element("span", { class: kind || null }, visible(token)), " "];
+      }),
+    );
+    const item = ([, dependent, source]) => {
+      const query = isNext ? dependent - 1 : dependent;
+      const found = query > source ? weight(query, source) : null;
+      const colour = weightColour(found ?? 0);
+      const [from, to] = [visible(tokens[query]), visible(tokens[source])];
+      return element(
+        "li",
+        {},
+        element("span", { class: "ring" }, from),
+        ` ${query} → `,
+        element("span", { class: "ring" }, to),
+        ` ${source} `,
+        found === null
+          ? element("small", {}, "not seen from here")
+          : element("b", { class: "weight", style: `background: rgb(${colour.join(" ")}); color: ${inkOn(colour)}` }, fixed(found, 2)),
+      );
+    };
+    list.replaceChildren(...(own.length ? own.map(item) : [element("li", {}, "This sentence has no such pair.")]));
+  }
+  const weightsAtEnd = (head) => sentenceOf(firstOfTask).weightsOf(head);
+  state.onHead.push(paint);
+  state.onScore.push(paint);
+  return element("figure", { class: "gold" }, caption, words, list);
+}
+
+function table() {
+  const rows = [["relation", "head", "weight", "low", "high", "even attention", "same distances", "shuffled", "pairs"]];
+  for (const { name, pairs, uniform, heads: seen } of relations) {
+    seen.forEach((found, head) => {
+      if (found) rows.push([name, headName(head), found.value, found.low, found.high, uniform, found.distance, found.shuffled, pairs]);
+    });
+  }
+  return rows;
+}

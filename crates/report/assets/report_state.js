@@ -1,0 +1,130 @@
+// What the report has on show, and who hears when that changes.
+import { addressOf, readAddress } from "./address.js";
+import { firstOfTask, headName, patternSteps, scoreFor, sequences, seriesOf } from "./report_data.js";
+import { KIND } from "./vocabulary.js";
+
+const { steps, heads, relations } = pageData;
+
+/** The head that the finding speaks of, or the first. */
+export const bestHead = Math.max(
+  heads.findIndex(([name]) => name === pageData.headline),
+  0,
+);
+
+const lastStep = steps.at(-1) ?? patternSteps.at(-1) ?? 0;
+
+/** What a page begins with: where the task knows what depends on what, the clearest head on the clearest relation. */
+function beginning() {
+  const clearest = clearestRelation(bestHead);
+  return {
+    head: bestHead,
+    step: lastStep,
+    sequence: relations.length ? firstOfTask : 0,
+    score: clearest ?? scoreFor(bestHead),
+    kind: clearest ? KIND.task : KIND.probe,
+  };
+}
+
+/** The relation that a head follows furthest above its nulls. */
+export function clearestRelation(head) {
+  const above = ({ uniform, heads: seen }) => (seen[head] ? aboveNulls(seen[head], uniform) : -Infinity);
+  const [first] = [...relations].sort((a, b) => above(b) - above(a));
+  return first?.name ?? null;
+}
+
+/** Whether a head gives a relation's source at least half of its attention, surely above every null. */
+export function isFollowed(seen, uniform) {
+  return seen.value >= 0.5 && seen.low - seen.value + aboveNulls(seen, uniform) > 0;
+}
+
+/** How far a relation's score stands above the highest of its nulls. */
+export function aboveNulls({ value, distance, shuffled }, uniform) {
+  return value - Math.max(uniform, distance ?? 0, shuffled ?? 0);
+}
+
+/**
+ * The state. Sections push themselves onto the lists of listeners; `choose`, `toStep`, `toSequence` and `toScore` change
+ * what is on show. The address follows.
+ */
+export function reportState() {
+  const state = {
+    ...beginning(),
+    onHead: [],
+    onStep: [],
+    onSequence: [],
+    onScore: [],
+    choose: (head) => change({ head }, true),
+    toStep: (step) => change({ step }, false),
+    toSequence: (sequence) => change({ sequence }, true),
+    /** A score that the kind of sequences does not have is shown on the kind that has it. */
+    toScore: (score, kind = state.kind) => change({ score, kind: kindWith(score, kind) }, true),
+    /** The section that the reader went to. */
+    at: null,
+    goTo: (id) => {
+      state.at = id;
+      write(true);
+    },
+  };
+  const write = addressOf(
+    () => ({
+      head: headName(state.head),
+      step: state.step,
+      score: state.score,
+      on: state.kind,
+      sequence: state.sequence,
+      ...(state.at ? { at: state.at } : {}),
+    }),
+    (found) => {
+      Object.assign(state, read(found));
+      tell(["head", "step", "sequence", "score"]);
+      show(found.at);
+    },
+  );
+
+  function change(values, isNew) {
+    const changed = Object.keys(values).filter((name) => state[name] !== values[name]);
+    Object.assign(state, values);
+    tell(changed);
+    if (changed.length) write(isNew);
+  }
+
+  function tell(names) {
+    const lists = { head: state.onHead, step: state.onStep, sequence: state.onSequence, score: state.onScore };
+    const listeners = names.flatMap((name) => lists[name === "kind" ? "score" : name] ?? []);
+    for (const listener of new Set(listeners)) listener();
+  }
+
+  /** Draws everything as the address says, and goes where it says. */
+  state.begin = () => {
+    const found = readAddress();
+    Object.assign(state, read(found));
+    tell(["head", "step", "sequence", "score"]);
+    show(found.at);
+  };
+  return state;
+}
+
+function kindWith(score, kind) {
+  if (seriesOf(kind, score)) return kind;
+  return Object.values(KIND).find((other) => seriesOf(other, score)) ?? kind;
+}
+
+/** The part of an address that makes sense here; the rest is what a page begins with. */
+function read({ head, step, score, on, sequence }) {
+  const begun = beginning();
+  const known = (value, all) => (all.includes(value) ? value : null);
+  const headAt = heads.findIndex(([name]) => name === head);
+  const kind = known(on, Object.values(KIND)) ?? begun.kind;
+  const named = Object.values(KIND).some((any) => seriesOf(any, score)) ? score : begun.score;
+  return {
+    head: headAt < 0 ? begun.head : headAt,
+    step: known(Number(step), steps) ?? begun.step,
+    sequence: known(Number(sequence), [...sequences.keys()]) ?? begun.sequence,
+    score: named,
+    kind: kindWith(named, kind),
+  };
+}
+
+function show(id) {
+  if (id) document.getElementById(id)?.scrollIntoView();
+}

@@ -1,0 +1,132 @@
+// A pattern as lines between two columns of tokens: each query on the left, the keys it looks at on the right.
+import { drawnForWidth, element, fixed, short, svgElement, visible } from "./elements.js";
+import { exports, standalone } from "./picture.js";
+
+const ROW = 17;
+const EDGE = 110;
+/** Lines of less weight than this are not seen, and are many. */
+const LEAST_WEIGHT = 0.03;
+
+/** `pattern` is that of a heat map. A token chosen by pointer, finger or keyboard shows its own lines alone. */
+export function tokenLines(pattern, command = null) {
+  const readout = element("p", { class: "readout", "aria-live": "polite" });
+  const place = element("div", { class: "token-lines" });
+  let shown = pattern;
+  let pointed = null;
+  let locked = null;
+  let drawn = null;
+  let lines = [];
+
+  const draw = drawnForWidth(place, (width) => {
+    const { tokens } = shown;
+    const wide = Math.min(width, 560);
+    const y = (at) => ROW * (at + 1);
+    lines = linesOf(shown);
+    drawn = svgElement("svg", { width: wide, height: ROW * (tokens.length + 1), role: "group", "aria-label": shown.name });
+    for (const line of lines) {
+      line.node = svgElement("line", {
+        class: line.isGold ? "link gold" : "link",
+        x1: EDGE,
+        y1: y(line.query),
+        x2: wide - EDGE,
+        y2: y(line.key),
+      });
+      drawn.append(line.node);
+    }
+    tokens.forEach((token, at) => {
+      drawn.append(word(token, { query: at, key: null }, { x: EDGE - 6, y: y(at), "text-anchor": "end" }));
+      drawn.append(word(token, { query: null, key: at }, { x: wide - EDGE + 6, y: y(at) }));
+    });
+    place.replaceChildren(drawn);
+    paint();
+  });
+
+  function word(token, place_, attributes) {
+    const kind = place_.query === null ? "key" : "query";
+    const at = place_.query ?? place_.key;
+    const point = (value) => () => {
+      pointed = value;
+      paint();
+    };
+    const lock = () => {
+      locked = same(locked, place_) ? null : place_;
+      paint();
+    };
+    return svgElement(
+      "text",
+      {
+        class: "token",
+        dy: 4,
+        tabindex: "0",
+        role: "button",
+        "aria-label": `${kind} ${at} ${visible(token)}`,
+        onpointerenter: point(place_),
+        onpointerleave: point(null),
+        onfocus: point(place_),
+        onblur: point(null),
+        onclick: lock,
+        onkeydown: (event) => {
+          if (event.key === "Enter" || event.key === " ") lock();
+          else if (event.key === "Escape") {
+            locked = null;
+            paint();
+          } else return;
+          event.preventDefault();
+        },
+        ...attributes,
+      },
+      `${short(token, 12)}`,
+    );
+  }
+
+  function paint() {
+    const chosen = pointed ?? locked;
+    const isOn = ({ query, key }) => !chosen || query === chosen.query || key === chosen.key;
+    for (const line of lines) {
+      line.node.setAttribute("stroke-opacity", isOn(line) ? Math.max(line.weight, line.isGold ? 0.25 : 0) : 0);
+      line.node.setAttribute("stroke-width", 0.75 + 2.5 * line.weight);
+    }
+    const own = lines.filter((line) => chosen && isOn(line)).sort((a, b) => b.weight - a.weight);
+    readout.textContent = chosen ? told(shown, chosen, own) : "Point at a token to see its lines alone; a click keeps them.";
+  }
+
+  paint();
+  return {
+    node: element(
+      "div",
+      {},
+      element("p", { class: "hint" }, "Left: queries. Right: the keys they look at. A line is as strong as its weight."),
+      place,
+      exports({ name: () => `${shown.name} lines`, svg: () => standalone(drawn, shown.name), command }),
+      readout,
+    ),
+    show(next) {
+      if (next.tokens.length !== shown.tokens.length) locked = null;
+      shown = next;
+      draw();
+    },
+  };
+}
+
+const same = (a, b) => a && b && a.query === b.query && a.key === b.key;
+
+/** The pairs that are seen, and those that the task knows. */
+function linesOf({ tokens, weight, attends, rings = [] }) {
+  const lines = [];
+  for (let query = 0; query < tokens.length; query++) {
+    for (let key = 0; key <= query; key++) {
+      const isGold = rings.some(([from, to]) => from === query && to === key);
+      const found = attends(query, key) ? weight(query, key) : 0;
+      if (found >= LEAST_WEIGHT || isGold) lines.push({ query, key, weight: found, isGold });
+    }
+  }
+  return lines;
+}
+
+function told({ tokens }, { query, key }, own) {
+  const [kind, at] = query === null ? ["key", key] : ["query", query];
+  const other = (line) => (query === null ? line.query : line.key);
+  const listed = own.slice(0, 5).map((line) => `${other(line)} ${visible(tokens[other(line)])} ${fixed(line.weight, 3)}`);
+  const verb = query === null ? "is looked at by queries" : "looks at keys";
+  return `${kind} ${at} ${visible(tokens[at])} ${verb} ${listed.join(", ") || "none with a weight that is seen"}`;
+}
