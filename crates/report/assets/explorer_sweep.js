@@ -80,7 +80,7 @@ export function sweep(sweeps, promptOf, positionOf) {
         draw();
       }
       const [answer, other] = rows[0].answers;
-      about.textContent = `After position ${question.position} the model says ${visible(answer)}, and ${visible(other)} to the other prompt, “${visible(rows[0].from)}”. 0: nothing moves; 1: all of the answer moves.`;
+      about.textContent = `After position ${question.position} the model says ${visible(answer)}, and ${visible(other)} to the other prompt, ${rows[0].other_tokens.map(visible).join(" ")}. 0: nothing moves; 1: all of the answer moves.`;
     } catch (error) {
       if (running !== own) return;
       about.textContent = "";
@@ -108,7 +108,7 @@ export function sweep(sweeps, promptOf, positionOf) {
 /** `blocks.3.hook_resid_pre` is told by its layer. */
 function short(place) {
   const layer = /^blocks\.(\d+)\./.exec(place);
-  return layer ? `layer ${layer[1]}` : place;
+  return layer ? `L${layer[1]}` : place;
 }
 
 /** Which colour is which share. */

@@ -26,7 +26,7 @@ export function writing(questionOf) {
     ({ texts, patched }) => {
       warning.textContent = "";
       place.replaceChildren(
-        ...texts.map(([name, { tokens: written, ending }], at) => element("div", { class: "written" }, element("p", { class: "soft" }, `${name}:`), strip(written, texts[1 - at]?.[1].tokens), element("p", { class: "hint" }, `It ended: ${ending}.`))),
+        ...texts.map(([name, { tokens: written, ending }], at) => element("div", { class: "written" }, element("p", { class: "soft" }, `${name}:`), strip(written, texts[1 - at]?.[1].tokens), element("p", { class: "hint" }, `${written.length ? "It ended" : "Nothing"}: ${ending}.`))),
         ...(patched ? [element("p", { class: "hint" }, "Patches are left out: a text that grows has no positions in another prompt.")] : []),
       );
     },
