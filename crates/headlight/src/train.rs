@@ -6,7 +6,7 @@ use clap::{ArgMatches, FromArgMatches, Parser};
 use headlight_heads::{HeadName, Role};
 use headlight_inspect::{Subject, breakdown_printout, loss_text, print, report_after_training};
 use headlight_report::{
-    LiveAddress, LiveRun, Printout, Terminal, measures_as_told, say, say_wrapped,
+    LiveAddress, LiveRun, Printout, Terminal, most_telling_head, say, say_wrapped,
 };
 use headlight_run::{Config, Error, HeadSummary, RunDirectory, Seeds, schema};
 use headlight_tasks::Tasks;
@@ -140,7 +140,7 @@ pub fn run(matches: &ArgMatches, tasks: &Tasks) -> Result<(), Failure> {
     let where_to_look = format!(
         "Written to {0}; report.html there shows it all. A head's pattern: inspect {0} pattern --head {1}",
         out.display(),
-        most_telling_head(&summary.heads)
+        head_to_begin_with(&summary.heads)
     );
     let printout = Printout::new()
         .prose(result)
@@ -151,15 +151,9 @@ pub fn run(matches: &ArgMatches, tasks: &Tasks) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The first head of the role that takes most to tell; without a role, the first of all.
-fn most_telling_head(heads: &[HeadSummary]) -> HeadName {
-    for measure in measures_as_told() {
-        let role = Role::Of(measure);
-        if let Some(head) = heads.iter().find(|head| head.role == role) {
-            return head.head;
-        }
-    }
-    HeadName { layer: 0, head: 0 }
+fn head_to_begin_with(heads: &[HeadSummary]) -> HeadName {
+    let roles: Vec<(HeadName, Role)> = heads.iter().map(|head| (head.head, head.role)).collect();
+    most_telling_head(&roles).unwrap_or(HeadName { layer: 0, head: 0 })
 }
 
 /// One run for each seed.

@@ -1,19 +1,21 @@
 //! `inspect RUN serve`: a trained model that answers while someone plays with it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 
 use headlight_heads::{Ablation, HeadName, Role};
-use headlight_lens::all_heads;
+use headlight_lens::{Patching, PatchingError, Place, all_heads};
 use headlight_report::{
-    Answer, Bytes, Explorer, ExplorerFacts, Question, WalkData, WhyData, WhyQuestion, serve,
+    Answer, Bytes, Explorer, ExplorerFacts, Question, Sweep, SweepDirection, SweepQuestion,
+    WalkData, WhyData, WhyQuestion, Writing, WritingQuestion, most_telling_head, serve,
 };
-use headlight_residual::{AttentionSite, Site};
+use headlight_residual::{AttentionSite, BlockSite, Decoder, Generation, Sampling, Site};
 use headlight_run::Error;
 use headlight_tasks::Sequence;
+use headlight_watch::no_room;
 
 use super::{
     Output, Subject, Verb, print,
-    prompt_reader::{PromptReader, SHOWN_TOKENS, likeliest},
+    prompt_reader::{PromptReader, SHOWN_TOKENS, check_position, likeliest},
     report::walk::walk_of,
     why::{NamedModel, page::why_of_cell},
 };
@@ -48,6 +50,8 @@ fn announce(address: SocketAddr) {
 const MOST_PROMPT_TOKENS: usize = 512;
 /// Token names shown for help.
 const SOME_TOKENS: usize = 64;
+/// More are not read as they come.
+const MOST_WRITTEN_TOKENS: usize = 256;
 
 struct RunExplorer {
     inspection: Subject,
@@ -99,6 +103,8 @@ impl Explorer for RunExplorer {
             most_tokens,
             ..
         } = &self.reader;
+        let all = all_heads(model).into_iter();
+        let heads: Vec<(HeadName, Role)> = all.zip(self.roles.iter().copied()).collect();
         ExplorerFacts {
             name: path
                 .file_name()
@@ -106,13 +112,12 @@ impl Explorer for RunExplorer {
                 .display()
                 .to_string(),
             task: subject.task_name().to_owned(),
-            heads: all_heads(model)
-                .into_iter()
-                .zip(self.roles.iter().copied())
-                .collect(),
+            chosen: most_telling_head(&heads),
+            heads,
             most_tokens: *most_tokens,
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),
             sites: model.sites().iter().map(ToString::to_string).collect(),
+            sweeps: sweeps(model),
             window: subject.window(),
             prompt: self.sample(0),
             ablations: Ablation::ALL.map(|by| (by, by.in_words())).into(),
@@ -131,29 +136,42 @@ impl Explorer for RunExplorer {
     }
 
     fn explore(&self, question: &Question) -> Result<Answer, Error> {
-        let model = &self.reader.model;
-        let subject = &self.inspection;
-        let (reading, seen) = self
-            .reader
-            .read(subject, question, &model.pattern_sites())?;
-        let mut heads = Vec::new();
-        for head in all_heads(model) {
-            let pattern = seen.tensor::<4>(Site::Attention(head.layer, AttentionSite::Pattern));
-            let weights = pattern.narrow(1, head.head, 1).into_data();
-            let bytes: Vec<u8> = weights
-                .iter::<f32>()
-                .map(|weight| (weight * 255.0).round() as u8)
-                .collect();
-            heads.push((head, Bytes(bytes)));
-        }
+        let (reading, _) = self.reader.read(&self.inspection, question, &[])?;
         let [predictions, untouched] =
             [&reading.changed, &reading.untouched].map(|read| self.shown(read));
         Ok(Answer {
+            right: right(&reading.ids, &reading.changed),
+            right_untouched: right(&reading.ids, &reading.untouched),
             tokens: reading.tokens,
             predictions,
             untouched,
-            patterns: heads,
         })
+    }
+
+    fn patterns(
+        &self,
+        question: &Question,
+        heads: &[HeadName],
+    ) -> Result<Vec<(HeadName, Bytes)>, Error> {
+        for &head in heads {
+            self.reader.check_head("heads", head)?;
+        }
+        let layers: BTreeSet<usize> = heads.iter().map(|head| head.layer).collect();
+        let pattern = |layer| Site::Attention(layer, AttentionSite::Pattern);
+        let sites: Vec<Site> = layers.into_iter().map(pattern).collect();
+        let tokens = self.reader.tokens("prompt", &question.prompt)?;
+        let seen = self
+            .reader
+            .activations(&self.inspection, question, &tokens, &sites)?;
+        let mut patterns = Vec::new();
+        for &head in heads {
+            let of_layer = seen.tensor::<4>(pattern(head.layer)); // [1, head, query, key]
+            let weights = of_layer.narrow(1, head.head, 1).into_data();
+            let as_byte = |weight: f32| (weight * 255.0).round() as u8;
+            let bytes = weights.iter::<f32>().map(as_byte).collect();
+            patterns.push((head, Bytes(bytes)));
+        }
+        Ok(patterns)
     }
 
     fn walk(&self, question: &Question, head: HeadName) -> Result<WalkData, Error> {
@@ -191,14 +209,144 @@ impl Explorer for RunExplorer {
         let parts = NamedModel { model, vocabulary };
         why_of_cell(parts, tokens, head, query, key)
     }
+
+    fn sweep(&self, question: &SweepQuestion) -> Result<Sweep, Error> {
+        let PromptReader {
+            model, vocabulary, ..
+        } = &self.reader;
+        let mut places = Place::all(model).into_iter();
+        let place = places.find(|place| place.to_string() == question.place);
+        let unknown = || Error::new("place", "is not in this model").value(&question.place);
+        let place = place.ok_or_else(unknown)?;
+        let clean = self.reader.tokens("prompt", &question.prompt)?;
+        let position = question.position.unwrap_or(clean.len() - 1);
+        check_position("position", position, clean.len())?;
+        let other = self.other_prompt(question.from.as_deref(), &clean, position)?;
+        let name = |token: u32| vocabulary[token as usize].clone();
+        let patching =
+            Patching::new(model, &other, &clean, position).map_err(|error| match error {
+                PatchingError::SameAnswer { token } => {
+                    let message = format_args!(
+                        "the model answers both prompts with {}, so that there is nothing to find",
+                        name(token)
+                    );
+                    Error::new("from", message)
+                }
+                PatchingError::Activations(error) => no_room(error),
+            })?;
+        let [of_other, of_prompt] = patching.answers();
+        let patched = match question.direction {
+            SweepDirection::Returns => patching.at(place),
+            SweepDirection::Lost => patching.reversed().at(place),
+        };
+        Ok(Sweep {
+            from: self.reader.text.prompt(&other, other.len()),
+            tokens: self.reader.names(&clean),
+            other_tokens: self.reader.names(&other),
+            answers: [name(of_prompt), name(of_other)],
+            by_position: patched.by_position,
+            everywhere: patched.everywhere,
+        })
+    }
+
+    fn write(&self, question: &WritingQuestion) -> Result<Writing, Error> {
+        if question.tokens > MOST_WRITTEN_TOKENS {
+            let message = format_args!("must be at most {MOST_WRITTEN_TOKENS}");
+            return Err(Error::new("tokens", message).value(question.tokens));
+        }
+        let generation = Generation {
+            tokens: question.tokens,
+            sampling: Sampling {
+                temperature: question.temperature,
+                ..Sampling::default()
+            },
+            seed: question.seed,
+            ..Generation::default()
+        };
+        let (written, ending) =
+            self.reader
+                .write(&self.inspection, &question.question, generation)?;
+        Ok(Writing {
+            tokens: self.reader.names(&written),
+            ending,
+        })
+    }
+}
+
+/// The probability of each token of a prompt after those before it, from the second on.
+fn right(tokens: &[u32], probabilities: &[Vec<f32>]) -> Vec<f32> {
+    let after = tokens.iter().skip(1).zip(probabilities);
+    after
+        .map(|(&token, probabilities)| probabilities[token as usize])
+        .collect()
+}
+
+/// The places of each kind of sweep, in the order of layers.
+fn sweeps(model: &Decoder) -> Vec<(&'static str, Vec<String>)> {
+    let is_of = |place: &Place, wanted: BlockSite| match place {
+        Place::Stream(Site::Block(_, site)) => *site == wanted,
+        _ => false,
+    };
+    let all = Place::all(model);
+    let kinds: [(&str, &dyn Fn(&Place) -> bool); 4] = [
+        ("the stream before each layer", &|place| {
+            is_of(place, BlockSite::ResidPre)
+        }),
+        ("what attention adds in each layer", &|place| {
+            is_of(place, BlockSite::AttnOut)
+        }),
+        ("what the feed-forward adds in each layer", &|place| {
+            is_of(place, BlockSite::MlpOut)
+        }),
+        ("the blend of each head", &|place| {
+            matches!(place, Place::Head(_))
+        }),
+    ];
+    let mut sweeps = Vec::new();
+    for (name, is_of_kind) in kinds {
+        let places = all.iter().filter(|place| is_of_kind(place));
+        let places: Vec<String> = places.map(ToString::to_string).collect();
+        if !places.is_empty() {
+            sweeps.push((name, places));
+        }
+    }
+    sweeps
 }
 
 impl RunExplorer {
+    /// The other prompt of a sweep, as typed or made from this one.
+    fn other_prompt(
+        &self,
+        from: Option<&str>,
+        clean: &[u32],
+        position: usize,
+    ) -> Result<Vec<u32>, Error> {
+        let vocabulary = &self.reader.vocabulary;
+        let Some(from) = from else {
+            let other = self.inspection.corrupted(clean, position, vocabulary.len());
+            return other.ok_or_else(|| {
+                let message = "write one: the prompt's token there was not followed by another token before, so that none can be replaced";
+                Error::new("from", message).value(&vocabulary[clean[position] as usize])
+            });
+        };
+        let other = self.reader.tokens("from", from)?;
+        if other.len() != clean.len() {
+            let message = format_args!(
+                "has {} tokens, the prompt has {}; positions must match",
+                other.len(),
+                clean.len()
+            );
+            return Err(Error::new("from", message));
+        }
+        Ok(other)
+    }
+
     /// For each position the likeliest next tokens.
     fn shown(&self, probabilities: &[Vec<f32>]) -> Vec<Vec<(String, f32)>> {
         let of_position = |probabilities: &Vec<f32>| {
-            let shown = likeliest(probabilities).into_iter().take(SHOWN_TOKENS);
+            let shown = likeliest(probabilities, SHOWN_TOKENS);
             shown
+                .into_iter()
                 .map(|token| (self.reader.vocabulary[token].clone(), probabilities[token]))
                 .collect()
         };

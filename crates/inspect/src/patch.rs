@@ -170,6 +170,8 @@ impl Subject {
         let text = self.vocabulary()?;
         let encode = |prompt| tasks::encode_prompt(&text, prompt, self.n_ctx());
         let clean = encode(prompt)?;
+        let query = position.unwrap_or(clean.len() - 1);
+        check_position("--position", query, clean.len())?;
         if let Some(corrupted) = corrupted {
             let corrupted = encode(corrupted).map_err(|error| error.at("--corrupted"))?;
             if corrupted.len() != clean.len() {
@@ -182,14 +184,26 @@ impl Subject {
             }
             return Ok([clean, corrupted]);
         }
-        let query = position.unwrap_or(clean.len() - 1).min(clean.len() - 1);
-        let mut rng = ChaCha8Rng::seed_from_u64(self.seed());
-        let swap = Swap::draw(&clean, query, vocabulary.len(), &mut rng).ok_or_else(|| {
-            let message = "was not followed by another token before, so that none can be replaced; give --corrupted";
-            Error::new("--prompt", message).value(&vocabulary[clean[query] as usize])
-        })?;
-        let corrupted = swap.swapped(&clean);
+        let corrupted = self
+            .corrupted(&clean, query, vocabulary.len())
+            .ok_or_else(|| {
+                let message = "was not followed by another token before, so that none can be replaced; give --corrupted";
+                Error::new("--prompt", message).value(&vocabulary[clean[query] as usize])
+            })?;
         Ok([clean, corrupted])
+    }
+
+    /// The prompt with another token in the place of what followed the token at `query` before;
+    /// none where that token was not there before.
+    pub(super) fn corrupted(
+        &self,
+        clean: &[u32],
+        query: usize,
+        vocabulary: usize,
+    ) -> Option<Vec<u32>> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed());
+        let swap = Swap::draw(clean, query, vocabulary, &mut rng)?;
+        Some(swap.swapped(clean))
     }
 
     /// Each sequence of the probe up to the last token that has been there exactly once, and the

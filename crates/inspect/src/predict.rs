@@ -104,15 +104,15 @@ impl Subject {
             tokens,
             changed,
             untouched,
+            ..
         } = reading;
         let position = position.unwrap_or(tokens.len() - 1);
         check_position("--position", position, tokens.len())?;
 
         let (changed, untouched) = (&changed[position], &untouched[position]);
         let changes = arguments.changes();
-        let likeliest_before: BTreeSet<usize> =
-            likeliest(untouched).into_iter().take(top).collect();
-        let shown = likeliest(changed).into_iter().enumerate();
+        let likeliest_before: BTreeSet<usize> = likeliest(untouched, top).into_iter().collect();
+        let shown = likeliest(changed, changed.len()).into_iter().enumerate();
         let shown = shown.filter(|(rank, token)| *rank < top || likeliest_before.contains(token));
         let prediction = |(_, token): (usize, usize)| Prediction {
             token: reader.vocabulary[token].clone(),

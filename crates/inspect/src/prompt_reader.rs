@@ -1,18 +1,21 @@
 //! A run's model that reads prompts, as it is and with changes: the one answer behind
 //! `inspect RUN predict` and the live explorer.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use burn::tensor::{Device, Int, Tensor, activation::softmax};
 use headlight_heads::{Ablation, HeadName};
 use headlight_lens::zeroed;
 use headlight_report::{ActivationPatch, Question};
 use headlight_residual::{
-    Activations, AttentionSite, Decoder, Edit, Edits, KeptTensor, Part, Site, token_tensor,
+    Activations, AttentionSite, Decoder, Edit, Edits, Ending, GenerateError, Generation,
+    KeptTensor, Part, Probed, Site, token_tensor,
 };
 use headlight_run::{Error, ErrorKind};
 use headlight_tasks::{self as tasks, Vocabulary};
 use headlight_watch::no_room;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 
 use super::{ModelParts, Subject};
 
@@ -30,6 +33,8 @@ pub(super) struct PromptReader {
     pub(super) most_tokens: usize,
     device: Device,
     reference: OnceLock<Reference>,
+    /// Held by whoever measures the reference: it is measured once, whoever asks meanwhile.
+    measuring: Mutex<()>,
 }
 
 /// What the heads blend on the task's validation sequences: the same sequences as in `ablate`.
@@ -87,6 +92,8 @@ fn blends(layer: usize) -> Site {
 pub(super) struct Reading {
     /// The prompt.
     pub(super) tokens: Vec<String>,
+    /// The same by id.
+    pub(super) ids: Vec<u32>,
     /// `[position][token]`: probabilities, with the question's changes.
     pub(super) changed: Vec<Vec<f32>>,
     /// The same of the model as it is.
@@ -104,6 +111,7 @@ impl PromptReader {
             most_tokens,
             device: inspection.device.clone(),
             reference: OnceLock::new(),
+            measuring: Mutex::new(()),
         })
     }
 
@@ -129,6 +137,7 @@ impl PromptReader {
         };
         let reading = Reading {
             tokens: self.names(&tokens),
+            ids: tokens,
             changed,
             untouched,
         };
@@ -147,6 +156,48 @@ impl PromptReader {
         self.model
             .activations_probed(self.batch(tokens), sites, &mut edits)
             .map_err(no_room)
+    }
+
+    /// What the model writes on after the question's prompt while the question's heads are off, and
+    /// why it ended. The draws are those of [`Decoder::generate`].
+    pub(super) fn write(
+        &self,
+        subject: &Subject,
+        question: &Question,
+        generation: Generation,
+    ) -> Result<(Vec<u32>, String), Error> {
+        if !question.patches.is_empty() {
+            let message = "a text that grows has no positions in another prompt";
+            return Err(Error::new("patches", message));
+        }
+        let mut tokens = self.tokens("prompt", &question.prompt)?;
+        let prompt = tokens.len();
+        let wrong = |error: GenerateError| Error::new("temperature", error);
+        if question.off.is_empty() {
+            let mut text = self.model.generate(&tokens, generation).map_err(wrong)?;
+            let written = text.by_ref().collect::<Result<_, _>>().map_err(wrong)?;
+            let ending = text.ending().map(|ending| ending.to_string());
+            return Ok((written, ending.unwrap_or_default()));
+        }
+        for &head in &question.off {
+            self.check_head("off", head)?;
+        }
+        let most = self.model.most_positions().unwrap_or(usize::MAX);
+        let mut rng = ChaCha8Rng::seed_from_u64(generation.seed);
+        let mut ending = Ending::Length;
+        while tokens.len() < prompt + generation.tokens {
+            if tokens.len() >= most {
+                ending = Ending::ContextFull(most);
+                break;
+            }
+            let mut edits = self.off(subject, question, tokens.len())?;
+            let last = tokens.len() - 1;
+            let logits = self.model.logits_at(self.batch(&tokens), last, &mut edits);
+            let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
+            let next = generation.sampling.choose(&logits, &mut rng);
+            tokens.push(next.map_err(|error| wrong(error.into()))? as u32);
+        }
+        Ok((tokens.split_off(prompt), ending.to_string()))
     }
 
     pub(super) fn tokens(&self, field: &str, prompt: &str) -> Result<Vec<u32>, Error> {
@@ -211,6 +262,10 @@ impl PromptReader {
 
     /// Measured when it is asked for first.
     fn reference(&self, subject: &Subject) -> Result<&Reference, Error> {
+        let _measuring = self
+            .measuring
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(reference) = self.reference.get() {
             return Ok(reference);
         }
@@ -258,10 +313,19 @@ impl PromptReader {
     }
 }
 
-/// All tokens, the likeliest first.
-pub(super) fn likeliest(probabilities: &[f32]) -> Vec<usize> {
+/// The `count` likeliest tokens, the likeliest first; of equally likely ones the first.
+pub(super) fn likeliest(probabilities: &[f32], count: usize) -> Vec<usize> {
+    let by_probability = |a: &usize, b: &usize| {
+        let likelier = probabilities[*b].total_cmp(&probabilities[*a]);
+        likelier.then(a.cmp(b))
+    };
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
-    order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
+    if count < order.len() {
+        // A large vocabulary is not sorted for a few of its tokens.
+        order.select_nth_unstable_by(count, by_probability);
+        order.truncate(count);
+    }
+    order.sort_unstable_by(by_probability);
     order
 }
 
@@ -272,4 +336,17 @@ pub(super) fn check_position(place: &str, position: usize, length: usize) -> Res
         Error::new(place, message).value(position)
     };
     (position < length).then_some(()).ok_or_else(outside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likeliest_come_first_and_equal_ones_in_their_order() {
+        let probabilities = [0.1, 0.3, 0.1, 0.4, 0.1];
+        assert_eq!(likeliest(&probabilities, 3), [3, 1, 0]);
+        assert_eq!(likeliest(&probabilities, 9), [3, 1, 0, 2, 4]);
+        assert_eq!(likeliest(&probabilities, 0), [0; 0]);
+    }
 }

@@ -8,12 +8,12 @@ const HOW = "Click a cell of the pattern. It is told of the model as it is, with
 export function explorerWhy() {
   const panel = whyPanel();
   const asked = latest(
-    (question) => (question ? ask("/why", question) : null),
+    (signal, question) => (question ? ask("/why", question, signal) : null),
     (data) => (data ? panel.show(data) : panel.say(HOW)),
-    (message) => message && panel.say(message),
+    (error) => panel.say(error.message),
   );
   const at = (prompt, head, place) => {
-    const isCell = place !== null && place.row !== null && place.column !== null;
+    const isCell = prompt !== undefined && place !== null && place.row !== null && place.column !== null;
     return asked(isCell ? { prompt, head, query: place.row, key: place.column } : null);
   };
   panel.say(HOW);

@@ -9,11 +9,16 @@ use crate::{
 };
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 5] = [
+pub(crate) const MODULES: [(&str, &str); 10] = [
     module!("walk_source.js"),
     module!("explorer_asks.js"),
-    module!("explorer_changes.js"),
+    module!("explorer_predictions.js"),
+    module!("explorer_heads.js"),
+    module!("explorer_patterns.js"),
+    module!("explorer_patches.js"),
+    module!("explorer_sweep.js"),
     module!("explorer_why.js"),
+    module!("explorer_writing.js"),
     module!("explorer.js"),
 ];
 

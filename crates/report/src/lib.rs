@@ -71,12 +71,12 @@ pub use report_data::{
     RelationSeen, ReportData, RunFacts, ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
-pub use role_look::{measures_as_told, role_colour, scores_as_told};
+pub use role_look::{measures_as_told, most_telling_head, role_colour, scores_as_told};
 pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
 pub use serve::{
-    ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, WhyQuestion,
-    serve,
+    ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, Sweep,
+    SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion, serve,
 };
 pub use table::Table;
 pub use terminal::{Ink, Terminal};

@@ -1,6 +1,6 @@
 //! How roles are shown: their colours, their letters, and the order in which they are told.
 
-use headlight_heads::{Measure, Role, ScoreName};
+use headlight_heads::{HeadName, Measure, Role, ScoreName};
 
 use crate::colour::{BLUE, BLUISH_GREEN, ORANGE, REDDISH_PURPLE, SKY_BLUE, VERMILLION, YELLOW};
 
@@ -42,6 +42,29 @@ pub fn measures_as_told() -> Vec<Measure> {
 
 fn own_measures() -> Vec<Measure> {
     Measure::all().split_off(Measure::BUILT_IN.len())
+}
+
+/// The head to begin with: the first of the role that takes most to tell; where no head has a role,
+/// the first of all.
+///
+/// ```
+/// use headlight_heads::{HeadName, Measure, Role};
+/// use headlight_report::most_telling_head;
+///
+/// let [a, b] = [0, 1].map(|head| HeadName { layer: 0, head });
+/// let heads = [(a, Role::Of(Measure::PreviousToken)), (b, Role::Of(Measure::Induction))];
+/// assert_eq!(most_telling_head(&heads), Some(b));
+/// assert_eq!(most_telling_head(&[(a, Role::Mixed), (b, Role::Mixed)]), Some(a));
+/// ```
+#[must_use]
+pub fn most_telling_head(heads: &[(HeadName, Role)]) -> Option<HeadName> {
+    for measure in measures_as_told() {
+        let found = heads.iter().find(|(_, role)| *role == Role::Of(measure));
+        if let Some((head, _)) = found {
+            return Some(*head);
+        }
+    }
+    heads.first().map(|(head, _)| *head)
 }
 
 /// All scores: first the measures, of these first the one that takes most to tell.

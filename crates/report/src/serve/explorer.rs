@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, WalkData, WhyData};
 
-/// A trained model that can be asked. Whatever a question holds, the answer is an answer or an
-/// error that names the field.
+/// A trained model that can be asked, by several at once. Whatever a question holds, the answer is
+/// an answer or an error whose place is the field that is wrong.
 pub trait Explorer: Send + Sync + 'static {
     /// What the page shows before anything was asked.
     fn facts(&self) -> ExplorerFacts;
@@ -15,11 +15,22 @@ pub trait Explorer: Send + Sync + 'static {
     /// A prompt of the run's own task; the same for the same row.
     fn sample(&self, row: usize) -> String;
 
-    /// What the model says, and where its heads look.
+    /// What the model says.
     ///
     /// # Errors
     /// If the prompt, a head, a site or a position is none of this model's.
     fn explore(&self, question: &Question) -> Result<Answer, Error>;
+
+    /// Where these heads look in the same pass: `[queries, keys]` of each, a byte a weight, weight ·
+    /// 255, rounded.
+    ///
+    /// # Errors
+    /// As [`explore`](Self::explore).
+    fn patterns(
+        &self,
+        question: &Question,
+        heads: &[HeadName],
+    ) -> Result<Vec<(HeadName, Bytes)>, Error>;
 
     /// The numbers of one head in the same pass.
     ///
@@ -32,6 +43,19 @@ pub trait Explorer: Send + Sync + 'static {
     /// # Errors
     /// If the prompt, the head or a position is none of this model's, or the stream is no sum.
     fn why(&self, question: &WhyQuestion) -> Result<WhyData, Error>;
+
+    /// How far the answer moves when one place is patched between two prompts.
+    ///
+    /// # Errors
+    /// If the prompts do not fit together, the place or the position is none of this model's, or the
+    /// model answers both prompts alike.
+    fn sweep(&self, question: &SweepQuestion) -> Result<Sweep, Error>;
+
+    /// What the model writes on after a prompt.
+    ///
+    /// # Errors
+    /// If the prompt or a head is none of this model's, or the temperature makes no sense.
+    fn write(&self, question: &WritingQuestion) -> Result<Writing, Error>;
 }
 
 /// What does not change from question to question.
@@ -43,12 +67,16 @@ pub struct ExplorerFacts {
     pub task: String,
     /// Every head and what it looks like on the probe.
     pub heads: Vec<(HeadName, Role)>,
+    /// The head whose pattern is shown at first.
+    pub chosen: Option<HeadName>,
     /// The most tokens a prompt may have.
     pub most_tokens: usize,
     /// Some of the tokens' names.
     pub some_tokens: Vec<String>,
     /// Places whose activations can be patched.
     pub sites: Vec<String>,
+    /// Places of a sweep, by what they are.
+    pub sweeps: Vec<(&'static str, Vec<String>)>,
     /// A key later than a query is masked; with a window, so is one that far before it.
     pub window: Option<usize>,
     /// The first prompt.
@@ -113,6 +141,78 @@ pub struct Answer {
     pub predictions: Vec<Vec<(String, f32)>>,
     /// The same of the model as it is.
     pub untouched: Vec<Vec<(String, f32)>>,
-    /// Every head's pattern, `[queries, keys]`, a byte a weight: weight · 255, rounded.
-    pub patterns: Vec<(HeadName, Bytes)>,
+    /// The probability of each token of the prompt after those before it, from the second on.
+    pub right: Vec<f32>,
+    /// The same of the model as it is.
+    pub right_untouched: Vec<f32>,
+}
+
+/// Two prompts, and one place whose activations of one are put into the other.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SweepQuestion {
+    /// The prompt whose answer is looked for.
+    pub prompt: String,
+    /// As many tokens with another answer. Without it, what followed the last token before is
+    /// replaced.
+    #[serde(default)]
+    pub from: Option<String>,
+    /// The position whose next token is the answer; the last if left out.
+    #[serde(default)]
+    pub position: Option<usize>,
+    /// The place: `blocks.0.hook_resid_pre`, or a head.
+    pub place: String,
+    /// Which prompt is changed.
+    pub direction: SweepDirection,
+}
+
+/// Which prompt is read, and which gives its activations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SweepDirection {
+    /// Activations of the prompt in the other one: how much of the prompt's answer returns.
+    Returns,
+    /// Activations of the other one in the prompt: how much of the answer is lost.
+    Lost,
+}
+
+/// How far the answer moves when a place is patched: 0 not at all, 1 all the way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    /// The other prompt, as it can be typed.
+    pub from: String,
+    /// The tokens of the prompt.
+    pub tokens: Vec<String>,
+    /// The tokens of the other one.
+    pub other_tokens: Vec<String>,
+    /// The likeliest next token of the prompt, and of the other one.
+    pub answers: [String; 2],
+    /// Patched at one position alone.
+    pub by_position: Vec<f64>,
+    /// Patched at all positions together.
+    pub everywhere: f64,
+}
+
+/// What is to be written on.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WritingQuestion {
+    /// The prompt, and the heads that are off while the model writes. Patches have no positions in
+    /// a text that grows, so there may be none.
+    pub question: Question,
+    /// The most tokens to write.
+    pub tokens: usize,
+    /// Divides the logits; 0 takes the likeliest token.
+    pub temperature: f64,
+    /// What the draws follow from.
+    pub seed: u64,
+}
+
+/// What the model wrote.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Writing {
+    /// The names of the tokens.
+    pub tokens: Vec<String>,
+    /// Why it ended.
+    pub ending: String,
 }

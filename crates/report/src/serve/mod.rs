@@ -21,17 +21,22 @@ use axum::{
 use headlight_heads::HeadName;
 use headlight_run::Error;
 use serde::{Deserialize, Serialize};
-use tokio::{net::TcpListener, runtime::Builder};
+use tokio::{net::TcpListener, runtime::Builder, sync::Semaphore, task::spawn_blocking};
 
 use crate::explorer_page::explorer_page;
 
-pub use explorer::{ActivationPatch, Answer, Explorer, ExplorerFacts, Question, WhyQuestion};
+pub use explorer::{
+    ActivationPatch, Answer, Explorer, ExplorerFacts, Question, Sweep, SweepDirection,
+    SweepQuestion, WhyQuestion, Writing, WritingQuestion,
+};
 pub use live::{LiveAddress, LiveRun};
 
 /// The largest question. A browser may ask anything: see [`untrusted`](headlight_run::untrusted).
 const MOST_QUESTION_BYTES: usize = 64 * 1024;
+/// Answers in the making. A browser asks one address at most 6 things at once, so that no question
+/// of a page waits for another one of it; more pages than one wait in turn, which bounds memory.
+const MOST_AT_ONCE: usize = 8;
 
-type Shared = State<Arc<dyn Explorer>>;
 type Asked<T> = Result<Json<T>, JsonRejection>;
 
 /// Serves the explorer on 127.0.0.1 until the program is stopped. `port` 0 takes a free one;
@@ -63,13 +68,20 @@ pub fn serve(
 
 /// Every path there is; none of them leads to a file.
 fn router(explorer: Arc<dyn Explorer>, page: String) -> Router {
+    let answering = Answering {
+        explorer,
+        turns: Arc::new(Semaphore::new(MOST_AT_ONCE)),
+    };
     let router = Router::new()
         .route("/", get(|| async move { Html(page) }))
         .route("/sample", post(sample))
         .route("/explore", post(explore))
+        .route("/patterns", post(patterns))
         .route("/walk", post(walk))
         .route("/why", post(why))
-        .with_state(explorer);
+        .route("/sweep", post(sweep))
+        .route("/write", post(write))
+        .with_state(answering);
     closed(router)
 }
 
@@ -81,10 +93,56 @@ fn closed(router: Router) -> Router {
         .layer(from_fn(guard::own_page_only))
 }
 
+/// Who answers, and how many questions at once.
+#[derive(Clone)]
+struct Answering {
+    explorer: Arc<dyn Explorer>,
+    turns: Arc<Semaphore>,
+}
+
+impl Answering {
+    /// Answers on a thread of its own, so that a slow answer holds up no other one. A question whose
+    /// page no longer waits for it is dropped before its turn.
+    async fn answer<T, A>(
+        self,
+        asked: Asked<T>,
+        answer: impl FnOnce(&dyn Explorer, &T) -> Result<A, Error> + Send + 'static,
+    ) -> Response
+    where
+        T: Send + 'static,
+        A: Serialize + Send + 'static,
+    {
+        let question = match asked {
+            Ok(Json(question)) => question,
+            Err(rejection) => return rejected(&rejection),
+        };
+        let Ok(turn) = self.turns.acquire_owned().await else {
+            return refused(StatusCode::SERVICE_UNAVAILABLE, "no question is answered");
+        };
+        let explorer = self.explorer;
+        let answered = spawn_blocking(move || {
+            let answered = answer(&*explorer, &question);
+            drop(turn);
+            answered
+        });
+        match answered.await {
+            Ok(answered) => told(answered),
+            Err(panic) => refused(StatusCode::INTERNAL_SERVER_ERROR, &panic.to_string()),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SampleQuestion {
     row: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PatternsQuestion {
+    question: Question,
+    heads: Vec<HeadName>,
 }
 
 #[derive(Deserialize)]
@@ -94,37 +152,74 @@ struct WalkQuestion {
     head: HeadName,
 }
 
-async fn sample(State(explorer): Shared, asked: Asked<SampleQuestion>) -> Response {
-    answer(asked, |asked| Ok(explorer.sample(asked.row)))
+async fn sample(State(own): State<Answering>, asked: Asked<SampleQuestion>) -> Response {
+    own.answer(asked, |explorer, asked| Ok(explorer.sample(asked.row)))
+        .await
 }
 
-async fn explore(State(explorer): Shared, asked: Asked<Question>) -> Response {
-    answer(asked, |question| explorer.explore(&question))
+async fn explore(State(own): State<Answering>, asked: Asked<Question>) -> Response {
+    own.answer(asked, |explorer, question| explorer.explore(question))
+        .await
 }
 
-async fn walk(State(explorer): Shared, asked: Asked<WalkQuestion>) -> Response {
-    answer(asked, |asked| explorer.walk(&asked.question, asked.head))
+async fn patterns(State(own): State<Answering>, asked: Asked<PatternsQuestion>) -> Response {
+    own.answer(asked, |explorer, asked| {
+        explorer.patterns(&asked.question, &asked.heads)
+    })
+    .await
 }
 
-async fn why(State(explorer): Shared, asked: Asked<WhyQuestion>) -> Response {
-    answer(asked, |question| explorer.why(&question))
+async fn why(State(own): State<Answering>, asked: Asked<WhyQuestion>) -> Response {
+    own.answer(asked, |explorer, question| explorer.why(question))
+        .await
 }
 
+async fn walk(State(own): State<Answering>, asked: Asked<WalkQuestion>) -> Response {
+    own.answer(asked, |explorer, asked| {
+        explorer.walk(&asked.question, asked.head)
+    })
+    .await
+}
+
+async fn sweep(State(own): State<Answering>, asked: Asked<SweepQuestion>) -> Response {
+    own.answer(asked, |explorer, question| explorer.sweep(question))
+        .await
+}
+
+async fn write(State(own): State<Answering>, asked: Asked<WritingQuestion>) -> Response {
+    own.answer(asked, |explorer, question| explorer.write(question))
+        .await
+}
+
+/// An answer that takes no time.
 fn answer<T, A: Serialize>(
     asked: Asked<T>,
     answer: impl FnOnce(T) -> Result<A, Error>,
 ) -> Response {
     match asked {
-        Ok(Json(question)) => match answer(question) {
-            Ok(answer) => Json(answer).into_response(),
-            Err(error) => refused(StatusCode::UNPROCESSABLE_ENTITY, &error.to_string()),
-        },
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => refused(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("a question has at most {MOST_QUESTION_BYTES} bytes"),
-        ),
-        Err(rejection) => refused(rejection.status(), &rejection.body_text()),
+        Ok(Json(question)) => told(answer(question)),
+        Err(rejection) => rejected(&rejection),
     }
+}
+
+/// The answer, or `{"error": …, "field": the field that is wrong}`.
+fn told<A: Serialize>(answered: Result<A, Error>) -> Response {
+    match answered {
+        Ok(answer) => Json(answer).into_response(),
+        Err(error) => {
+            let body = serde_json::json!({ "error": error.to_string(), "field": error.place() });
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(body)).into_response()
+        }
+    }
+}
+
+/// Of what is no question.
+fn rejected(rejection: &JsonRejection) -> Response {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let message = format!("a question has at most {MOST_QUESTION_BYTES} bytes");
+        return refused(StatusCode::PAYLOAD_TOO_LARGE, &message);
+    }
+    refused(rejection.status(), &rejection.body_text())
 }
 
 /// `{"error": …}`

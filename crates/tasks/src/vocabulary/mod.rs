@@ -35,7 +35,7 @@ pub(crate) use self::{
 ///
 /// | kind | what `decode(encode(t))` is |
 /// |---|---|
-/// | names between spaces | `t` with one space between names |
+/// | names between spaces; names of one character also without spaces | `t` with one space between names |
 /// | characters, bytes, words, trained BPE | `t` |
 /// | a `tokenizer.json` | `t`, unless its own rules change text: a tokenizer may lower case, drop white space, or have a token for the unknown |
 ///
@@ -48,6 +48,9 @@ pub(crate) use self::{
 /// assert_eq!(vocabulary.encode(" b  a\n")?, [1, 0]);
 /// assert_eq!(vocabulary.decode(&[1, 0]), "b a");
 /// assert_eq!(vocabulary.encode("a c").unwrap_err().to_string(), "c");
+/// assert_eq!(vocabulary.encode("bab a")?, [1, 0, 1, 0]);
+/// // A name of two characters could be meant: nothing is guessed.
+/// assert!(Vocabulary::of_names(vec!["a".into(), "t0".into()]).encode("aa").is_err());
 /// # Ok::<(), headlight_tasks::UnknownToken>(())
 /// ```
 #[derive(Debug, Clone)]
