@@ -136,8 +136,8 @@ pub use detect_head::{DetectHead, detect_head};
 pub use distance::mean_distance;
 pub use edges::{
     Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Faithfulness,
-    JointEffect, MadePairs, PromptPair, RandomBand, ShareCurve, curve, faithfulness, find_circuit,
-    jaccard, pairs_of, ranked, share_curve, stability,
+    JointEffect, MadePairs, RandomBand, ShareCurve, curve, faithfulness, find_circuit, jaccard,
+    pairs_of, ranked, share_curve, stability,
 };
 pub use forbidden_distance::{ForbiddenDistances, without_distance};
 pub use frozen::{ablate_frozen, heads_after};

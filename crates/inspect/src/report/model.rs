@@ -36,6 +36,8 @@ impl Subject {
             measures: over.measures,
             events: Vec::new(),
             patterns: self.patterns_now(&observations, &model, &vocabulary, &mut left_out)?,
+            program: None,
+            why: None,
             shuffled: self.shuffled_scores(),
             relations: Vec::new(),
             uses: Vec::new(),

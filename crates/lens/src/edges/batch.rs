@@ -6,7 +6,8 @@ use burn::tensor::{Device, Int, Tensor, activation::log_softmax};
 use headlight_heads::Metric;
 use headlight_residual::{Activations, Readout, token_tensor};
 
-use super::{EdgeGraph, PromptPair, graph::Sources};
+use super::{EdgeGraph, graph::Sources};
+use crate::PromptPair;
 
 /// Pairs of prompts as tensors.
 #[derive(Debug, Clone)]

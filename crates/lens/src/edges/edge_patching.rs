@@ -5,10 +5,13 @@ use headlight_heads::{Metric, PatchDirection};
 use headlight_residual::{Activations, NoProbe, Probed, Readout, Site};
 
 use super::{
-    EdgeError, EdgeGraph, PromptPair,
+    EdgeError, EdgeGraph,
     batch::{Batch, numbers, written},
 };
-use crate::given::{last_stream, readout_of};
+use crate::{
+    PromptPair,
+    given::{last_stream, readout_of},
+};
 
 /// Numbers that sources write in the passes of one batch: bounds memory.
 const NUMBERS_AT_ONCE: usize = 1 << 26;

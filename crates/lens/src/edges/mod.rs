@@ -3,7 +3,7 @@
 //! The stream before a part is the sum of what earlier parts wrote. So each part reads each earlier
 //! part along an edge of its own ([`EdgeGraph`]), and an edge can be patched alone: its destination
 //! sees `x + (other − own)` of one source, and nothing else changes. [`EdgePatching`] patches edges
-//! between the two prompts of each [`PromptPair`], or estimates what patching would do from
+//! between the two prompts of each [`PromptPair`](crate::PromptPair), or estimates what patching would do from
 //! gradients.
 //!
 //! A circuit is a set of edges that carries a behaviour while all other edges carry what they carry
@@ -31,5 +31,5 @@ pub use find_circuit::{
     Circuit, CurvePoint, RandomBand, ShareCurve, curve, faithfulness, find_circuit, share_curve,
 };
 pub use graph::{EdgeError, EdgeGraph};
-pub use pair::{MadePairs, PromptPair, pairs_of};
+pub use pair::{MadePairs, pairs_of};
 pub use ranking::{jaccard, ranked, stability};

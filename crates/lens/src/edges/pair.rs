@@ -8,23 +8,13 @@ use rand::{SeedableRng, seq::IteratorRandom};
 use rand_chacha::ChaCha8Rng;
 
 use super::{EdgeError, batch::Batch};
-use crate::given::{last_stream, readout_of};
+use crate::{
+    PromptPair,
+    given::{last_stream, readout_of},
+};
 
 /// Prompts in one pass: bounds memory.
 const ROWS_AT_ONCE: usize = 16;
-
-/// A clean and a corrupted prompt, and the two answers to tell apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PromptPair {
-    /// The prompt that has the answer.
-    pub clean: Vec<u32>,
-    /// As many tokens without it.
-    pub corrupted: Vec<u32>,
-    /// The right token after the clean prompt.
-    pub answer: u32,
-    /// The token that it is told from.
-    pub wrong: u32,
-}
 
 /// Pairs of one kind, and what the model says to them.
 #[derive(Debug, Clone, PartialEq)]
