@@ -68,6 +68,7 @@ fn told(workshop: &Workshop, prompt: &str, has_relations: bool) -> BTreeMap<Stri
         vec!["swap"],
         vec!["lens"],
         vec!["circuits"],
+        vec!["why", "--head", "L0H1"],
         vec!["detect"],
         vec!["offsets"],
         vec!["phases"],

@@ -76,7 +76,7 @@ fn a_stopped_run_is_looked_at_by_its_newest_checkpoint_and_says_so() {
 }
 
 /// Every verb but `serve` and `learn`, with what it needs.
-const VERBS: [&[&str]; 18] = [
+const VERBS: [&[&str]; 19] = [
     &["heads"],
     &["pattern"],
     &["ablate"],
@@ -85,6 +85,7 @@ const VERBS: [&[&str]; 18] = [
     &["swap"],
     &["lens"],
     &["circuits"],
+    &["why", "--head", "L1H0"],
     &["detect"],
     &["offsets"],
     &["phases"],

@@ -68,6 +68,7 @@ mod role_range;
 mod score;
 mod score_name;
 mod sequence_kind;
+mod source;
 mod spread;
 
 pub use ablation::Ablation;
@@ -88,6 +89,7 @@ pub use role_range::RoleRange;
 pub use score::{RelationScore, RelationScores, Score, Scores};
 pub use score_name::ScoreName;
 pub use sequence_kind::SequenceKind;
+pub use source::Source;
 pub use spread::Spread;
 
 /// The README's program compiles and does what it says.
