@@ -230,6 +230,28 @@ test("a slow question holds up no other, and its answer never stands over a newe
   });
 });
 
+test("a click on a cell says why the head looks there, as inspect does", async () => {
+  await visit(address, async (page) => {
+    await page.waitForSelector("#predictions table");
+    await asking(page, () => read(page, PROMPT));
+    const why = page.locator(".why");
+    assert.match(await why.innerText(), /Click a cell of the pattern/);
+    const canvas = page.locator(".one-pattern canvas").first();
+    const box = await canvas.boundingBox();
+    await canvas.click({ position: { x: box.width * 0.5, y: box.height * 0.85 } });
+    await page.waitForSelector(".why tr[data-term]");
+    const [, query, key] = /query (\d+) .* → key (\d+)/.exec(await page.locator(".one-pattern .readout").innerText());
+    const head = (await page.locator(".one-pattern canvas").first().getAttribute("aria-label")).match(/L\dH\d/)[0];
+    const said = inspect("why", "--head", head, "--prompt", PROMPT, "--query", query, "--key", key);
+    assert.ok((await why.innerText()).includes(said.finding), `${await why.innerText()}, not ${said.finding}`);
+    const adds = await why.locator("tr[data-term]").first().locator("td").nth(1).innerText();
+    assert.equal(adds.replace("−", "-"), said.terms[0].value.toFixed(2));
+    // Another prompt has another answer.
+    await asking(page, () => read(page, OTHER));
+    await page.waitForFunction((finding) => !document.querySelector(".why").textContent.includes(finding), said.finding);
+  });
+});
+
 test("an unknown token is named and shown as text", async () => {
   await visit(address, async (page) => {
     await read(page, 'c <img src=x onerror="alert(1)">');

@@ -80,6 +80,45 @@ test("hovering shows a weight, a click locks it, Escape lets it go", async () =>
   });
 });
 
+test("why a head looks there is told of its typical keys, and of a cell that is clicked", async () => {
+  await visit(file, async (page) => {
+    const { section, head, canvas } = await chosenHead(page);
+    const { typical, cells } = data.why.heads[head];
+    assert.equal(data.why.heads[head].head, data.heads[head][0]);
+    const why = section.locator(".why");
+    const shows = async ({ finding, terms, margin }) => {
+      assert.ok((await why.innerText()).includes(finding), `${await why.innerText()}, not ${finding}`);
+      const rows = why.locator("tr[data-term]");
+      assert.equal(await rows.count(), terms.length);
+      near(await rows.first().locator("td").nth(1).innerText(), terms[0][2], 6e-3);
+      near(await why.locator("tr.here td").nth(1).innerText(), margin, 6e-3);
+    };
+    await shows(typical);
+    const length = data.patterns[0].tokens.length;
+    const at = async (query, key) => {
+      // Column by column, row by row with the arrow keys: from the cell in the middle of the picture.
+      const box = await canvas.boundingBox();
+      await canvas.click({ position: { x: box.width * 0.3, y: box.height * 0.8 } });
+      const readout = section.locator(".heatmap .readout");
+      const [row, column] = placeIn((await readout.innerText()).replace(" (locked)", ""));
+      const go = async (steps, forward, back) => {
+        for (let step = 0; step < Math.abs(steps); step++) await canvas.press(steps > 0 ? forward : back);
+      };
+      await go(query - row, "ArrowDown", "ArrowUp");
+      await go(key - column, "ArrowRight", "ArrowLeft");
+      await canvas.press("Enter");
+    };
+    const cell = cells.find(({ place: [query] }) => query === length - 4);
+    await at(...cell.place);
+    await shows(cell);
+    // The terms that are not shown are counted together, so that nothing is lost.
+    const sum = cell.terms.reduce((total, [, , value]) => total + value, cell.others[1]);
+    assert.ok(Math.abs(sum - cell.margin) < 0.02, `${sum} is not ${cell.margin}`);
+    await canvas.press("Escape");
+    await shows(typical);
+  });
+});
+
 test("the slider moves scores and patterns", async () => {
   await visit(file, async (page) => {
     const { head, canvas, readout } = await chosenHead(page);

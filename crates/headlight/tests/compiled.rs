@@ -35,6 +35,7 @@ const VERBS: &[&[&str]] = &[
     &["lens"],
     &["circuits"],
     &["circuit"],
+    &["why", "--head", "L0H0"],
     &["detect"],
     &["offsets"],
     &["phases"],
@@ -175,6 +176,41 @@ fn a_compiled_run_says_what_is_true_of_it_and_what_its_heads_look_like() {
     // The path test finds the one edge between heads.
     let paths = json(&workshop.inspect("run", &["paths", "--json"])).to_string();
     assert!(paths.contains("L0H0"), "{paths}");
+}
+
+/// What a query's own part meets, over the probe: query, key, and the share of all such terms.
+fn largest_match(program: &str, head: &str) -> (String, String, f64) {
+    let workshop = Workshop::new();
+    let subject = format!("compiled:{program}");
+    let why = json(&workshop.inspect(&subject, &["why", "--head", head, "--json"]));
+    let mut largest = (String::new(), String::new(), 0.0);
+    let mut sizes = 0.0;
+    for term in why["terms"].as_array().unwrap() {
+        let [query, key] = ["query", "key"].map(|end| term[end].as_str().unwrap().to_owned());
+        if query == "for every query" {
+            continue;
+        }
+        let size = term["value"].as_f64().unwrap().abs();
+        sizes += size;
+        if size > largest.2 {
+            largest = (query, key, size);
+        }
+    }
+    largest.2 /= sizes;
+    largest
+}
+
+#[test]
+fn why_names_the_parts_that_write_the_variables_which_a_head_compares() {
+    // The truth: L0H0 compares positions and writes `previous`, which L1H0 compares with the token.
+    for (head, expected) in [
+        ("L0H0", ["positions", "positions"]),
+        ("L1H0", ["embedding", "L0H0"]),
+    ] {
+        let (query, key, share) = largest_match("induction", head);
+        assert_eq!([query.as_str(), key.as_str()], expected, "{head}");
+        assert!(share > 0.999, "{head}: {share}");
+    }
 }
 
 #[test]

@@ -100,6 +100,51 @@ impl Drop for Served {
 }
 
 #[test]
+fn why_a_head_looks_at_a_cell_is_what_inspect_says() {
+    let served = Served::small_run();
+    let prompt = "a b c a b c a";
+    let question = json!({ "prompt": prompt, "head": "L1H1", "query": 5, "key": 3 });
+    let (status, found) = served.ask("/why", &question);
+    assert_eq!(status, 200, "{found}");
+    let cell = ["--query", "5", "--key", "3"];
+    let expected =
+        served.inspect(&[&["why", "--head", "L1H1", "--prompt", prompt], &cell[..]].concat());
+    assert_eq!(found["finding"], expected["finding"]);
+    let near = |found: &Value, expected: &Value| {
+        let error = found.as_f64().unwrap() - expected.as_f64().unwrap();
+        assert!(error.abs() < 1e-3, "{found} is not {expected}");
+    };
+    near(&found["margin"], &expected["margin"]["value"]);
+    for (index, term) in found["terms"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(
+            [&term[0], &term[1]],
+            ["query", "key"].map(|end| &expected["terms"][index][end])
+        );
+        near(&term[2], &expected["terms"][index]["value"]);
+    }
+    near(
+        &found["moved_together"],
+        &expected["moved"]["together"][0]["value"],
+    );
+    for (field, value, part) in [
+        ("head", json!("L9H9"), "no such head"),
+        (
+            "query",
+            json!(7),
+            "--query 7: is not inside the sequence of 7 tokens",
+        ),
+        ("key", json!(6), "is not seen by query 5"),
+        ("prompt", json!("a nonsense"), "prompt: nonsense"),
+    ] {
+        let mut wrong = question.clone();
+        wrong[field] = value;
+        let (status, answer) = served.ask("/why", &wrong);
+        let message = answer["error"].as_str().unwrap_or_default();
+        assert!(status == 422 && message.contains(part), "{status} {answer}");
+    }
+}
+
+#[test]
 fn the_explorer_says_what_inspect_says() {
     let served = Served::small_run();
     let prompt = "a b c a b c a";

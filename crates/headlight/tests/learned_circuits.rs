@@ -111,6 +111,13 @@ fn two_layers_learn_induction_and_every_test_finds_it() {
         let score = &head["scores"]["induction"];
         let null = number(&head["shuffled"]["induction"]["high"]);
         assert!(number(&score["low"]) > 0.5 && null < 0.3, "{head}");
+        // It looks for its own token in what a head of layer 0 wrote at the key.
+        let why = inspect(&run, &["why", "--head", head["head"].as_str().unwrap()]);
+        let first = &why["terms"][0];
+        assert!(first["key"].as_str().unwrap().starts_with("L0H"), "{first}");
+        assert_eq!(first["query"], "embedding", "{first}");
+        let low = number(&first["interval"]["low"]);
+        assert!(low > 4.0 * number(&first["turned"]), "{first}");
     }
 
     let swaps = inspect(&run, &["swap"]);

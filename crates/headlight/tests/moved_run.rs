@@ -69,6 +69,7 @@ fn told(workshop: &Workshop, prompt: &str, has_relations: bool) -> BTreeMap<Stri
         vec!["lens"],
         vec!["circuits"],
         vec!["circuit", "--corrupt", "key"],
+        vec!["why", "--head", "L0H1"],
         vec!["detect"],
         vec!["offsets"],
         vec!["phases"],

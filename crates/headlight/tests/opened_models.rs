@@ -62,6 +62,7 @@ fn a_folder_says_what_the_run_says_that_it_was_exported_from() {
         &["detect", "--prompt", PROMPT],
         &["circuits"],
         &["circuit", "--corrupt", "query"],
+        &["why", "--head", "L1H2", "--prompt", PROMPT],
         &["patch", "--prompt", PROMPT, "--corrupted", "d b a c a d c"],
         &[
             "generate",
@@ -89,6 +90,7 @@ fn verbs_that_need_a_log_say_so_and_all_others_answer() {
         let expected = "folder: is a model without a log of its training; this verb needs a run";
         assert!(error.contains(expected), "{verb}: {error}");
     }
+    exported.json("folder", &["why", "--head", "L1H2"]);
     for verb in [
         "heads",
         "pattern",

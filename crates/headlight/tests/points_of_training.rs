@@ -86,6 +86,7 @@ const VERBS: [&[&str]; 19] = [
     &["lens"],
     &["circuits"],
     &["circuit", "--method", "eap"],
+    &["why", "--head", "L1H0"],
     &["detect"],
     &["offsets"],
     &["phases"],

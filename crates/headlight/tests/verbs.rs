@@ -614,6 +614,48 @@ fn check_circuit(run: &Looked) -> Verdict {
     None
 }
 
+/// The score of a cell as the model computes it, and the same as a sum of terms.
+fn check_why(run: &Looked) -> Verdict {
+    let cell = [
+        "--head", "L1H2", "--prompt", PROMPT, "--query", "5", "--key", "4",
+    ];
+    let of = |contrast| {
+        let contrast = ["--contrast", contrast];
+        run.try_verb(&[&["why"], &cell[..], &contrast].concat())
+    };
+    let found = match of("none") {
+        Ok(found) => found,
+        Err(error) => return Some(error),
+    };
+    let scores = Site::Attention(1, AttentionSite::Scores);
+    let inputs = token_tensor(&[run.tokens(PROMPT)], &device());
+    let seen = run.model.activations(inputs, &[scores]).unwrap();
+    let head = seen.tensor::<4>(scores).narrow(1, 2, 1).squeeze_dim(1);
+    let row = rows(head).swap_remove(5);
+    let sum = |found: &Value| {
+        let terms = list(&found["terms"]).iter();
+        terms.map(|term| number(&term["value"])).sum::<f64>()
+    };
+    assert_near("a score", sum(&found), row[4]);
+    let uniform = of("uniform").unwrap();
+    let others: Vec<f64> = [0, 1, 2, 3, 5].into_iter().map(|key| row[key]).collect();
+    let others: Vec<f64> = others
+        .into_iter()
+        .filter(|score| score.is_finite())
+        .collect();
+    assert_near("a margin", sum(&uniform), row[4] - mean(&others));
+    assert_near(
+        "a margin",
+        number(&uniform["margin"]["value"]),
+        sum(&uniform),
+    );
+    // Over the probe.
+    let probe = run.verb(&["why", "--head", "L1H2"]);
+    assert!(number(&probe["cells"]) > 64.0);
+    assert_near("a margin", number(&probe["margin"]["value"]), sum(&probe));
+    None
+}
+
 fn check_swap(run: &Looked) -> Verdict {
     let found = run.verb(&["swap"]);
     let untouched = list(&found)
@@ -918,6 +960,7 @@ fn verdicts(keys: &str) -> BTreeMap<&'static str, Verdict> {
         ("`patch`", check_patch(&run)),
         ("`circuit`", check_circuit(&run)),
         ("`swap`", check_swap(&run)),
+        ("`why`", check_why(&run)),
         ("`predict`", check_predict(&run)),
         ("`relations`", check_relations(keys)),
         ("`circuits`: tokens", circuits),

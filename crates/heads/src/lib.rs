@@ -77,6 +77,7 @@ pub mod role_rate;
 mod score;
 mod score_name;
 mod sequence_kind;
+mod source;
 mod spread;
 
 pub use ablation::Ablation;
@@ -103,6 +104,7 @@ pub use role_rate::RoleRate;
 pub use score::{RelationScore, RelationScores, Score, Scores};
 pub use score_name::ScoreName;
 pub use sequence_kind::SequenceKind;
+pub use source::Source;
 pub use spread::Spread;
 
 /// The README's program compiles and does what it says.

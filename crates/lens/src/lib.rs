@@ -113,12 +113,12 @@ mod relation;
 mod score;
 mod shared_work;
 mod shuffled;
-mod source;
 mod spread;
 mod swap_follow;
 mod target_weights;
 mod value_weighted;
 mod why;
+mod writer;
 mod writes;
 
 pub use ablation::{Ablations, ablate, all_heads, mean_ablated, without, zeroed};
@@ -157,15 +157,15 @@ pub use relation::{best_head, score_relations};
 pub use score::{LayerPattern, score_layer, score_layer_on, score_targets};
 pub use shared_work::{MinimalSet, Pair, Taken, minimal_set, pairs};
 pub use shuffled::ShuffledContext;
-pub use source::Source;
 pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
 pub use target_weights::{RoleTargets, TargetWeights};
 pub use value_weighted::{value_disagreement, value_weighted};
 pub use why::{
-    Cell, CellMean, Contrast, Ingredient, Moved, MovedFrom, OpenedHead, ScoreTerms, Term, Toward,
-    Why, target_cells,
+    Cell, CellMean, Contrast, Ingredient, Moved, MovedFrom, OfKey, OpenedHead, ScoreTerms, Term,
+    Toward, Why, target_cells,
 };
+pub use writer::Writer;
 pub use writes::{HeadWrites, head_writes, writes_of_layer, writes_sites};
 
 /// The README's program compiles and does what it says.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     Behaviour, Performance,
     given::{last_stream, readout_of, stream_sites_of},
-    source::{sites_of_written, written},
+    writer::{sites_of_written, written},
 };
 
 /// The behaviour read off the stream at one place.
@@ -114,8 +114,8 @@ pub fn direct_logit_attribution(
 
     let mut parts = Vec::new();
     let mut add = |name: String, logit: f64| parts.push(Contribution { name, logit });
-    for (source, part) in written(model, &seen, &summands)? {
-        add(source.to_string(), of_part(part));
+    for (writer, part) in written(model, &seen, &summands)? {
+        add(writer.to_string(), of_part(part));
     }
     if let Some(constant) = readers.constant {
         add("final biases".to_owned(), mean(constant));

@@ -10,9 +10,9 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use headlight_attention::{PositionScheme, RelativeBias};
-use headlight_heads::{HeadName, Measure};
+use headlight_heads::{HeadName, Measure, Source};
 use headlight_lens::{
-    Behaviour, Cell, Contrast, Ingredient, LayerPattern, OpenedHead, Source, Toward,
+    Behaviour, Cell, Contrast, Ingredient, LayerPattern, OpenedHead, Toward,
     direct_logit_attribution, target_cells,
 };
 use headlight_residual::{AttentionSite, Decoder, NormPlacement, Site};
@@ -135,14 +135,10 @@ fn the_induction_head_that_was_built_matches_the_token_with_what_the_previous_to
     assert_eq!(cells.iter().map(Vec::len).sum::<usize>(), 12);
     let why = opened.why(&cells, Contrast::Attention).unwrap();
     let why = why.against_turned(&model, &opened, &cells).unwrap();
-    let writer = Ingredient::Written(Source::Head(HeadName { layer: 0, head: 0 }));
+    let writer = Ingredient::from(Source::Head(HeadName { layer: 0, head: 0 }));
     let matches = |term: &&headlight_lens::Term| {
         term.key == writer
-            && [
-                Ingredient::Written(Source::Embedding),
-                Ingredient::EveryQuery,
-            ]
-            .contains(&term.query)
+            && [Ingredient::from(Source::Embedding), Ingredient::EveryQuery].contains(&term.query)
     };
     let found: f64 = why
         .terms
@@ -188,7 +184,7 @@ fn the_built_induction_head_moves_the_embedding_of_the_key_toward_its_token() {
     for other in &moved.from[1..] {
         assert!(other.logits[0].value.abs() < 1e-5, "{other:?}");
     }
-    assert_eq!(moved.from[0].value, Ingredient::Written(Source::Embedding));
+    assert_eq!(moved.from[0].value, Ingredient::from(Source::Embedding));
     // Above the mean of 12 logits: what one is raised by, the 11 others are lowered by.
     let [key, next, other] = &moved.from[0].logits[..] else {
         unreachable!()

@@ -44,7 +44,7 @@ function termTable({ terms, others: [count, rest], margin }) {
   const rows = terms.map(row);
   if (count > 0) rows.push(tableRow(`the other ${count}`, ["", fixed(rest, 2), barCell(rest / largest)]));
   rows.push(tableRow("together", ["", fixed(margin, 2), element("td", {})], { class: "here" }));
-  return dataTable("The terms of the margin", ["in the query", "in the key", "adds", ""], rows);
+  return dataTable("The terms of the margin", ["in the query", "in the key", "adds", ""], rows, { class: "terms" });
 }
 
 /** Who wrote what the head moves, and what it adds to a logit. */

@@ -1,7 +1,8 @@
 //! Why a head looks there, in a sentence.
 
-use headlight_heads::HeadName;
-use headlight_lens::{Ingredient, Source, Term, Why};
+use headlight_heads::{HeadName, Interval, Source};
+use headlight_lens::{Ingredient, Term, Why, Writer};
+use headlight_report::one_line;
 
 use super::Place;
 
@@ -42,7 +43,8 @@ fn looks(place: &Place) -> String {
     match place {
         Place::Cell { tokens, query, key } => format!(
             "looks from query {query} ({}) at key {key} ({})",
-            tokens[*query], tokens[*key]
+            one_line(&tokens[*query]),
+            one_line(&tokens[*key])
         ),
         Place::Targets { does, .. } => does.clone(),
     }
@@ -53,7 +55,7 @@ fn with_interval(term: &Term) -> String {
 }
 
 /// `7.20 (7.10 to 7.30)`
-fn with_ends(value: String, interval: Option<headlight_heads::Interval>) -> String {
+fn with_ends(value: String, interval: Option<Interval>) -> String {
     match interval {
         Some(interval) => {
             let [low, high] = [interval.low, interval.high].map(number);
@@ -77,8 +79,10 @@ fn meeting(term: &Term) -> String {
 
 fn in_query(ingredient: Ingredient) -> String {
     match ingredient {
-        Ingredient::Written(Source::Embedding) => "the current token's embedding".to_owned(),
-        Ingredient::Written(Source::Positions) => "the query's position".to_owned(),
+        Ingredient::Written(Writer::Source(Source::Embedding)) => {
+            "the current token's embedding".to_owned()
+        }
+        Ingredient::Written(Writer::Source(Source::Positions)) => "the query's position".to_owned(),
         Ingredient::Bias => "the bias of queries".to_owned(),
         Ingredient::EveryQuery => "any query".to_owned(),
         other => written_at(other, "query"),
@@ -87,8 +91,10 @@ fn in_query(ingredient: Ingredient) -> String {
 
 fn in_key(ingredient: Ingredient) -> String {
     match ingredient {
-        Ingredient::Written(Source::Embedding) => "the embedding of the key's token".to_owned(),
-        Ingredient::Written(Source::Positions) => "the key's position".to_owned(),
+        Ingredient::Written(Writer::Source(Source::Embedding)) => {
+            "the embedding of the key's token".to_owned()
+        }
+        Ingredient::Written(Writer::Source(Source::Positions)) => "the key's position".to_owned(),
         Ingredient::Bias => "the bias of keys".to_owned(),
         other => written_at(other, "key"),
     }
@@ -96,7 +102,7 @@ fn in_key(ingredient: Ingredient) -> String {
 
 fn written_at(ingredient: Ingredient, place: &str) -> String {
     match ingredient {
-        Ingredient::Written(Source::AttentionBias(_)) | Ingredient::NormBias => {
+        Ingredient::Written(Writer::AttentionBias(_)) | Ingredient::NormBias => {
             format!("the {ingredient} at the {place}")
         }
         _ => format!("what {ingredient} wrote at the {place}"),

@@ -197,6 +197,13 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// Whether nothing comes next.
+    fn is_at_the_end(&self) -> bool {
+        matches!(self, Self::Cell { tokens, query, .. } if query + 1 == tokens.len())
+    }
+}
+
 /// Numbers of queries, keys and values of all sequences together that are held at once.
 const MOST_NUMBERS: usize = 1 << 26;
 /// Tokens named that one cell raises.
@@ -222,12 +229,16 @@ impl Subject {
             vocabulary: &vocabulary,
         };
         check_head(&model, asked.head)?;
-        let (toward, names) = self.toward(asked, parts)?;
         let opened = if asked.is_of_one_cell() {
             self.opened_at_a_cell(asked, parts)?
         } else {
-            self.opened_at_targets(asked, &model, MOST_NUMBERS)?
+            let opened = self.opened_at_targets(asked, &model, MOST_NUMBERS)?;
+            opened.ok_or_else(|| {
+                let message = "no query of these sequences has a key that a head could look for";
+                Error::new(format_args!("--head {}", asked.head), message)
+            })?
         };
+        let (toward, names) = self.toward(asked, parts, &opened.place)?;
         why_of(parts, asked, opened, &toward, names)
     }
 
@@ -236,9 +247,14 @@ impl Subject {
         &self,
         asked: &WhyAsked,
         parts: NamedModel,
+        place: &Place,
     ) -> Result<(Vec<Toward>, Vec<String>), Error> {
-        let mut toward = vec![Toward::NextToken, Toward::KeyToken];
-        let mut names = vec!["next token".to_owned(), "token at the key".to_owned()];
+        let mut toward = vec![Toward::KeyToken];
+        let mut names = vec!["token at the key".to_owned()];
+        if !place.is_at_the_end() {
+            toward.insert(0, Toward::NextToken);
+            names.insert(0, "next token".to_owned());
+        }
         if let Some(tokens) = &asked.toward {
             let vocabulary = self.vocabulary()?;
             let tokens = tasks::encode_prompt(&vocabulary, tokens, self.n_ctx())
@@ -260,13 +276,14 @@ impl Subject {
     }
 
     /// The head on the probe or the task, at the targets of the measure that it stands out on most.
-    /// At most `most_numbers` numbers of queries, keys and values are held.
+    /// At most `most_numbers` numbers of queries, keys and values are held. `None` where no query has
+    /// a target.
     fn opened_at_targets(
         &self,
         asked: &WhyAsked,
         model: &Decoder,
         most_numbers: usize,
-    ) -> Result<Opened, Error> {
+    ) -> Result<Option<Opened>, Error> {
         let WhyAsked { head, on, .. } = *asked;
         let mut watched = self.watched(on)?;
         watched
@@ -279,7 +296,7 @@ impl Subject {
         let pattern = LayerPattern::new([watched.tokens.len(), 1, length], &weights)
             .with_window(model.config().window_of(head.layer))
             .with_start(watched.has_start);
-        self.at_targets(asked, opened, &watched, pattern)
+        Ok(self.at_targets(asked, opened, &watched, pattern))
     }
 
     fn at_targets(
@@ -288,7 +305,7 @@ impl Subject {
         head: OpenedHead,
         watched: &Watched,
         pattern: LayerPattern,
-    ) -> Result<Opened, Error> {
+    ) -> Option<Opened> {
         let scores = score_layer(pattern, &watched.tokens).swap_remove(0);
         let share = |measure: &Measure| {
             let score = scores.get(&ScoreName::from(*measure));
@@ -297,20 +314,16 @@ impl Subject {
         let known = Measure::all()
             .into_iter()
             .filter(|measure| share(measure).is_finite());
-        let no_target = || {
-            let message = "no query of these sequences has a key that a head could look for";
-            Error::new(format_args!("--head {}", asked.head), message)
-        };
-        let measure = first_largest(known, share).ok_or_else(no_target)?;
+        let measure = first_largest(known, share)?;
         let cells = target_cells(measure, &pattern, &watched.tokens);
         if cells.iter().all(Vec::is_empty) {
-            return Err(no_target());
+            return None;
         }
         let on = match asked.on {
             On::Probe => "the probe".to_owned(),
             On::Task | On::Text => self.own_sequences(),
         };
-        Ok(Opened {
+        Some(Opened {
             head,
             cells,
             place: Place::Targets {

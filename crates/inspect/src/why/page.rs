@@ -13,6 +13,8 @@ use crate::Subject;
 
 /// Terms of a cell on a page of which one cell is asked for.
 const TERMS: usize = 12;
+/// Of all that is moved, what is less than this share is not shown.
+const LEAST_SHOWN: f64 = 0.002;
 /// Terms of each of many cells.
 const TERMS_OF_MANY: usize = 5;
 /// Of more heads a report tells nothing: the page would be too large.
@@ -73,7 +75,7 @@ impl Subject {
     /// At the keys of what the head looks like; none where no query has such a key.
     fn typical(&self, parts: NamedModel, head: HeadName) -> Result<Option<WhyData>, Error> {
         let asked = WhyAsked::of(head);
-        let Ok(opened) = self.opened_at_targets(&asked, parts.model, MOST_NUMBERS) else {
+        let Some(opened) = self.opened_at_targets(&asked, parts.model, MOST_NUMBERS)? else {
             return Ok(None);
         };
         let (toward, name) = (Toward::KeyToken, "the token at the key".to_owned());
@@ -149,7 +151,8 @@ fn toward_at(opened: &Opened) -> (Toward, String) {
 /// The rows of a page: so many terms, the others together.
 fn data_of(why: WhyOfCells, most_terms: usize) -> WhyData {
     let WhyOfCells { why: found, .. } = &why;
-    let (shown, rest) = found.terms.split_at(found.terms.len().min(most_terms));
+    let telling = found.telling_terms();
+    let (shown, rest) = found.terms.split_at(telling.min(most_terms));
     let terms = shown.iter().map(|term| {
         let [query, key] = [term.query, term.key].map(|part| part.to_string());
         (query, key, rounded(term.value.value))
@@ -159,7 +162,9 @@ fn data_of(why: WhyOfCells, most_terms: usize) -> WhyData {
     let mut moved_together = 0.0;
     if let Some(all) = &why.moved {
         moved_together = rounded(all.together[0].value);
+        let least = LEAST_SHOWN * all.together[0].value.abs();
         let from = all.from.iter().take(most_terms);
+        let from = from.filter(|from| from.logits[0].value.abs() > least);
         moved.extend(from.map(|from| (from.value.to_string(), rounded(from.logits[0].value))));
     }
     let mut place = None;

@@ -1,12 +1,14 @@
 //! Why a head looks there, for the terminal.
 
-use headlight_lens::{CellMean, Contrast, Ingredient, Moved, Term};
-use headlight_report::{Printout, Table, number_or_dash, with_interval};
+use headlight_lens::{CellMean, Contrast, Ingredient, Moved};
+use headlight_report::{Printout, Table, number_or_dash, one_line, with_interval};
 
 use super::{Place, WhyOfCells};
 
 /// Terms in the terminal; JSON has all.
 const SHOWN_TERMS: usize = 10;
+/// Rows of what the keys add.
+const SHOWN_KEYS: usize = 6;
 /// Rows of what the head moves.
 const SHOWN_MOVED: usize = 6;
 
@@ -18,18 +20,10 @@ impl WhyOfCells {
             .prose(self.finding.clone())
             .prose(self.cells_text())
             .table(self.terms_table())
-            .prose(self.terms_text());
+            .prose(self.terms_text())
+            .table(self.keys_table());
         let Some(moved) = &self.moved else {
             return printout;
-        };
-        let raised: Vec<String> = self
-            .raised
-            .iter()
-            .map(|(token, logit)| format!("{token} {logit:+.2}"))
-            .collect();
-        let raised = match raised.is_empty() {
-            true => String::new(),
-            false => format!("It raises most: {}.", raised.join(", ")),
         };
         printout
             .prose(format!(
@@ -39,7 +33,18 @@ impl WhyOfCells {
                 self.head
             ))
             .table(self.moved_table(moved))
-            .prose(raised)
+            .prose(self.raised_text())
+    }
+
+    fn raised_text(&self) -> String {
+        if self.raised.is_empty() {
+            return String::new();
+        }
+        let raised = self.raised.iter();
+        let raised: Vec<String> = raised
+            .map(|(token, logit)| format!("{} {logit:+.2}", one_line(token)))
+            .collect();
+        format!("It raises most: {}.", raised.join(", "))
     }
 
     fn cells_text(&self) -> String {
@@ -68,49 +73,32 @@ impl WhyOfCells {
 
     fn terms_table(&self) -> Table {
         let margin = self.why.margin.value;
-        let row =
-            |query: String, key: String, adds: String, share: f64, nulls: [Option<f64>; 2]| {
-                let [random, turned] = nulls.map(|null| number_or_dash(null, 2));
-                vec![
-                    query,
-                    key,
-                    adds,
-                    format!("{:.0} %", 100.0 * share),
-                    random,
-                    turned,
-                ]
-            };
         let mut rows = Vec::new();
-        let (shown, rest) = self
-            .why
-            .terms
-            .split_at(self.why.terms.len().min(SHOWN_TERMS));
+        let telling = self.why.telling_terms();
+        let (shown, rest) = self.why.terms.split_at(telling.min(SHOWN_TERMS));
         for term in shown {
-            let nulls = [Some(term.random_key), term.turned];
-            rows.push(row(
-                in_table(term.query),
-                in_table(term.key),
+            rows.push(term_row(
+                [in_table(term.query), in_table(term.key)],
                 mean(&term.value),
                 term.value.value / margin,
-                nulls,
+                [Some(term.random_key), term.turned],
             ));
         }
-        let sum = |of: fn(&Term) -> f64| rest.iter().map(of).sum::<f64>();
         if !rest.is_empty() {
-            let adds = sum(|term| term.value.value);
-            let nulls = [Some(sum(|term| term.random_key)), None];
-            let name = format!("the other {}", rest.len());
-            let adds_text = format!("{adds:.2}");
-            rows.push(row(name, String::new(), adds_text, adds / margin, nulls));
+            let adds: f64 = rest.iter().map(|term| term.value.value).sum();
+            let random_key: f64 = rest.iter().map(|term| term.random_key).sum();
+            rows.push(term_row(
+                [format!("the other {}", rest.len()), String::new()],
+                number_or_dash(Some(adds), 2),
+                adds / margin,
+                [Some(random_key), None],
+            ));
         }
-        let nulls = [Some(self.why.random_key.value), None];
-        let together = mean(&self.why.margin);
-        rows.push(row(
-            "together".to_owned(),
-            String::new(),
-            together,
+        rows.push(term_row(
+            ["together".to_owned(), String::new()],
+            mean(&self.why.margin),
             1.0,
-            nulls,
+            [Some(self.why.random_key.value), None],
         ));
         let header = [
             "in the query",
@@ -142,11 +130,25 @@ impl WhyOfCells {
         };
         format!(
             "{margin}{softcap} A query is counted without the mean of all queries. What this mean adds stands as \
-             \"every query\": {:.2} of the margin. The sizes of all terms of a cell add up to {:.2}. random key: the same with a visible key \
-             drawn at random in place of these. turned: the size of the term when W_K is turned at random (root \
-             mean square of 20 draws).",
-            self.for_every_query, self.why.sizes
+             \"every query\": {} of the margin. The sizes of all terms of a cell add up to {:.2}. random key: the \
+             same with a visible key drawn at random in place of these. turned: the size of the term when W_K is \
+             turned at random (root mean square of 20 draws). By what the key is made of:",
+            number_or_dash(Some(self.for_every_query), 2),
+            self.why.sizes
         )
+    }
+
+    /// What each part of the keys adds, with all parts of the query together.
+    fn keys_table(&self) -> Table {
+        let mut rows = Vec::new();
+        for of_key in self.why.by_key.iter().take(SHOWN_KEYS) {
+            rows.push(vec![
+                in_table(of_key.key),
+                mean(&of_key.matched),
+                mean(&of_key.for_every_query),
+            ]);
+        }
+        Table::new(&["in the key", "with this query", "with every query"], rows)
     }
 
     fn moved_table(&self, moved: &Moved) -> Table {
@@ -173,9 +175,18 @@ impl WhyOfCells {
         rows.push(row("together".to_owned(), &moved.together));
         rows.push(row("from all other keys".to_owned(), &moved.elsewhere));
         let mut header = vec!["written at the key".to_owned()];
-        header.extend(self.toward.iter().cloned());
+        header.extend(self.toward.iter().map(|name| one_line(name)));
         Table::new(&header, rows)
     }
+}
+
+/// A row of the table of terms; `nulls` are those of a random key and of turned matrices.
+fn term_row(ends: [String; 2], adds: String, share: f64, nulls: [Option<f64>; 2]) -> Vec<String> {
+    let mut row = ends.to_vec();
+    row.push(adds);
+    row.push(format!("{} %", number_or_dash(Some(100.0 * share), 0)));
+    row.extend(nulls.map(|null| number_or_dash(null, 2)));
+    row
 }
 
 /// A name that is short.

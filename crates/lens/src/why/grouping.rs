@@ -1,7 +1,9 @@
 //! Many small ingredients under one name, so that a table can be read.
 
+use headlight_heads::Source;
+
 use super::Ingredient;
-use crate::Source;
+use crate::Writer;
 
 /// Ingredients that keep their own name; of more, the rest is grouped.
 const MOST_NAMED: usize = 9;
@@ -56,8 +58,8 @@ enum Kind {
 impl Kind {
     fn of(ingredient: Ingredient) -> Self {
         match ingredient {
-            Ingredient::Written(Source::Head(_)) => Self::Heads,
-            Ingredient::Written(Source::FeedForward(_)) => Self::FeedForwards,
+            Ingredient::Written(Writer::Source(Source::Head(_))) => Self::Heads,
+            Ingredient::Written(Writer::Source(Source::FeedForward(_))) => Self::FeedForwards,
             _ => Self::Others,
         }
     }
@@ -79,9 +81,9 @@ mod tests {
 
     #[test]
     fn small_ingredients_of_a_kind_are_counted_together_and_a_lone_one_keeps_its_name() {
-        let head = |layer, head| Ingredient::Written(Source::Head(HeadName { layer, head }));
+        let head = |layer, head| Ingredient::from(Source::Head(HeadName { layer, head }));
         let mut ingredients: Vec<Ingredient> = (0..MOST_NAMED).map(|at| head(0, at)).collect();
-        let feed_forward = Ingredient::Written(Source::FeedForward(0));
+        let feed_forward = Ingredient::from(Source::FeedForward(0));
         ingredients.extend([head(1, 0), feed_forward, head(1, 1)]);
         let mut sizes = vec![1.0; MOST_NAMED];
         sizes.extend([0.1, 0.2, 0.3]);

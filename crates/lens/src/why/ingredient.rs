@@ -2,15 +2,16 @@
 
 use std::fmt;
 
+use headlight_heads::Source;
 use serde::{Serialize, Serializer};
 
-use crate::Source;
+use crate::Writer;
 
 /// What a query, a key or a value is made of, or what is added to a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Ingredient {
     /// What a part of the model wrote into the stream.
-    Written(Source),
+    Written(Writer),
     /// The bias of the norm that reads the stream.
     NormBias,
     /// `b_Q` in a query, `b_K` in a key, `b_V` in a value.
@@ -27,10 +28,16 @@ pub enum Ingredient {
     Others(usize),
 }
 
+impl From<Source> for Ingredient {
+    fn from(source: Source) -> Self {
+        Self::Written(Writer::Source(source))
+    }
+}
+
 impl fmt::Display for Ingredient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&match self {
-            Self::Written(source) => source.to_string(),
+            Self::Written(writer) => writer.to_string(),
             Self::NormBias => "norm bias".to_owned(),
             Self::Bias => "projection bias".to_owned(),
             Self::EveryQuery => "for every query".to_owned(),

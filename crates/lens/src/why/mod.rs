@@ -14,4 +14,4 @@ pub use cell::{Cell, Contrast, target_cells};
 pub use ingredient::Ingredient;
 pub use moved::{Moved, MovedFrom, Toward};
 pub use opened_head::{OpenedHead, ScoreTerms};
-pub use why_head::{CellMean, Term, Why};
+pub use why_head::{CellMean, OfKey, Term, Why};

@@ -10,7 +10,7 @@ use headlight_residual::{
 use super::Ingredient;
 use crate::{
     given::layer_attention_of,
-    source::{sites_of_written, written},
+    writer::{sites_of_written, written},
 };
 
 /// Numbers of the parts of the stream that are held at once.
@@ -86,8 +86,8 @@ impl<'a> StreamReader<'a> {
         let seen = self.model.activations(rows, &self.sites)?;
         let mut ingredients = Vec::new();
         let mut parts = Vec::new();
-        for (source, part) in written(self.model, &seen, &self.summands)? {
-            ingredients.push(Ingredient::Written(source));
+        for (writer, part) in written(self.model, &seen, &self.summands)? {
+            ingredients.push(Ingredient::Written(writer));
             parts.push(part);
         }
         let mut input = Tensor::stack::<4>(parts, 2); // [batch, pos, ingredient, d_model]

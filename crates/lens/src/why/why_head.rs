@@ -8,6 +8,9 @@ use serde::Serialize;
 use super::{Cell, Contrast, Ingredient, OpenedHead, cell::Coefficients, grouping::Grouping};
 use crate::bootstrap::{Estimate, Share};
 
+/// A term below this share of the sizes of all tells nothing.
+const LEAST_TELLING: f64 = 0.002;
+
 /// A mean over cells; its interval by bootstrap over sequences, of which it takes two.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CellMean {
@@ -50,6 +53,17 @@ pub struct Term {
     pub turned: Option<f64>,
 }
 
+/// What one ingredient of the keys adds to the margin, with all parts of the query together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OfKey {
+    /// What the key is made of.
+    pub key: Ingredient,
+    /// What it adds with what is this query's own.
+    pub matched: CellMean,
+    /// What it adds with the mean of all queries.
+    pub for_every_query: CellMean,
+}
+
 /// Why a head looks at the keys of some cells and not at others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Why {
@@ -67,6 +81,8 @@ pub struct Why {
     pub sizes: f64,
     /// The largest first. Many small ingredients are counted together.
     pub terms: Vec<Term>,
+    /// The terms added up over queries, what is matched most first.
+    pub by_key: Vec<OfKey>,
     #[serde(skip)]
     pub(super) groups: Groups,
 }
@@ -143,6 +159,7 @@ impl OpenedHead {
             random_key: mean(|sum| sum.random.iter().sum::<f64>() + sum.random_position_bias),
             sizes: mean(|sum| sum.sizes).value,
             terms: self.grouped_terms(&groups, &sums, mean),
+            by_key: by_key(&groups, &sums),
             groups,
         })
     }
@@ -215,6 +232,35 @@ impl OpenedHead {
     }
 }
 
+/// For each group of keys the terms of its column: of every query, and of the others together.
+fn by_key(groups: &Groups, sums: &[OfSequence]) -> Vec<OfKey> {
+    let columns = groups.keys.names.len();
+    let is_for_every = |query: &Ingredient| *query == Ingredient::EveryQuery;
+    let grouped: Vec<Vec<f64>> = sums.iter().map(|sum| groups.sum(&sum.terms)).collect();
+    let mean = |column: usize, for_every: bool| {
+        let mut shares = Vec::new();
+        for (terms, sum) in grouped.iter().zip(sums) {
+            let rows = terms.chunks(columns).zip(&groups.queries.names);
+            let rows = rows.filter(|(_, query)| is_for_every(query) == for_every);
+            shares.push(Share {
+                sum: rows.map(|(row, _)| row[column]).sum(),
+                rows: sum.cells,
+            });
+        }
+        CellMean::of(&shares)
+    };
+    let mut by_key = Vec::new();
+    for (column, &key) in groups.keys.names.iter().enumerate() {
+        by_key.push(OfKey {
+            key,
+            matched: mean(column, false),
+            for_every_query: mean(column, true),
+        });
+    }
+    by_key.sort_by(|a, b| b.matched.value.abs().total_cmp(&a.matched.value.abs()));
+    by_key
+}
+
 impl Why {
     /// What is for every query, whatever it holds: the sum of its terms.
     #[must_use]
@@ -225,6 +271,13 @@ impl Why {
             .filter(for_every)
             .map(|term| term.value.value)
             .sum()
+    }
+
+    /// How many of the terms, from the largest on, are at least 0.002 of the sizes of all.
+    #[must_use]
+    pub fn telling_terms(&self) -> usize {
+        let is_telling = |term: &Term| term.value.value.abs() >= LEAST_TELLING * self.sizes;
+        self.terms.partition_point(is_telling)
     }
 
     /// The same with the null of every term, by the names of query and key.
