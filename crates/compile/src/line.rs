@@ -190,6 +190,9 @@ impl Program {
     }
 }
 
+/// Whether the first integer stands so to the second.
+type Order = fn(&i64, &i64) -> bool;
+
 /// A relation of two values, which are given by their numbers.
 struct Relation<'a> {
     left: &'a str,
@@ -225,7 +228,7 @@ impl Relation<'_> {
         let (Some(lefts), Some(rights)) = (integers(self.lefts), integers(self.rights)) else {
             return Words::Table;
         };
-        let orders: [(&str, fn(&i64, &i64) -> bool); 4] = [
+        let orders: [(&str, Order); 4] = [
             ("<", i64::lt),
             ("≤", i64::le),
             (">", i64::gt),

@@ -59,12 +59,11 @@ impl Subject {
                 message,
             ));
         };
-        let row = match prompt {
-            Some(prompt) => tasks::encode_prompt(&self.vocabulary()?, prompt, self.n_ctx())?,
-            None => {
-                let first = &self.validation()?.sequences[0];
-                first.tokens[..first.scored.len()].to_vec()
-            }
+        let row = if let Some(prompt) = prompt {
+            tasks::encode_prompt(&self.vocabulary()?, prompt, self.n_ctx())?
+        } else {
+            let first = &self.validation()?.sequences[0];
+            first.tokens[..first.scored.len()].to_vec()
         };
         let ModelParts { model, .. } = self.model()?;
         let heads = self.summary()?.heads;

@@ -165,7 +165,9 @@ fn the_start_of_a_sequence_is_not_shuffled_and_matches_nothing() {
     for (order, tokens) in context.contexts().iter().zip(&with) {
         assert_eq!(order[0], 9);
         let mut sorted = [order.clone(), tokens.clone()];
-        sorted.iter_mut().for_each(|tokens| tokens.sort_unstable());
+        for tokens in &mut sorted {
+            tokens.sort_unstable();
+        }
         assert_eq!(sorted[0], sorted[1]);
     }
     // Even attention to all but the start scores what it scores where there is none.

@@ -25,12 +25,22 @@ export function transposed({ rows, columns, at }) {
 }
 
 /**
- * Draws a matrix. `{name, table, rowLabels?, columnLabels?, weights?: true for numbers between 0 and 1,
+ * Draws a matrix. `{name, table, rowLabels?, columnLabels?, rowNames?, columnNames?: where a label is too short to tell
+ * its row or column, weights?: true for numbers between 0 and 1,
  * shows?(row, column): false for a cell that is masked}`; `onPick` hears `{row, column}` of the cell that was clicked.
  * `highlight(rows, columns)` marks some, `pick(row, column)` chooses one.
  */
 export function matrix(
-  { name, table: numbers, rowLabels, columnLabels, weights = false, shows = () => true },
+  {
+    name,
+    table: numbers,
+    rowLabels,
+    columnLabels,
+    rowNames = rowLabels,
+    columnNames = columnLabels,
+    weights = false,
+    shows = () => true,
+  },
   onPick = () => {},
 ) {
   const largest = numbers.values.reduce(
@@ -67,7 +77,7 @@ export function matrix(
   const title = (labels, at) => (labels ? `${at} ${visible(labels[at])}` : String(at));
   const told = ({ row, column }) => {
     const value = shows(row, column) ? fixed(numbers.at(row, column), 4) : "masked";
-    return `[${title(rowLabels, row)}, ${title(columnLabels, column)}] ${value}`;
+    return `[${title(rowNames, row)}, ${title(columnNames, column)}] ${value}`;
   };
   const caption = element(
     "figcaption",

@@ -87,11 +87,14 @@ export function walk(source, token = source.tokens.length - 1) {
 
   function drawPart(part, explained) {
     const { tokens, directions } = state.source;
-    const labels = (axis) => {
+    const names = (axis) => {
       if (part.tokens === axis || part.tokens === "both") return tokens;
       return part.directions === axis ? (directions ?? undefined) : undefined;
     };
-    return matrix({ ...part, rowLabels: labels("rows"), columnLabels: labels("columns") }, (place) => {
+    const [rowNames, columnNames] = [names("rows"), names("columns")];
+    const labels = (of) => (of === directions ? of?.map(shortDirection) : of);
+    const axes = { rowNames, columnNames, rowLabels: labels(rowNames), columnLabels: labels(columnNames) };
+    return matrix({ ...part, ...axes }, (place) => {
       if (!place) return;
       const { row, column } = place;
       if (part.role === "result") {
@@ -125,6 +128,14 @@ export function walk(source, token = source.tokens.length - 1) {
   node.append(element("p", { class: "hint" }, "Query token:"), strip, tabs, body);
   paint();
   return { node, show, choose, go: (id) => go(state.stages.findIndex((stage) => stage.id === id)) };
+}
+
+/** `indi…:10`: of a direction's name as much as shows its value. */
+function shortDirection(name) {
+  const at = name.lastIndexOf(":");
+  if (name.length <= 8 || at < 0) return name;
+  const value = name.slice(at);
+  return `${name.slice(0, Math.max(7 - value.length, 1))}…${value}`;
 }
 
 /** The cell of a row to begin with: the largest in size among those shown. */
