@@ -8,7 +8,7 @@ use headlight_report::{
 };
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
-use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
+use headlight_watch::{WATCHED_SEQUENCES, Watched, each_layer};
 use serde::Serialize;
 
 use super::{ModelParts, Need, Output, Subject, Verb, print, uses::uses_printout};
@@ -226,15 +226,17 @@ impl Subject {
 
     fn shuffled_on(&self, model: &Decoder, watched: &Watched) -> Result<Shuffled, Error> {
         let context = ShuffledContext::new(&watched.tokens, &watched.relations, self.seed());
-        let patterns =
-            Patterns::of(model, context.contexts(), &self.device)?.with_start(watched.has_start);
+        let (contexts, start) = (context.contexts(), watched.has_start);
         let mut shuffled = Shuffled::default();
-        for (layer, pattern) in patterns.layers().enumerate() {
-            let scores = context.scores(pattern).into_iter().enumerate();
+        each_layer(model, contexts, &self.device, start, false, |seen| {
+            let scores = context.scores(seen.pattern).into_iter().enumerate();
+            let layer = seen.layer;
             let named = scores.map(|(head, scores)| (HeadName { layer, head }, scores));
             shuffled.heads.extend(named);
-            shuffled.relations.extend(context.relation_scores(pattern));
-        }
+            shuffled
+                .relations
+                .extend(context.relation_scores(seen.pattern));
+        })?;
         Ok(shuffled)
     }
 }

@@ -91,6 +91,7 @@ mod compared;
 mod control;
 mod detect_head;
 mod distance;
+mod each_head;
 mod forbidden_distance;
 mod frozen;
 mod given;
@@ -128,6 +129,7 @@ pub use compared::{Joint, Rights};
 pub use control::control_sets;
 pub use detect_head::{DetectHead, detect_head};
 pub use distance::mean_distance;
+pub use each_head::{LayerAblations, at_each_layer};
 pub use forbidden_distance::{ForbiddenDistances, without_distance};
 pub use frozen::{ablate_frozen, heads_after};
 pub use headlight_heads::Ablation;
@@ -150,7 +152,9 @@ pub use spread::spread;
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
 pub use target_weights::{RoleTargets, TargetWeights};
 pub use value_weighted::{value_disagreement, value_weighted};
-pub use writes::{HeadWrites, head_writes, writes_of_layer, writes_sites};
+pub use writes::{
+    HeadWrites, head_writes, head_writes_at, writes_of_layer, writes_sites, writes_sites_at,
+};
 
 /// The README's program compiles and does what it says.
 #[cfg(doctest)]
