@@ -6,7 +6,7 @@ use anstream::{AutoStream, ColorChoice};
 use clap::{ArgMatches, Command, error};
 use headlight_inspect::AnyVerb;
 use headlight_report::say_wrapped;
-use headlight_run::Error;
+use headlight_run::{Error, ErrorKind};
 use headlight_trainer::{Stopped, interrupt};
 use tracing_subscriber::EnvFilter;
 
@@ -98,6 +98,7 @@ impl Failure {
             Self::Training(Stopped::Interrupted { .. }) | Self::Interrupted { .. } => {
                 interrupt::EXIT_CODE
             }
+            Self::Run(error) if error.kind() == ErrorKind::Interrupted => interrupt::EXIT_CODE,
             Self::Run(_) | Self::Training(_) | Self::OtherRanks { .. } => 1,
         }
     }
@@ -117,7 +118,7 @@ impl Failure {
 mod tests {
     use std::{error::Error as _, io, path::Path};
 
-    use headlight_run::{Config, ErrorKind};
+    use headlight_run::Config;
     use headlight_trainer::NotFinite;
 
     use super::*;
@@ -154,6 +155,10 @@ mod tests {
             (Stopped::NotFinite(no_number).into(), 1),
             (Stopped::Writer("panicked").into(), 1),
             (interrupted.into(), 130),
+            (
+                Error::of(ErrorKind::Interrupted, "model", "by a signal").into(),
+                130,
+            ),
         ] {
             let failure: Failure = failure;
             assert_eq!(failure.exit_code(), code, "{failure}");

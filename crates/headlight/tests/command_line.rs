@@ -297,7 +297,15 @@ fn inspect_prints_heads_patterns_and_evaluations() {
 
     let ablations = json(&workshop.inspect(
         "run",
-        &["ablate", "--heads", "L0H0,L1H1", "--by", "zero", "--json"],
+        &[
+            "ablate",
+            "--heads",
+            "L0H0,L1H1",
+            "--all",
+            "--by",
+            "zero",
+            "--json",
+        ],
     ));
     let heads = summary["heads"].as_array().unwrap().len();
     assert_eq!(ablations["alone"].as_array().unwrap().len(), heads);
@@ -306,6 +314,15 @@ fn inspect_prints_heads_patterns_and_evaluations() {
         (&chosen["name"], chosen["heads"][1].as_str()),
         (&serde_json::json!("chosen"), Some("L1H1"))
     );
+    let alone = json(&workshop.inspect(
+        "run",
+        &["ablate", "--heads", "L0H0,L1H1", "--by", "zero", "--json"],
+    ));
+    assert_eq!(alone["alone"].as_array().unwrap().len(), 0);
+    let [set] = &alone["sets"].as_array().unwrap()[..] else {
+        panic!("{alone}");
+    };
+    assert_eq!(set["performance"], chosen["performance"]);
     assert_ok(&workshop.inspect("run", &["ablate", "--by", "resample"]));
     assert_one_line(
         &workshop.inspect("run", &["ablate", "--heads", "L7H0"]),

@@ -268,3 +268,55 @@ fn a_text_stands_in_place_of_the_own_sequences() {
         "{error}"
     );
 }
+
+#[test]
+fn causal_tests_take_pairs_of_prompts_in_place_of_sequences() {
+    let exported = Exported::new();
+    let pair = |clean: &str, corrupted: &str| {
+        format!(
+            r#"{{"clean": "{clean}", "corrupted": "{corrupted}", "answer": "c", "wrong": "d"}}"#
+        )
+    };
+    let mut lines = vec![
+        pair("a b c e a b", "a b d e a b"),
+        pair("b c a b", "b d a b"),
+    ];
+    lines.extend((0..10).map(|_| pair("f c e f", "f d e f")));
+    exported.workshop.write("pairs.jsonl", &lines.join("\n"));
+    let pairs = ["--pairs", "pairs.jsonl"];
+    for subject in ["run", "folder"] {
+        let json = |arguments: &[&str]| exported.json(subject, &[arguments, &pairs].concat());
+        let lens = json(&["lens"]);
+        let last = &lens["depths"].as_array().unwrap().last().unwrap()["performance"];
+        let untouched = &json(&["ablate"])["untouched"];
+        for key in ["accuracy", "loss", "logit_difference"] {
+            assert_eq!(last[key], untouched[key], "{subject} {key}");
+        }
+        let mean = untouched["logit_difference"]["mean"].as_f64().unwrap();
+        let [low, high] =
+            ["low", "high"].map(|end| untouched["logit_difference"][end].as_f64().unwrap());
+        assert!(low <= mean && mean <= high, "{untouched}");
+        assert_eq!(json(&["paths"])["untouched"], *untouched);
+        assert_eq!(json(&["shared"])["untouched"], *untouched);
+        let patch = json(&["patch"]);
+        assert_eq!(
+            (&patch["pairs"], &patch["clean"]["answer"]),
+            (&12.into(), &"c".into())
+        );
+        assert_eq!(patch["heads"].as_array().unwrap().len(), 8);
+        for verb in ["ablate", "lens", "paths", "patch", "shared"] {
+            let arguments = [&[verb], &pairs[..]].concat();
+            assert_ok(&exported.workshop.inspect(subject, &arguments));
+        }
+        let error = exported.refused(subject, &["swap", "--pairs", "pairs.jsonl"]);
+        let expected = "--pairs: swap does not look at pairs of prompts; these verbs do: ablate";
+        assert!(error.contains(expected), "{error}");
+    }
+    let bad = [&lines[..1], &[pair("a b", "a b c")]].concat();
+    exported.workshop.write("bad.jsonl", &bad.join("\n"));
+    let error = exported.refused("run", &["ablate", "--pairs", "bad.jsonl"]);
+    let expected = r#"--pairs bad.jsonl line 2: corrupted = "a b c": has 3 tokens, clean has 2"#;
+    assert!(error.contains(expected), "{error}");
+    let error = exported.refused("run", &["ablate", "--pairs", "nowhere.jsonl"]);
+    assert!(error.contains("nowhere.jsonl"), "{error}");
+}

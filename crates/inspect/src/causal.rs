@@ -5,23 +5,26 @@ use headlight_lens::{
     Behaviour, Estimate, Input, MinimalSet, Performance, Taken, ablate, ablate_frozen, all_heads,
     control_sets, heads_after, minimal_set, path_tests, score_layer,
 };
-use headlight_report::{Printout, Table, number_or_dash, with_interval};
+use headlight_report::{Printout, Table, number_or_dash, or_dash, with_interval};
 use headlight_residual::Decoder;
-use headlight_run::Error;
+use headlight_run::{Error, ErrorKind};
 use headlight_watch::{
-    Patterns, no_room,
+    Cores, each_layer, interrupt, no_room,
     uses::{self, SEQUENCES},
 };
 use serde::Serialize;
 
-use super::{Limit, ModelParts, Output, Part, Subject, Verb, verb::POST_NORM};
+use super::{Limit, ModelParts, Output, Part, Subject, Verb, progress::Progress, verb::POST_NORM};
 
 /// What is left without each head, without the heads of a role, and without ever more heads
 #[derive(Debug, clap::Args)]
 pub struct AblateVerb {
-    /// These heads together too, written L1H0,L1H2
+    /// These heads together, written L1H0,L1H2, and no others unless --all
     #[arg(long, value_delimiter = ',')]
     heads: Vec<HeadName>,
+    /// All heads and roles besides the heads that --heads names
+    #[arg(long, requires = "heads")]
+    all: bool,
     /// What stands in place of a head's blend of values: zero, its mean over sequences and
     /// positions, or its blend in another sequence (resample)
     #[arg(long, value_name = "zero|mean|resample", default_value_t)]
@@ -33,10 +36,13 @@ impl Verb for AblateVerb {
     const TAKES_PAIRS: bool = true;
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
-        out.show(
-            &subject.ablations(&self.heads, self.by)?,
-            Ablations::printout,
-        )
+        interrupt::listen()?;
+        let ablations = if self.heads.is_empty() || self.all {
+            subject.ablations(&self.heads, self.by)?
+        } else {
+            subject.ablations_of(&self.heads, self.by)?
+        };
+        out.show(&ablations, Ablations::printout)
     }
 }
 
@@ -56,6 +62,7 @@ impl Verb for PathsVerb {
     }];
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        interrupt::listen()?;
         out.show(&subject.paths()?, Paths::printout)
     }
 }
@@ -64,6 +71,12 @@ impl Verb for PathsVerb {
 const CONTROLS: usize = 5;
 /// A minimal set has been found when no more than this share of the accuracy is left.
 const LEFT: f64 = 0.1;
+/// Of more heads, each alone is not tested with patterns held, and no minimal set is searched.
+const MOST_HEADS_AT_LENGTH: usize = 64;
+const MANY_HEADS: &str = "Of so many heads none alone was tested with patterns held, and no minimal set was searched: \
+     that would take too long.";
+/// Of more heads alone, as many are shown as stand here, those first without which most changes.
+const MOST_SHOWN: usize = 24;
 
 /// Some heads and what is left without them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -74,8 +87,9 @@ pub struct Without {
     pub heads: Vec<HeadName>,
     /// What is left.
     pub performance: Performance,
-    /// What is left while all later heads attend as in the untouched model.
-    pub frozen: Performance,
+    /// What is left while all later heads attend as in the untouched model. None of a head alone
+    /// among many: that would take as long again.
+    pub frozen: Option<Performance>,
     /// As many heads from the same layers, drawn at random from those that no test here marks as
     /// needed, and what is left without them. Empty where a layer has too few.
     pub controls: Vec<(Vec<HeadName>, Performance)>,
@@ -96,8 +110,10 @@ pub struct Ablations {
     /// is drawn from them.
     pub needed: Vec<HeadName>,
     /// Few heads without which the behaviour is gone. None where there are fewer than two
-    /// sequences.
+    /// sequences or too many heads, and where only chosen heads are ablated.
     pub minimal: Option<MinimalSet>,
+    /// What is left out, if anything.
+    pub left_out: Option<&'static str>,
 }
 
 /// One path: what `writers` wrote, hidden from one input of a later layer.
@@ -131,57 +147,75 @@ impl Subject {
     pub fn ablations(&self, chosen: &[HeadName], ablation: Ablation) -> Result<Ablations, Error> {
         let (model, behaviour) = self.behaviour()?;
         let heads = all_heads(&model);
-        if let Some(head) = chosen.iter().find(|head| !heads.contains(head)) {
-            return Err(Error::new(
-                format_args!("--heads {head}"),
-                "there is no such head",
-            ));
-        }
-        let ablations = headlight_lens::Ablations::new(&model, &behaviour, ablation);
-        let left = |heads: &[HeadName]| ablations.without(heads).map_err(no_room);
-        let without = |name: String, heads: Vec<HeadName>| {
-            let later = heads_after(&model, &heads);
-            let frozen = ablate_frozen(&model, &behaviour, &heads, ablation, &later);
-            Ok::<Without, Error>(Without {
-                controls: Vec::new(),
-                performance: left(&heads)?,
-                frozen: frozen.map_err(no_room)?,
-                name,
-                heads,
-            })
-        };
+        check_heads(&heads, chosen)?;
+        let test = Test::new(self, &model, &behaviour, ablation)?;
         let looks_like = self.roles(&model)?;
+        let left = self.each_alone(&model, &behaviour, &heads, ablation)?;
+        let is_large = heads.len() > MOST_HEADS_AT_LENGTH;
         let mut alone = Vec::new();
-        for (&head, role) in heads.iter().zip(&looks_like) {
-            alone.push(without(role.to_string(), vec![head])?);
+        for ((&head, role), performance) in heads.iter().zip(&looks_like).zip(left) {
+            let mut frozen = None;
+            if !is_large {
+                frozen = Some(test.frozen(&[head])?);
+            }
+            alone.push(Without {
+                name: role.to_string(),
+                heads: vec![head],
+                performance,
+                frozen,
+                controls: Vec::new(),
+            });
         }
         let mut sets = Vec::new();
         for (role, heads) in heads_by_role(&heads, &looks_like) {
-            sets.push(without(format!("all {role}"), heads)?);
+            sets.push(test.without(format!("all {role}"), heads)?);
         }
         if !chosen.is_empty() {
-            sets.push(without("chosen".to_owned(), chosen.to_vec())?);
+            sets.push(test.without("chosen".to_owned(), chosen.to_vec())?);
         }
-        let untouched = left(&[])?;
-        let needed = needed(&untouched, alone.iter().chain(&sets));
-        for set in &mut sets {
-            for heads in control_sets(&model, &set.heads, &needed, CONTROLS, self.seed()) {
-                let performance = left(&heads)?;
-                set.controls.push((heads, performance));
-            }
+        let needed = needed(&test.untouched, alone.iter().chain(&sets));
+        test.add_controls(&mut sets, &needed)?;
+        let mut minimal = None;
+        if !is_large && behaviour.sequences() > 1 {
+            let found = minimal_set(&model, &behaviour, ablation, LEFT);
+            minimal = Some(found.map_err(no_room)?);
         }
-        let minimal = if behaviour.sequences() < 2 {
-            None
-        } else {
-            Some(minimal_set(&model, &behaviour, ablation, LEFT).map_err(no_room)?)
-        };
         Ok(Ablations {
             by: ablation,
-            untouched,
+            untouched: test.untouched,
             alone,
             sets,
             needed,
             minimal,
+            left_out: is_large.then_some(MANY_HEADS),
+        })
+    }
+
+    /// Ablates the heads in `chosen` together, and nothing else but their controls.
+    ///
+    /// # Errors
+    /// As [`ablations`](Self::ablations).
+    pub fn ablations_of(
+        &self,
+        chosen: &[HeadName],
+        ablation: Ablation,
+    ) -> Result<Ablations, Error> {
+        let (model, behaviour) = self.behaviour()?;
+        check_heads(&all_heads(&model), chosen)?;
+        let test = Test::new(self, &model, &behaviour, ablation)?;
+        let mut sets = vec![test.without("chosen".to_owned(), chosen.to_vec())?];
+        let mut needed = [self.needed_heads()?, needed(&test.untouched, sets.iter())].concat();
+        needed.sort();
+        needed.dedup();
+        test.add_controls(&mut sets, &needed)?;
+        Ok(Ablations {
+            by: ablation,
+            untouched: test.untouched,
+            alone: Vec::new(),
+            sets,
+            needed,
+            minimal: None,
+            left_out: Some("Only these heads were ablated; with --all every other one is too."),
         })
     }
 
@@ -193,37 +227,31 @@ impl Subject {
     /// the stream.
     pub fn paths(&self) -> Result<Paths, Error> {
         let (model, behaviour) = self.behaviour()?;
+        let tests = writers_and_readers(&model);
+        let what = format!("{} writers and readers", tests.len());
+        let mut progress = Progress::new(what, "tests", tests.len(), tests.len() as f64);
         let mut paths = Vec::new();
-        for layer in 1..model.blocks.len() {
-            let earlier: Vec<HeadName> = all_heads(&model)
-                .into_iter()
-                .filter(|head| head.layer < layer)
-                .collect();
-            let whole = (0..layer).map(|writer| {
-                let heads = earlier
-                    .iter()
-                    .copied()
-                    .filter(|head| head.layer == writer)
-                    .collect();
-                (format!("layer {writer}"), heads)
+        for some in tests.chunks(Cores::all().count()) {
+            self.check_not_interrupted()?;
+            let measured = Cores::all().map(some.iter().collect(), |test: &WriterAndReader| {
+                path_tests(&model, &behaviour, &test.heads, test.reader)
             });
-            let single = earlier.iter().map(|&head| (head.to_string(), vec![head]));
-            for (writer, heads) in whole
-                .chain(single)
-                .collect::<Vec<(String, Vec<HeadName>)>>()
-            {
-                let through = path_tests(&model, &behaviour, &heads, layer).map_err(no_room)?;
-                let Some(through) = through else { continue };
+            for (test, through) in some.iter().zip(measured) {
+                let Some(through) = through.map_err(no_room)? else {
+                    continue;
+                };
                 for (input, performance) in Input::ALL.into_iter().zip(through) {
                     paths.push(Path {
-                        writer: writer.clone(),
-                        layer,
+                        writer: test.writer.clone(),
+                        layer: test.reader,
                         input,
                         performance,
                     });
                 }
             }
+            progress.add(some.len(), some.len() as f64);
         }
+        progress.end();
         if paths.is_empty() {
             let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
             return Err(Error::new(self.path().display(), message));
@@ -233,6 +261,15 @@ impl Subject {
             untouched: untouched.map_err(no_room)?,
             paths,
         })
+    }
+
+    /// An error once a signal asked to stop.
+    fn check_not_interrupted(&self) -> Result<(), Error> {
+        if interrupt::requested() {
+            let path = self.path().display();
+            return Err(Error::of(ErrorKind::Interrupted, path, "by a signal"));
+        }
+        Ok(())
     }
 
     /// The heads that the tests at the end of training mark as needed; none where the run has not
@@ -266,13 +303,116 @@ impl Subject {
     /// What each head looks like on the probe.
     pub(super) fn roles(&self, model: &Decoder) -> Result<Vec<Role>, Error> {
         let probe = self.probe()?;
-        let patterns =
-            Patterns::of(model, &probe.tokens, &self.device)?.with_start(probe.has_start);
+        let start = probe.has_start;
         let mut roles = Vec::new();
-        for layer in patterns.layers() {
-            roles.extend(score_layer(layer, &probe.tokens).iter().map(Role::of));
-        }
+        each_layer(model, &probe.tokens, &self.device, start, false, |seen| {
+            roles.extend(
+                score_layer(seen.pattern, &probe.tokens)
+                    .iter()
+                    .map(Role::of),
+            );
+        })?;
         Ok(roles)
+    }
+}
+
+/// Heads, and a later layer that reads them.
+struct WriterAndReader {
+    writer: String,
+    heads: Vec<HeadName>,
+    reader: usize,
+}
+
+/// Each layer and each head of it, with each later layer.
+fn writers_and_readers(model: &Decoder) -> Vec<WriterAndReader> {
+    let all = all_heads(model);
+    let mut tests = Vec::new();
+    for reader in 1..model.blocks.len() {
+        for layer in 0..reader {
+            let of_layer = all.iter().filter(|head| head.layer == layer);
+            tests.push(WriterAndReader {
+                writer: format!("layer {layer}"),
+                heads: of_layer.copied().collect(),
+                reader,
+            });
+        }
+        for head in all.iter().filter(|head| head.layer < reader) {
+            tests.push(WriterAndReader {
+                writer: head.to_string(),
+                heads: vec![*head],
+                reader,
+            });
+        }
+    }
+    tests
+}
+
+/// Sets of heads ablated together.
+struct Test<'a> {
+    subject: &'a Subject,
+    model: &'a Decoder,
+    behaviour: &'a Behaviour,
+    ablation: Ablation,
+    untouched: Performance,
+}
+
+impl<'a> Test<'a> {
+    fn new(
+        subject: &'a Subject,
+        model: &'a Decoder,
+        behaviour: &'a Behaviour,
+        ablation: Ablation,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            subject,
+            model,
+            behaviour,
+            ablation,
+            untouched: ablate(model, behaviour, &[], ablation).map_err(no_room)?,
+        })
+    }
+
+    fn left(&self, heads: &[HeadName]) -> Result<Performance, Error> {
+        self.subject.check_not_interrupted()?;
+        ablate(self.model, self.behaviour, heads, self.ablation).map_err(no_room)
+    }
+
+    fn frozen(&self, heads: &[HeadName]) -> Result<Performance, Error> {
+        let later = heads_after(self.model, heads);
+        let frozen = ablate_frozen(self.model, self.behaviour, heads, self.ablation, &later);
+        frozen.map_err(no_room)
+    }
+
+    fn without(&self, name: String, heads: Vec<HeadName>) -> Result<Without, Error> {
+        Ok(Without {
+            name,
+            performance: self.left(&heads)?,
+            frozen: Some(self.frozen(&heads)?),
+            controls: Vec::new(),
+            heads,
+        })
+    }
+
+    /// Beside each set, random ones from the heads of its layers that are not needed.
+    fn add_controls(&self, sets: &mut [Without], needed: &[HeadName]) -> Result<(), Error> {
+        let seed = self.subject.seed();
+        for set in sets {
+            for heads in control_sets(self.model, &set.heads, needed, CONTROLS, seed) {
+                let left = self.left(&heads)?;
+                set.controls.push((heads, left));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_heads(all: &[HeadName], chosen: &[HeadName]) -> Result<(), Error> {
+    match chosen.iter().find(|head| !all.contains(head)) {
+        Some(head) => {
+            let place = format_args!("--heads {head}");
+            Err(Error::new(place, "there is no such head"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -294,84 +434,158 @@ impl Ablations {
     /// For the terminal.
     #[must_use]
     pub fn printout(&self) -> Printout {
-        let line = |set: &Without| {
-            let controls = match set.controls.as_slice() {
-                [] => "no control".to_owned(),
-                controls => controls
-                    .iter()
-                    .map(|(_, left)| format!("{:.3}", left.accuracy))
-                    .collect::<Vec<_>>()
-                    .join(" "),
-            };
-            let held = vec![accuracy(&set.frozen), controls];
-            [
-                vec![names(&set.heads), set.name.clone()],
-                cells(&set.performance),
-                held,
-            ]
-            .concat()
-        };
-        let alone = self.alone.iter().map(|head| {
-            let mut row = line(head);
-            row.truncate(6);
-            row
-        });
-        let untouched = vec!["none".to_owned(), String::new()]
-            .into_iter()
-            .chain(cells(&self.untouched));
-        let untouched = untouched.chain([accuracy(&self.untouched)]).collect();
-        let alone = Table::new(
-            &[
-                "without",
-                "looks like",
-                "accuracy",
-                "loss",
-                "elsewhere",
-                "patterns held",
-            ],
-            std::iter::once(untouched).chain(alone),
-        );
-        let together = Table::new(
-            &[
-                "without",
-                "that is",
-                "accuracy",
-                "loss",
-                "elsewhere",
-                "patterns held",
-                "controls",
-            ],
-            self.sets.iter().map(line),
-        );
         let needed = match self.needed.as_slice() {
             [] => "none".to_owned(),
             needed => names(needed),
         };
-        Printout::new()
-            .prose(format!(
-                "In place of an ablated head stands {} (--by {}).",
-                self.by.in_words(),
-                self.by
-            ))
-            .table(alone.text_columns(2).first_to_go(&["elsewhere", "loss"]))
-            .prose(format!(
-                "Together, beside controls: as many heads from the same layers, drawn at random from those that no test \
-                 here marks as needed (needed: {needed}), up to {CONTROLS} different draws. no control: a layer has too \
-                 few such heads.",
-            ))
-            .table(together.text_columns(2).first_to_go(&[
-                "elsewhere",
-                "loss",
-                "patterns held",
-            ]))
-            .printout(self.minimal.as_ref().map(minimal_printout).unwrap_or_default())
-            .prose(
-                "accuracy±half of the 95 % interval; loss on scored targets, and on the others, in nats. A head whose \
-                 loss changes nothing alone may still be one of several that do the same: see the sets. patterns held: \
-                 accuracy while all later heads attend as in the untouched model. What is lost there too is lost \
-                 through what the heads move (OV); what comes back was lost because later heads look elsewhere \
-                 without them (QK).",
+        // Of pairs the logit difference tells most.
+        let first_to_go = match self.untouched.logit_difference {
+            Some(_) => ["loss", "patterns held", "accuracy"],
+            None => ["elsewhere", "loss", "patterns held"],
+        };
+        let mut printout = Printout::new().prose(format!(
+            "In place of an ablated head stands {} (--by {}).",
+            self.by.in_words(),
+            self.by
+        ));
+        printout = printout
+            .table(
+                self.alone_table()
+                    .text_columns(2)
+                    .first_to_go(&first_to_go[..2]),
             )
+            .prose(self.left_out_text());
+        if !self.sets.is_empty() {
+            printout = printout
+                .prose(format!(
+                    "Together, beside controls: as many heads from the same layers, drawn at random from those that \
+                     no test here marks as needed (needed: {needed}), up to {CONTROLS} different draws. no control: a \
+                     layer has too few such heads.",
+                ))
+                .table(self.sets_table().text_columns(2).first_to_go(&first_to_go));
+        }
+        printout
+            .printout(self.minimal.as_ref().map(minimal_printout).unwrap_or_default())
+            .prose(format!(
+                "{} A head whose loss changes nothing alone may still be one of several that do the same: see the \
+                 sets. patterns held: accuracy while all later heads attend as in the untouched model. What is lost \
+                 there too is lost through what the heads move (OV); what comes back was lost because later heads \
+                 look elsewhere without them (QK).",
+                cells_text(&self.untouched)
+            ))
+    }
+
+    /// The untouched model and each head alone; of many heads those without which most changes.
+    fn alone_table(&self) -> Table {
+        let untouched = vec!["none".to_owned(), String::new()];
+        let cells_of_untouched = cells(&self.untouched);
+        let mut rows = vec![
+            [
+                untouched,
+                cells_of_untouched,
+                vec![accuracy(&self.untouched)],
+            ]
+            .concat(),
+        ];
+        for head in self.shown() {
+            let of_head = vec![names(&head.heads), head.name.clone()];
+            rows.push([of_head, cells(&head.performance), vec![held(head)]].concat());
+        }
+        let [first, second, third] = cell_names(&self.untouched);
+        let columns = [
+            "without",
+            "looks like",
+            first,
+            second,
+            third,
+            "patterns held",
+        ];
+        Table::new(&columns, rows)
+    }
+
+    /// All heads in their order, or of many those without which most changes.
+    fn shown(&self) -> Vec<&Without> {
+        let mut shown: Vec<&Without> = self.alone.iter().collect();
+        if shown.len() <= MOST_HEADS_AT_LENGTH {
+            return shown;
+        }
+        let change = |head: &&Without| change(&self.untouched, &head.performance);
+        shown.sort_by(|a, b| change(b).total_cmp(&change(a)));
+        shown.truncate(MOST_SHOWN);
+        shown
+    }
+
+    fn left_out_text(&self) -> String {
+        let mut text = self.left_out.unwrap_or_default().to_owned();
+        if self.alone.len() > MOST_HEADS_AT_LENGTH {
+            let by = cell_names(&self.untouched)[if self.untouched.logit_difference.is_some() {
+                2
+            } else {
+                1
+            }];
+            let shown = format!(
+                "Of {} heads these {MOST_SHOWN} are shown, those first without which {by} changes most; --json has all. \
+                 The largest of many changes is in part luck: measure it anew on other sequences. ",
+                self.alone.len()
+            );
+            text.insert_str(0, &shown);
+        }
+        text
+    }
+
+    fn sets_table(&self) -> Table {
+        let row = |set: &Without| {
+            let controls = match set.controls.as_slice() {
+                [] => "no control".to_owned(),
+                controls => controls
+                    .iter()
+                    .map(|(_, left)| control(left))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            };
+            let of_set = vec![some_names(&set.heads), set.name.clone()];
+            [of_set, cells(&set.performance), vec![held(set), controls]].concat()
+        };
+        let [first, second, third] = cell_names(&self.untouched);
+        let columns = [
+            "without",
+            "that is",
+            first,
+            second,
+            third,
+            "patterns held",
+            "controls",
+        ];
+        Table::new(&columns, self.sets.iter().map(row))
+    }
+}
+
+/// What is left without a control: the accuracy, or of pairs the logit difference.
+fn control(left: &Performance) -> String {
+    match &left.logit_difference {
+        Some(difference) => format!("{:.2}", difference.mean),
+        None => format!("{:.3}", left.accuracy),
+    }
+}
+
+/// Accuracy with patterns held.
+fn held(set: &Without) -> String {
+    or_dash(set.frozen.as_ref().map(accuracy))
+}
+
+/// By how much the logit difference changes, or else the loss.
+fn change(untouched: &Performance, left: &Performance) -> f64 {
+    match (&untouched.logit_difference, &left.logit_difference) {
+        (Some(untouched), Some(left)) => (left.mean - untouched.mean).abs(),
+        _ => (left.loss - untouched.loss).abs(),
+    }
+}
+
+/// The names of few heads, or the first of many.
+fn some_names(heads: &[HeadName]) -> String {
+    match heads.len() {
+        0..=8 => names(heads),
+        count => format!("{} and {} more", names(&heads[..6]), count - 6),
     }
 }
 
@@ -446,11 +660,36 @@ pub(super) fn accuracy(performance: &Performance) -> String {
     with_interval(performance.accuracy, performance.interval, 3)
 }
 
-/// Accuracy, loss, loss elsewhere.
+/// Accuracy, loss, and loss elsewhere or the logit difference.
 pub(super) fn cells(performance: &Performance) -> Vec<String> {
+    let third = match &performance.logit_difference {
+        Some(difference) => share(difference),
+        None => number_or_dash(performance.loss_elsewhere, 3),
+    };
     vec![
         accuracy(performance),
         format!("{:.3}", performance.loss),
-        number_or_dash(performance.loss_elsewhere, 3),
+        third,
     ]
+}
+
+/// The columns of [`cells`].
+pub(super) fn cell_names(performance: &Performance) -> [&'static str; 3] {
+    match performance.logit_difference {
+        Some(_) => ["accuracy", "loss", "logit difference"],
+        None => ["accuracy", "loss", "elsewhere"],
+    }
+}
+
+/// What [`cells`] are.
+pub(super) fn cells_text(performance: &Performance) -> &'static str {
+    match performance.logit_difference {
+        Some(_) => {
+            "accuracy: the share of pairs in which the logit of the answer is above that of the wrong token; loss of the \
+             answer in nats; logit difference: answer less wrong token, of controls too. ±: half of the 95 % interval."
+        }
+        None => {
+            "accuracy±half of the 95 % interval; loss on scored targets, and on the others, in nats."
+        }
+    }
 }

@@ -7,7 +7,7 @@ use headlight_lens::{DetectHead, detect_head};
 use headlight_report::{Printout, Table};
 use headlight_run::Error;
 use headlight_tasks as tasks;
-use headlight_watch::Patterns;
+use headlight_watch::each_layer;
 use serde::Serialize;
 
 use super::{ModelParts, Output, Subject, Verb};
@@ -61,13 +61,13 @@ impl Subject {
             Some(prompt) => vec![tasks::encode_prompt(&self.vocabulary()?, prompt, n_ctx)?],
             None => self.probe()?.tokens,
         };
-        let begins_with_start = self
+        let has_start = self
             .start()?
             .is_some_and(|start| tokens.iter().all(|row| row.first() == Some(&start)));
-        let patterns = Patterns::of(&model, &tokens, &self.device)?.with_start(begins_with_start);
         let mut heads = Vec::new();
-        for (layer, pattern) in patterns.layers().enumerate() {
-            let found = MEASURES.map(|measure| detect_head(pattern, &tokens, measure));
+        each_layer(&model, &tokens, &self.device, has_start, false, |seen| {
+            let layer = seen.layer;
+            let found = MEASURES.map(|measure| detect_head(seen.pattern, &tokens, measure));
             for head in 0..model.n_heads() {
                 let of_measure =
                     |(measure, found): (Measure, &Vec<DetectHead>)| (name(measure), found[head]);
@@ -77,7 +77,7 @@ impl Subject {
                     found,
                 });
             }
-        }
+        })?;
         Ok(heads)
     }
 }

@@ -10,7 +10,7 @@ use headlight_report::{
 };
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
-use headlight_watch::{Patterns, WATCHED_SEQUENCES, Watched};
+use headlight_watch::{WATCHED_SEQUENCES, Watched, each_layer};
 use serde::Serialize;
 
 use super::{ModelParts, Need, Output, Subject, Verb, print, uses::uses_printout};
@@ -228,21 +228,20 @@ impl Subject {
     }
 
     fn shuffled_on(&self, model: &Decoder, watched: &Watched) -> Result<Shuffled, Error> {
-        let context = ShuffledContext::with_start(
-            &watched.tokens,
-            &watched.relations,
-            self.seed(),
-            watched.has_start,
-        );
-        let patterns =
-            Patterns::of(model, context.contexts(), &self.device)?.with_start(watched.has_start);
+        let start = watched.has_start;
+        let context =
+            ShuffledContext::with_start(&watched.tokens, &watched.relations, self.seed(), start);
+        let contexts = context.contexts();
         let mut shuffled = Shuffled::default();
-        for (layer, pattern) in patterns.layers().enumerate() {
-            let scores = context.scores(pattern).into_iter().enumerate();
+        each_layer(model, contexts, &self.device, start, false, |seen| {
+            let scores = context.scores(seen.pattern).into_iter().enumerate();
+            let layer = seen.layer;
             let named = scores.map(|(head, scores)| (HeadName { layer, head }, scores));
             shuffled.heads.extend(named);
-            shuffled.relations.extend(context.relation_scores(pattern));
-        }
+            shuffled
+                .relations
+                .extend(context.relation_scores(seen.pattern));
+        })?;
         Ok(shuffled)
     }
 }

@@ -8,7 +8,11 @@ use headlight_tasks as tasks;
 use headlight_watch::no_room;
 use serde::Serialize;
 
-use super::{Limit, ModelParts, Output, Part, Subject, Verb, causal::cells, verb::POST_NORM};
+use super::{
+    Limit, ModelParts, Output, Part, Subject, Verb,
+    causal::{cell_names, cells, cells_text},
+    verb::POST_NORM,
+};
 
 /// What the stream says at each depth, and which parts say it
 #[derive(Debug, clap::Args)]
@@ -99,15 +103,23 @@ impl Lens {
             ]
             .concat()
         });
-        let columns = ["stream at", "accuracy", "loss", "elsewhere", "norm"];
+        let performance = self.depths.last().map(|depth| &depth.performance);
+        let is_paired = performance.is_some_and(|left| left.logit_difference.is_some());
+        let [first, second, third] =
+            performance.map_or(["accuracy", "loss", "elsewhere"], cell_names);
+        let columns = ["stream at", first, second, third, "norm"];
+        let adds = if is_paired {
+            "What each part adds to the logit of the answer, above that of the wrong token:"
+        } else {
+            "What each part adds to the right token's logit, above the mean of all logits, on scored targets:"
+        };
         let printout = Printout::new()
             .prose(
                 "What the unembedding reads from the stream on its way; the last row is the model itself.",
             )
             .table(Table::new(&columns, depths).first_to_go(&["norm"]))
-            .prose(
-                "What each part adds to the right token's logit, above the mean of all logits, on scored targets:",
-            );
+            .prose(performance.map_or("", cells_text))
+            .prose(adds);
         let printout = match &self.contributions {
             None => printout.prose("its norms replace the stream, so that parts do not add up"),
             Some(parts) => {

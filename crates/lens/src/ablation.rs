@@ -169,7 +169,7 @@ fn changed(heads: &[HeadName], edit: impl Fn(Site) -> Edit) -> Edits {
 }
 
 /// What the heads of a layer blend.
-fn blends_of(layer: usize) -> Site {
+pub(crate) fn blends_of(layer: usize) -> Site {
     Site::Attention(layer, AttentionSite::Z)
 }
 

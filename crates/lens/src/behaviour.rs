@@ -166,6 +166,39 @@ impl Behaviour {
         &self.targets
     }
 
+    /// All that a measurement depends on besides the model, so that it can be told from others.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<u32> {
+        let tokens = |all: Option<Tensor<2, Int>>| -> Vec<u32> {
+            let ids = all.map(|all| all.into_data().iter::<i64>().collect::<Vec<i64>>());
+            ids.unwrap_or_default()
+                .iter()
+                .map(|&id| id as u32)
+                .collect()
+        };
+        let flags = |all: Option<&Tensor<2>>| -> Vec<u32> {
+            let flags = all.map(|all| all.clone().into_data().iter::<f32>().collect::<Vec<f32>>());
+            flags
+                .unwrap_or_default()
+                .iter()
+                .map(|flag| flag.to_bits())
+                .collect()
+        };
+        let parts = [
+            self.inputs().dims().map(|size| size as u32).to_vec(),
+            self.targets.dims().map(|size| size as u32).to_vec(),
+            tokens(Some(self.inputs())),
+            tokens(Some(self.targets())),
+            flags(Some(&self.scored)),
+            vec![u32::from(self.has_elsewhere)],
+            tokens(self.targets.wrong()),
+            tokens(self.resampled_from.clone()),
+            flags(self.counted.as_ref()),
+        ];
+        let with_length = |part: Vec<u32>| [vec![part.len() as u32], part].concat();
+        parts.into_iter().flat_map(with_length).collect()
+    }
+
     /// The inputs whose activations take the place of resampled ones: each sequence's are those of
     /// the one before it, unless others are named.
     pub(crate) fn others(&self) -> Tensor<2, Int> {

@@ -50,6 +50,28 @@ impl Estimate {
         )
     }
 
+    /// `Σ of / Σ over`, with one number of each for each sequence: a share of what could be had, which
+    /// sequences with little to have cannot spoil. NaN if nothing could be had.
+    ///
+    /// ```
+    /// use headlight_lens::Estimate;
+    ///
+    /// let half = Estimate::of_ratio(&[1.0, 0.5, 0.0], &[2.0, 1.0, 0.0]);
+    /// assert_eq!((half.mean, half.interval.low, half.interval.high), (0.5, 0.5, 0.5));
+    /// ```
+    ///
+    /// # Panics
+    /// If there are not as many numbers.
+    #[must_use]
+    pub fn of_ratio(of: &[f64], over: &[f64]) -> Self {
+        assert_eq!(of.len(), over.len(), "numbers of a ratio");
+        let terms = of.iter().copied().zip(over.iter().copied());
+        Self {
+            mean: of.iter().sum::<f64>() / over.iter().sum::<f64>(),
+            interval: interval_of_terms(terms, |over| over != 0.0),
+        }
+    }
+
     /// `Σ sum / Σ rows`; NaN without any row.
     pub(crate) fn of(shares: &[Share]) -> Self {
         Self {
@@ -67,15 +89,25 @@ pub(crate) fn mean(shares: &[Share]) -> Option<f64> {
 
 /// The 95 % percentile interval of `Σ sum / Σ rows` over sequences.
 pub(crate) fn interval_of_ratio(shares: &[Share]) -> Interval {
+    let terms = shares.iter().map(|share| (share.sum, share.rows as f64));
+    interval_of_terms(terms, |rows| rows > 0.0)
+}
+
+/// The same of `Σ first / Σ second`, where the sum of the second `counts`.
+fn interval_of_terms(
+    terms: impl ExactSizeIterator<Item = (f64, f64)>,
+    counts: impl Fn(f64) -> bool,
+) -> Interval {
     // All resamples side by side: one sum after the other would wait for each addition.
     let (mut sums, mut rows) = ([0.0; RESAMPLES], [0.0; RESAMPLES]);
-    for (share, counts) in shares.iter().zip(resamples_of(shares.len()).iter()) {
-        for ((sum, rows), count) in sums.iter_mut().zip(&mut rows).zip(counts) {
-            *sum += share.sum * count;
-            *rows += share.rows as f64 * count;
+    let resamples = resamples_of(terms.len());
+    for ((first, second), drawn) in terms.zip(resamples.iter()) {
+        for ((sum, rows), count) in sums.iter_mut().zip(&mut rows).zip(drawn) {
+            *sum += first * count;
+            *rows += second * count;
         }
     }
-    let drawn = sums.iter().zip(rows).filter(|(_, rows)| *rows > 0.0);
+    let drawn = sums.iter().zip(rows).filter(|(_, rows)| counts(*rows));
     let mut means: Vec<f64> = drawn.map(|(sum, rows)| sum / rows).collect();
     means.sort_by(f64::total_cmp);
     let at = |quantile: f64| {

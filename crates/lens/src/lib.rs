@@ -94,6 +94,7 @@ mod compared;
 mod control;
 mod detect_head;
 mod distance;
+mod each_head;
 mod edges;
 mod forbidden_distance;
 mod frozen;
@@ -134,6 +135,7 @@ pub use compared::{Joint, Rights};
 pub use control::control_sets;
 pub use detect_head::{DetectHead, detect_head};
 pub use distance::mean_distance;
+pub use each_head::{LayerAblations, at_each_layer};
 pub use edges::{
     Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Faithfulness,
     JointEffect, MadePairs, RandomBand, ShareCurve, curve, faithfulness, find_circuit, jaccard,
@@ -166,7 +168,9 @@ pub use why::{
     Toward, Why, target_cells,
 };
 pub use writer::Writer;
-pub use writes::{HeadWrites, head_writes, writes_of_layer, writes_sites};
+pub use writes::{
+    HeadWrites, head_writes, head_writes_at, writes_of_layer, writes_sites, writes_sites_at,
+};
 
 /// The README's program compiles and does what it says.
 #[cfg(doctest)]

@@ -31,6 +31,8 @@ pub struct Patching<'a> {
     base: Run,
     source: Run,
     position: usize,
+    /// The answers of base and source.
+    answers: [u32; 2],
 }
 
 /// One prompt.
@@ -124,6 +126,32 @@ impl<'a> Patching<'a> {
         source: &[u32],
         position: usize,
     ) -> Result<Self, PatchingError> {
+        let mut patching = Self::between(model, base, source, position, [0, 0])?;
+        let likeliest = |run: &Run| argmax(&run.logits).unwrap_or(0) as u32;
+        patching.answers = [&patching.base, &patching.source].map(likeliest);
+        let [base, source] = patching.answers;
+        if base == source {
+            Err(PatchingError::SameAnswer { token: base })
+        } else {
+            Ok(patching)
+        }
+    }
+
+    /// The same between two answers that somebody names, of base and source, whatever the likeliest
+    /// tokens are.
+    ///
+    /// # Errors
+    /// If the model lacks `hook_z` of a layer, or the activations of a prompt do not fit into memory.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn between(
+        model: &'a dyn Probed,
+        base: &[u32],
+        source: &[u32],
+        position: usize,
+        answers: [u32; 2],
+    ) -> Result<Self, ActivationsError> {
         assert!(
             base.len() == source.len() && position < base.len(),
             "prompts of {} and {} tokens, read at position {position}",
@@ -141,18 +169,13 @@ impl<'a> Patching<'a> {
                 seen: model.activations(inputs, &sites)?,
             })
         };
-        let patching = Self {
+        Ok(Self {
             model,
             base: run(base)?,
             source: run(source)?,
             position,
-        };
-        let [base, source] = patching.answers();
-        if base == source {
-            Err(PatchingError::SameAnswer { token: base })
-        } else {
-            Ok(patching)
-        }
+            answers,
+        })
     }
 
     /// The same prompts in each other's place.
@@ -161,14 +184,16 @@ impl<'a> Patching<'a> {
         Self {
             base: self.source.clone(),
             source: self.base.clone(),
+            answers: [self.answers[1], self.answers[0]],
             ..*self
         }
     }
 
-    /// The likeliest next tokens of base and source, the first of equals.
+    /// The answers of base and source: unless somebody named them, the likeliest next tokens, the
+    /// first of equals.
     #[must_use]
     pub fn answers(&self) -> [u32; 2] {
-        [&self.base, &self.source].map(|run| argmax(&run.logits).unwrap_or(0) as u32)
+        self.answers
     }
 
     /// `m_base` and `m_source`: the logit of the source's answer over that of the base's answer in
@@ -180,8 +205,15 @@ impl<'a> Patching<'a> {
 
     fn difference(&self, logits: &[f32]) -> f64 {
         let [base, source] = self
-            .answers()
+            .answers
             .map(|answer| f64::from(logits[answer as usize]));
+        source - base
+    }
+
+    /// `m_source − m_base`: how far the answer can be moved.
+    #[must_use]
+    pub fn gap(&self) -> f64 {
+        let [base, source] = self.differences();
         source - base
     }
 
@@ -200,10 +232,11 @@ impl<'a> Patching<'a> {
         let positions = self.base.seen.kept(site).dims()[site.position_axis()];
         let single = (0..positions).map(|position| part(Some(vec![position])));
         let parts: Vec<Part> = single.chain([part(None)]).collect();
-        let mut shares = match place {
-            Place::Stream(_) => self.shares::<3>(site, &parts),
-            Place::Head(_) => self.shares::<4>(site, &parts),
+        let moved = match place {
+            Place::Stream(_) => self.moved::<3>(site, &parts),
+            Place::Head(_) => self.moved::<4>(site, &parts),
         };
+        let mut shares = self.shares(&moved);
         let everywhere = shares.pop().unwrap_or(f64::NAN);
         Patched {
             place: place.to_string(),
@@ -215,20 +248,32 @@ impl<'a> Patching<'a> {
     /// Patches each head at all positions: the shares, first layer first.
     #[must_use]
     pub fn heads(&self) -> Vec<f64> {
-        let mut shares = Vec::new();
+        self.shares(&self.moved_by_heads())
+    }
+
+    /// `m − m_base` with each head patched at all positions, first layer first: its share of the
+    /// [gap](Self::gap), before it is divided.
+    #[must_use]
+    pub fn moved_by_heads(&self) -> Vec<f64> {
+        let mut moved = Vec::new();
         for (layer, sizes) in self.model.sizes().layers.iter().enumerate() {
             let parts: Vec<Part> = (0..sizes.n_heads)
                 .map(|head| Part::heads(&[head]))
                 .collect();
             let site = Site::Attention(layer, AttentionSite::Z);
-            shares.extend(self.shares::<4>(site, &parts));
+            moved.extend(self.moved::<4>(site, &parts));
         }
-        shares
+        moved
     }
 
-    /// The share for each part of the activation at `site`. Each part is a row of one batch: all
-    /// rows meet the site with what the base has there, but for their part.
-    fn shares<const D: usize>(&self, site: Site, parts: &[Part]) -> Vec<f64> {
+    fn shares(&self, moved: &[f64]) -> Vec<f64> {
+        moved.iter().map(|moved| moved / self.gap()).collect()
+    }
+
+    /// `m − m_base` for each part of the activation at `site`. Each part is a row of one batch: all
+    /// rows meet the site with what the base has there, but for their part. What stands before the
+    /// block is not computed again.
+    fn moved<const D: usize>(&self, site: Site, parts: &[Part]) -> Vec<f64> {
         let base = self.base.seen.tensor::<D>(site);
         let source = self.source.seen.kept(site);
         let patched = |part: &Part| {
@@ -236,19 +281,31 @@ impl<'a> Patching<'a> {
                 Edits::default().part(site, part.clone(), Edit::Replace(source.clone()));
             Probe::at(&mut edits, site, base.clone())
         };
-        let [from, to] = self.differences();
+        let [from, _] = self.differences();
+        let before = site
+            .layer()
+            .map(|layer| Site::Block(layer, BlockSite::ResidPre));
+        let before = before.and_then(|site| self.base.seen.get::<3>(site));
         let (length, classes) = (self.base.tokens.len(), self.base.logits.len());
         let rows_at_once = LOGITS_AT_ONCE / (length * classes);
-        let mut shares = Vec::with_capacity(parts.len());
+        let mut moved = Vec::with_capacity(parts.len());
         for parts in parts.chunks(rows_at_once.max(1)) {
             let rows = Tensor::cat(parts.iter().map(patched).collect(), 0);
             let mut edits = Edits::default().at(site, Edit::Replace(rows.into()));
             let inputs = token_tensor(&vec![&self.base.tokens; parts.len()], &base.device());
-            let logits = numbers(self.model.logits_at(inputs, self.position, &mut edits));
-            let moved = |logits: &[f32]| (self.difference(logits) - from) / (to - from);
-            shares.extend(logits.chunks(classes).map(moved));
+            let logits = match (site.layer(), &before) {
+                (Some(layer), Some(before)) => {
+                    let stream = before.clone().repeat_dim(0, parts.len());
+                    self.model
+                        .logits_at_from(layer, inputs, stream, self.position, &mut edits)
+                        .expect("a model with this site goes on from it")
+                }
+                _ => self.model.logits_at(inputs, self.position, &mut edits),
+            };
+            let by_part = |logits: &[f32]| self.difference(logits) - from;
+            moved.extend(numbers(logits).chunks(classes).map(by_part));
         }
-        shares
+        moved
     }
 }
 

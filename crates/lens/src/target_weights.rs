@@ -162,6 +162,22 @@ pub struct RoleTargets {
 }
 
 impl RoleTargets {
+    /// The targets in causal layers whose queries see `window` keys at most, before there is any
+    /// pattern. The first token is the start of the sequence if `has_start`.
+    ///
+    /// # Panics
+    /// If the sequences are not equally long.
+    #[must_use]
+    pub fn causal(tokens: &[Vec<u32>], window: Option<usize>, has_start: bool) -> Self {
+        let length = tokens.first().map_or(0, Vec::len);
+        // Only the keys that a query sees are asked of the pattern, not its weights.
+        let blank = vec![0.0; tokens.len() * length * length];
+        let pattern = LayerPattern::new([tokens.len(), 1, length], &blank)
+            .with_window(window)
+            .with_start(has_start);
+        Self::of(&pattern, tokens)
+    }
+
     /// The targets that the queries of `pattern` see; `tokens` are those of the pattern.
     ///
     /// # Panics
@@ -193,21 +209,34 @@ pub struct TargetWeights<'a> {
 }
 
 impl<'a> TargetWeights<'a> {
+    /// Of no head yet; those of each layer are [added](Self::add), first layer first.
+    #[must_use]
+    pub fn new(targets: &'a RoleTargets) -> Self {
+        let weights = Vec::new();
+        Self { targets, weights }
+    }
+
     /// Of the heads of all layers, first layer first.
     ///
     /// # Panics
     /// If the targets are not those of the patterns.
     #[must_use]
     pub fn of(layers: &[LayerPattern], targets: &'a RoleTargets) -> Self {
-        let mut weights = Vec::new();
-        for layer in layers {
-            for head in 0..layer.n_heads() {
-                for (_, targets) in &targets.measures {
-                    weights.push(targets.weights(layer, head));
-                }
+        let mut weights = Self::new(targets);
+        layers.iter().for_each(|layer| weights.add(layer));
+        weights
+    }
+
+    /// Adds the heads of a layer, whose pattern may be dropped then.
+    ///
+    /// # Panics
+    /// If the targets are not those of the pattern.
+    pub fn add(&mut self, layer: &LayerPattern) {
+        for head in 0..layer.n_heads() {
+            for (_, targets) in &self.targets.measures {
+                self.weights.push(targets.weights(layer, head));
             }
         }
-        Self { targets, weights }
     }
 
     /// The number of heads of all layers.

@@ -117,8 +117,16 @@ fn head_writes_of(layer: usize, squares: Tensor<4>, stream: Tensor<3>) -> Vec<He
 /// The sites that [`head_writes`] reads.
 #[must_use]
 pub fn writes_sites(model: &dyn Probed) -> Vec<Site> {
-    let of_layer = |layer| [written(model, layer), stream(layer)];
-    (0..model.sizes().layers.len()).flat_map(of_layer).collect()
+    let layers = 0..model.sizes().layers.len();
+    layers
+        .flat_map(|layer| writes_sites_at(model, layer))
+        .collect()
+}
+
+/// The sites that [`head_writes_at`] reads of a layer.
+#[must_use]
+pub fn writes_sites_at(model: &dyn Probed, layer: usize) -> [Site; 2] {
+    [written(model, layer), stream(layer)]
 }
 
 /// [`writes_of_layer`] of every layer, first layer first, in a pass that kept
@@ -135,19 +143,33 @@ pub fn head_writes(
 ) -> Result<Vec<HeadWrites>, ActivationsError> {
     let mut writes = Vec::new();
     for layer in 0..model.sizes().layers.len() {
-        let stream = seen.tensor(stream(layer));
-        let site = written(model, layer);
-        if site == Site::HeadsAdded(layer) {
-            writes.extend(writes_of_added(layer, seen.tensor(site), stream));
-            continue;
-        }
-        let weights = attention_weights_of(model, layer)?;
-        let [width, d_model] = weights.w_o.dims();
-        let heads = weights.n_heads;
-        let w_o = weights.w_o.reshape([heads, width / heads, d_model]);
-        writes.extend(writes_of_layer(layer, seen.tensor(site), w_o, stream));
+        writes.extend(head_writes_at(model, layer, seen)?);
     }
     Ok(writes)
+}
+
+/// [`head_writes`] of one layer, in a pass that kept [`writes_sites_at`] it.
+///
+/// # Errors
+/// If the model does not give the weights of its attention.
+///
+/// # Panics
+/// If the pass did not keep these sites.
+pub fn head_writes_at(
+    model: &dyn Probed,
+    layer: usize,
+    seen: &Activations,
+) -> Result<Vec<HeadWrites>, ActivationsError> {
+    let stream = seen.tensor(stream(layer));
+    let site = written(model, layer);
+    if site == Site::HeadsAdded(layer) {
+        return Ok(writes_of_added(layer, seen.tensor(site), stream));
+    }
+    let weights = attention_weights_of(model, layer)?;
+    let [width, d_model] = weights.w_o.dims();
+    let heads = weights.n_heads;
+    let w_o = weights.w_o.reshape([heads, width / heads, d_model]);
+    Ok(writes_of_layer(layer, seen.tensor(site), w_o, stream))
 }
 
 /// Where a head's writing is seen: its blend of values, or what it adds if a norm stands between.

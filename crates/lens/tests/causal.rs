@@ -5,11 +5,16 @@ mod behaviour;
 mod common;
 
 use behaviour::{head, induction};
+use burn::tensor::{Device, Tensor};
 use common::hand_built;
 use headlight_heads::{HeadName, Interval};
 use headlight_lens::{
-    Ablation, Ablations, Input, ablate, ablate_frozen, all_heads, control_sets,
-    direct_logit_attribution, heads_after, logit_lens, path_test, path_tests,
+    Ablation, Ablations, Input, PromptPair, PromptPairs, ablate, ablate_frozen, all_heads,
+    at_each_layer, control_sets, direct_logit_attribution, heads_after, logit_lens, path_test,
+    path_tests,
+};
+use headlight_residual::{
+    AttentionSite, Decoder, DecoderConfig, Edit, Edits, KeptTensor, Part, Site, token_tensor,
 };
 
 const ALL: [Ablation; 3] = [Ablation::Zero, Ablation::Mean, Ablation::Resample];
@@ -228,5 +233,123 @@ fn contributions_add_up_to_the_logit_and_name_the_head() {
     assert!(
         (sum - f64::from(mean)).abs() < 1e-5 * f64::from(mean).abs().max(1.0),
         "{sum}, not {mean}"
+    );
+}
+
+#[test]
+fn heads_of_a_layer_that_pass_as_one_batch_lose_what_each_loses_alone() {
+    let (model, induction) = (hand_built(), induction());
+    for ablation in ALL {
+        let mut alone = Vec::new();
+        at_each_layer(&model, &induction, ablation, &[0, 1], &mut |layer| {
+            alone.extend(layer.without_each(&[0, 1])?);
+            Ok(())
+        })
+        .unwrap();
+        for (head, left) in all_heads(&model).into_iter().zip(&alone) {
+            let whole = ablate(&model, &induction, &[head], ablation).unwrap();
+            assert_eq!(left, &whole, "{head} {ablation:?}");
+        }
+    }
+}
+
+/// Two pairs of prompts of 5 and 3 tokens, which end in the same token.
+fn pairs() -> Vec<PromptPair> {
+    let pair = |clean: &[u32], corrupted: &[u32]| PromptPair {
+        clean: clean.to_vec(),
+        corrupted: corrupted.to_vec(),
+        answer: 4,
+        wrong: 6,
+    };
+    vec![
+        pair(&[1, 2, 3, 5, 1], &[1, 2, 7, 5, 1]),
+        pair(&[9, 8, 1], &[9, 3, 1]),
+    ]
+}
+
+/// `logit[answer] − logit[wrong]` after one prompt, which stands alone in its batch.
+fn difference(model: &Decoder, prompt: &[u32], mut edits: Edits) -> f64 {
+    let inputs = token_tensor(&[prompt], &Device::flex());
+    let logits = model.forward_probed(inputs, &mut edits);
+    let last = logits.narrow(1, prompt.len() - 1, 1).into_data();
+    let logits: Vec<f64> = last.iter::<f64>().collect();
+    logits[4] - logits[6]
+}
+
+#[test]
+fn padding_behind_a_prompt_changes_nothing_about_its_pair() {
+    let config = DecoderConfig {
+        init_std: 0.3,
+        ..DecoderConfig::default()
+    };
+    let device = Device::flex();
+    let model = config.try_init(0, &device).unwrap();
+    let behaviour = PromptPairs::new(pairs()).behaviour(&device);
+    let heads = [head("L0H1"), head("L1H2")];
+    let blends = |layer| Site::Attention(layer, AttentionSite::Z);
+    let parts = [(0, 1), (1, 2)];
+
+    // What the heads blend at all 8 positions of the clean prompts, and in the corrupted ones.
+    let blend = |prompt: &[u32], layer, edits: &Edits| -> Tensor<4> {
+        let inputs = token_tensor(&[prompt], &device);
+        let seen = model.activations_probed(inputs, &[blends(layer)], &mut edits.clone());
+        seen.unwrap().tensor(blends(layer))
+    };
+    let mean = |layer, edits: &Edits| -> KeptTensor {
+        let all = pairs()
+            .iter()
+            .map(|pair| blend(&pair.clean, layer, edits))
+            .collect();
+        Tensor::cat(all, 1).mean_dim(1).into()
+    };
+    let with = |edits: Edits, (layer, head): (usize, usize), edit| {
+        edits.part(blends(layer), Part::heads(&[head]), edit)
+    };
+    for ablation in ALL {
+        let mut expected = 0.0;
+        for pair in pairs() {
+            let mut edits = Edits::default();
+            for (layer, head) in parts {
+                let edit = match ablation {
+                    Ablation::Zero => Edit::Zero,
+                    Ablation::Mean => Edit::Replace(mean(layer, &edits)),
+                    Ablation::Resample => {
+                        let other = blend(&pair.corrupted, layer, &Edits::default());
+                        Edit::Replace(other.into())
+                    }
+                };
+                edits = with(edits, (layer, head), edit);
+            }
+            expected += difference(&model, &pair.clean, edits) / 2.0;
+        }
+        let left = ablate(&model, &behaviour, &heads, ablation).unwrap();
+        let found = left.logit_difference.unwrap().mean;
+        assert!(
+            (found - expected).abs() < 1e-5,
+            "{ablation:?}: {found}, {expected}"
+        );
+    }
+    // Untouched: the mean over both pairs, and how many say the answer rather than the wrong token.
+    let untouched = ablate(&model, &behaviour, &[], Ablation::Mean).unwrap();
+    let untouched_of = |pair: &PromptPair| difference(&model, &pair.clean, Edits::default());
+    let each: Vec<f64> = pairs().iter().map(untouched_of).collect();
+    let right = each.iter().filter(|&&difference| difference > 0.0).count();
+    assert_eq!(untouched.accuracy, right as f64 / 2.0);
+    assert!((untouched.logit_difference.unwrap().mean - (each[0] + each[1]) / 2.0).abs() < 1e-5);
+    assert_eq!(untouched.loss_elsewhere, None);
+
+    // What the parts add to the logit difference is all of it.
+    let parts = direct_logit_attribution(&model, &behaviour)
+        .unwrap()
+        .unwrap();
+    let sum: f64 = parts.iter().map(|part| part.logit).sum();
+    assert!(
+        (sum - (each[0] + each[1]) / 2.0).abs() < 1e-4,
+        "{sum} {each:?}"
+    );
+    let depths = logit_lens(&model, &behaviour).unwrap();
+    assert_eq!(
+        depths.last().unwrap().performance.accuracy,
+        untouched.accuracy
     );
 }

@@ -12,6 +12,14 @@ pub struct Activations {
     pub(crate) kept: BTreeMap<Site, KeptTensor>,
 }
 
+impl FromIterator<(Site, KeptTensor)> for Activations {
+    fn from_iter<I: IntoIterator<Item = (Site, KeptTensor)>>(kept: I) -> Self {
+        Self {
+            kept: kept.into_iter().collect(),
+        }
+    }
+}
+
 /// Why a model could not be looked into.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ActivationsError {
@@ -200,7 +208,7 @@ impl Decoder {
         Probed::logits_and_activations(self, tokens, sites, probe)
     }
 
-    /// Keeps what `capture` wants of a pass, without its logits.
+    /// Keeps what `capture` wants of a pass, which ends where it has all of it.
     pub(crate) fn keep(
         &self,
         tokens: Tensor<2, Int>,
@@ -208,7 +216,8 @@ impl Decoder {
         probe: &mut dyn AnyProbe,
     ) -> Result<Activations, ActivationsError> {
         Probed::require(self, capture.sites())?;
-        let _ = self.final_stream(tokens, &mut (probe, &mut capture));
+        let sites = capture.sites().to_vec();
+        self.run_to_the_last(&sites, tokens, &mut (probe, &mut capture));
         capture.into_activations()
     }
 }

@@ -83,12 +83,55 @@ impl Decoder {
         tokens: Tensor<2, Int>,
         probe: &mut P,
     ) -> Tensor<3> {
+        let x = self.stream_before(self.blocks.len(), tokens, probe);
+        self.final_norm(x, probe)
+    }
+
+    /// The stream before block `layer`: a pass that ends there.
+    pub(crate) fn stream_before<P: Probe + ?Sized>(
+        &self,
+        layer: usize,
+        tokens: Tensor<2, Int>,
+        probe: &mut P,
+    ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
         let mut x = self.embed(tokens, &[0], probe);
-        for (layer, (block, mask)) in self.blocks.iter().zip(self.masks()).enumerate() {
+        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
+        for (layer, (block, mask)) in blocks.take(layer) {
             x = block.forward(x, &mask, layer, probe);
         }
-        self.final_norm(x, probe)
+        x
+    }
+
+    /// The stream after the last block, of a pass that goes on from `stream`, the one before block
+    /// `from`.
+    pub(crate) fn stream_from<P: Probe + ?Sized>(
+        &self,
+        from: usize,
+        stream: Tensor<3>,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let mut x = stream;
+        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
+        for (layer, (block, mask)) in blocks.skip(from) {
+            x = block.forward(x, &mask, layer, probe);
+        }
+        x
+    }
+
+    /// Runs the model past `probe`, but ends after the last block that has one of `sites`.
+    pub(crate) fn run_to_the_last<P: Probe + ?Sized>(
+        &self,
+        sites: &[Site],
+        tokens: Tensor<2, Int>,
+        probe: &mut P,
+    ) {
+        if sites.iter().any(|site| matches!(site, Site::LnFinal(_))) {
+            let _ = self.final_stream(tokens, probe);
+            return;
+        }
+        let last = sites.iter().filter_map(|site| site.layer()).max();
+        let _ = self.stream_before(last.map_or(0, |last| last + 1), tokens, probe);
     }
 
     /// The final stream of a pass that goes on from `stream`, the stream before block `layer`, and
@@ -107,11 +150,8 @@ impl Decoder {
         z: Tensor<4>,
         probe: &mut P,
     ) -> Tensor<3> {
-        let mut x = self.blocks[layer].forward_from(stream, z, layer, probe);
-        let later = self.blocks.iter().zip(self.masks()).enumerate();
-        for (layer, (block, mask)) in later.skip(layer + 1) {
-            x = block.forward(x, &mask, layer, probe);
-        }
+        let x = self.blocks[layer].forward_from(stream, z, layer, probe);
+        let x = self.stream_from(layer + 1, x, probe);
         self.final_norm(x, probe)
     }
 

@@ -65,6 +65,40 @@ impl KeptTensor {
         self.flat.reshape(dims)
     }
 
+    /// Some of its first axis, the rows of a batch.
+    ///
+    /// # Panics
+    /// If there are not as many.
+    #[must_use]
+    pub fn rows(&self, first: usize, count: usize) -> Self {
+        let size: usize = self.dims[1..].iter().product();
+        let mut dims = self.dims.clone();
+        dims[0] = count;
+        let flat = self
+            .flat
+            .clone()
+            .slice(first * size..(first + count) * size);
+        Self { flat, dims }
+    }
+
+    /// The rows of its batch, so many times one after the other.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use headlight_residual::KeptTensor;
+    ///
+    /// let kept = KeptTensor::from(Tensor::<2>::from_floats([[1.0], [2.0], [3.0]], &Device::flex()));
+    /// let twice: Tensor<2> = kept.rows(1, 2).rows_times(2).tensor();
+    /// assert_eq!(twice.into_data().to_vec::<f32>().unwrap(), [2.0, 3.0, 2.0, 3.0]);
+    /// ```
+    #[must_use]
+    pub fn rows_times(&self, times: usize) -> Self {
+        let mut dims = self.dims.clone();
+        dims[0] *= times;
+        let flat = self.flat.clone().repeat_dim(0, times);
+        Self { flat, dims }
+    }
+
     /// Its numbers, row by row.
     #[must_use]
     pub fn into_data(self) -> TensorData {

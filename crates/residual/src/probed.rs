@@ -9,7 +9,8 @@ use headlight_heads::MayAttend;
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionWeights, BlockSite, Capture,
     CircuitWeights, CircuitWeightsError, Edit, Edits, LayerAttention, NextTokenScores, NoProbe,
-    Readout, Site, Targets, UnknownSite, activation_budget, select::select,
+    Readout, Site, TakeLayer, Targets, UnknownSite, activation_budget, by_layer::ByLayer,
+    select::select,
 };
 
 /// A model whose activations pass a probe. Every test of `headlight-lens` takes `&dyn Probed`: a
@@ -204,13 +205,31 @@ pub trait Probed: fmt::Debug + Sync {
         probe: &mut dyn AnyProbe,
     ) -> Tensor<3> {
         let [_, length] = rows.dims();
-        let logits = self.forward_probed(rows, probe);
-        let [_, outputs, _] = logits.dims();
-        assert!(
-            position + outputs >= length,
-            "no logits at position {position}: they stand for the last {outputs} of {length}"
-        );
-        logits.narrow(1, position + outputs - length, 1)
+        at_position(self.forward_probed(rows, probe), length, position)
+    }
+
+    /// [`logits_at`](Self::logits_at) of a pass that goes on from `stream`, as
+    /// [`forward_from`](Self::forward_from) does.
+    ///
+    /// # Shapes
+    /// - output: `[batch, 1, classes]`
+    ///
+    /// # Errors
+    /// As [`forward_from`](Self::forward_from).
+    ///
+    /// # Panics
+    /// If the model has no logits at `position`.
+    fn logits_at_from(
+        &self,
+        layer: usize,
+        rows: Tensor<2, Int>,
+        stream: Tensor<3>,
+        position: usize,
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Tensor<3>, ActivationsError> {
+        let [_, length] = rows.dims();
+        let logits = self.forward_from(layer, rows, stream, probe)?;
+        Ok(at_position(logits, length, position))
     }
 
     /// Whether `site` is one of [`sites`](Self::sites).
@@ -266,6 +285,28 @@ pub trait Probed: fmt::Debug + Sync {
         Ok(seen)
     }
 
+    /// Runs the model and hands over the activations at `sites`, all of which are in layers, layer by
+    /// layer: those of one layer are dropped before the next is computed. So what is made of the
+    /// patterns of hundreds of heads never holds more than those of one layer.
+    ///
+    /// # Errors
+    /// If the model has no such site, the activations of one layer do not fit into the budget, or
+    /// `take` fails.
+    ///
+    /// # Panics
+    /// If a site is in no layer.
+    fn by_layer(
+        &self,
+        rows: Tensor<2, Int>,
+        sites: &[Site],
+        take: &mut TakeLayer<'_>,
+    ) -> Result<(), ActivationsError> {
+        self.require(sites)?;
+        let mut probe = ByLayer::new(sites, take);
+        let _ = self.forward_probed(rows, &mut probe);
+        probe.result()
+    }
+
     /// The logits of a pass beside its [`activations_probed`](Self::activations_probed).
     ///
     /// # Errors
@@ -281,6 +322,16 @@ pub trait Probed: fmt::Debug + Sync {
         let logits = self.forward_probed(rows, &mut (probe, &mut capture));
         Ok((logits, capture.into_activations()?))
     }
+}
+
+/// The logits at one position of rows of `length` ids.
+fn at_position(logits: Tensor<3>, length: usize, position: usize) -> Tensor<3> {
+    let [_, outputs, _] = logits.dims();
+    assert!(
+        position + outputs >= length,
+        "no logits at position {position}: they stand for the last {outputs} of {length}"
+    );
+    logits.narrow(1, position + outputs - length, 1)
 }
 
 /// The sizes of a [`Probed`] model.

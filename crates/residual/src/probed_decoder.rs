@@ -9,8 +9,8 @@ use headlight_heads::MayAttend;
 use crate::{
     Activations, ActivationsError, AnyProbe, AttentionSite, AttentionSizes, AttentionWeights,
     BlockOrder, BlockSite, Capture, CircuitWeights, CircuitWeightsError, Decoder, LayerAttention,
-    NextTokenScores, NormKind, NormPlacement, Positions, Probed, Readout, Site, Sizes, Targets,
-    activation_budget, sinusoids, site_of_heads,
+    NextTokenScores, NormKind, NormPlacement, Positions, Probed, Readout, Site, Sizes, TakeLayer,
+    Targets, activation_budget, by_layer::ByLayer, sinusoids, site_of_heads,
 };
 
 impl Probed for Decoder {
@@ -90,7 +90,7 @@ impl Probed for Decoder {
         self.logits(self.final_stream(rows, probe).narrow(1, position, 1))
     }
 
-    /// No logits are computed.
+    /// No logits are computed, and no block after the last that has one of the sites.
     fn activations_probed(
         &self,
         rows: Tensor<2, Int>,
@@ -98,6 +98,19 @@ impl Probed for Decoder {
         probe: &mut dyn AnyProbe,
     ) -> Result<Activations, ActivationsError> {
         self.keep(rows, Capture::new(sites, activation_budget()), probe)
+    }
+
+    /// No logits are computed, and no block after the last that has one of the sites.
+    fn by_layer(
+        &self,
+        rows: Tensor<2, Int>,
+        sites: &[Site],
+        take: &mut TakeLayer<'_>,
+    ) -> Result<(), ActivationsError> {
+        Probed::require(self, sites)?;
+        let mut probe = ByLayer::new(sites, take);
+        self.run_to_the_last(sites, rows, &mut probe);
+        probe.result()
     }
 
     /// In all but post-norm models, embeddings and what all parts before `site` add.
@@ -213,12 +226,23 @@ impl Probed for Decoder {
         probe: &mut dyn AnyProbe,
     ) -> Result<Tensor<3>, ActivationsError> {
         Probed::require(self, &[Site::Block(layer, BlockSite::ResidPre)])?;
-        let mut x = stream;
-        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
-        for (layer, (block, mask)) in blocks.skip(layer) {
-            x = block.forward(x, &mask, layer, probe);
-        }
+        let x = self.stream_from(layer, stream, probe);
         Ok(self.unembed(x, probe))
+    }
+
+    /// Computes only the blocks from `layer` on, and the logits of one position.
+    fn logits_at_from(
+        &self,
+        layer: usize,
+        _rows: Tensor<2, Int>,
+        stream: Tensor<3>,
+        position: usize,
+        probe: &mut dyn AnyProbe,
+    ) -> Result<Tensor<3>, ActivationsError> {
+        Probed::require(self, &[Site::Block(layer, BlockSite::ResidPre)])?;
+        let x = self.stream_from(layer, stream, probe);
+        let x = self.final_norm(x, probe);
+        Ok(self.logits(x.narrow(1, position, 1)))
     }
 }
 

@@ -64,6 +64,8 @@ pub enum ErrorKind {
     Version,
     /// Reading or writing failed: a disk is full, a pipe is broken.
     Io,
+    /// A signal asked to stop before the end.
+    Interrupted,
     /// The program could not do its own part: start a thread, handle signals, write a value as
     /// JSON.
     Internal,
@@ -81,7 +83,7 @@ impl ErrorKind {
     /// ```
     #[must_use]
     pub fn is_wrong_input(self) -> bool {
-        !matches!(self, Self::Io | Self::Internal)
+        !matches!(self, Self::Io | Self::Internal | Self::Interrupted)
     }
 
     /// The kind of what the system answered about a path or an address.

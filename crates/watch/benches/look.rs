@@ -14,7 +14,7 @@ use headlight_lens::{Ablations, Performance, RoleTargets, all_heads, score_layer
 use headlight_residual::Decoder;
 use headlight_run::RunDirectory;
 use headlight_tasks::Validation;
-use headlight_watch::{Cores, Patterns, model, uses::behaviour};
+use headlight_watch::{Cores, each_layer, model, uses::behaviour};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -60,13 +60,12 @@ fn main() {
 
 /// Every head's scores, layer by layer.
 fn scores_of_all(model: &Decoder, tokens: &[Vec<u32>], device: &Device) -> Vec<Scores> {
-    let patterns = Patterns::of(model, tokens, device).expect("room for patterns");
-    let layers: Vec<_> = patterns.layers().collect();
-    let targets = RoleTargets::of(&layers[0], tokens);
+    let targets = RoleTargets::causal(tokens, model.config().window_of(0), false);
     let mut scores = Vec::new();
-    for layer in layers {
-        scores.extend(score_layer_on(layer, &targets));
-    }
+    let looked = each_layer(model, tokens, device, false, false, |seen| {
+        scores.extend(score_layer_on(seen.pattern, &targets));
+    });
+    looked.expect("room for the patterns of a layer");
     scores
 }
 

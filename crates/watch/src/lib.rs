@@ -7,6 +7,7 @@ pub mod compiled;
 mod cores;
 pub mod device;
 mod evaluate;
+pub mod interrupt;
 mod known;
 pub mod model;
 mod observation;
@@ -18,7 +19,7 @@ pub use cores::{Cores, cores_of_machine};
 pub use evaluate::{Evaluation, evaluate, evaluate_without};
 pub use known::{Expected, Known, RoleVerdict};
 pub use observation::{Observation, WATCHED_SEQUENCES, Watched, probe};
-pub use patterns::{CarriedPatterns, Patterns, value_norms};
+pub use patterns::{CarriedPatterns, LayerSeen, Patterns, each_layer, value_norms};
 
 use headlight_residual::ActivationsError;
 use headlight_run::Error;

@@ -8,14 +8,14 @@ use headlight_heads::{
     SequenceKind,
 };
 use headlight_lens::{
-    HeadWrites, LayerPattern, RoleTargets, TargetWeights, mean_distance, role_checks, role_ranges,
+    HeadWrites, RoleTargets, TargetWeights, mean_distance, role_checks, role_ranges,
     score_layer_on, score_relations,
 };
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, PatternFile};
 use headlight_tasks::{Repeat, Sequence, Task, Use, Validation, batch};
 
-use crate::Patterns;
+use crate::each_layer;
 
 /// Sequences that scores are taken over.
 pub const WATCHED_SEQUENCES: usize = 64;
@@ -125,44 +125,44 @@ impl Watched {
     /// If the patterns do not fit into memory.
     pub fn observe(&self, model: &Decoder, device: &Device) -> Result<Observation, Error> {
         let is_probe = self.kind == SequenceKind::Probe;
-        let (patterns, writes) = if is_probe {
-            Patterns::with_writes(model, &self.tokens, device)?
-        } else {
-            (Patterns::of(model, &self.tokens, device)?, Vec::new())
-        };
-        let patterns = patterns.with_start(self.has_start);
-        let [rows, n_heads, length] = patterns.dims();
-        let mut heads = Vec::new();
-        let mut relations = Vec::new();
+        let (mut heads, mut relations, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+        let length = self.tokens.first().map_or(0, Vec::len);
+        let kept_rows = self.tokens.len().min(KEPT_SEQUENCES);
+        let kept_of_layer = kept_rows * model.n_heads() * length * length;
         let mut kept = Vec::new();
-        let kept_rows = rows.min(KEPT_SEQUENCES);
-        let layers: Vec<LayerPattern> = patterns.layers().collect();
-        // All layers see the same keys.
-        let targets = RoleTargets::of(&layers[0], &self.tokens);
-        for (layer, &pattern) in layers.iter().enumerate() {
-            let mut scores = score_layer_on(pattern, &targets);
-            for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
-                scores.insert(ScoreName::MeanDistance, distance);
-            }
-            relations.extend(score_relations(pattern, &self.relations));
-            heads.extend(
-                scores
-                    .into_iter()
-                    .enumerate()
-                    .map(|(head, scores)| (HeadName { layer, head }, scores)),
-            );
-        }
+        // All layers see the keys of the first.
+        let window = model.config().window_of(0);
+        let targets = RoleTargets::causal(&self.tokens, window, self.has_start);
+        let mut weights = TargetWeights::new(&targets);
+        each_layer(
+            model,
+            &self.tokens,
+            device,
+            self.has_start,
+            is_probe,
+            |seen| {
+                let (layer, pattern) = (seen.layer, seen.pattern);
+                let mut scores = score_layer_on(pattern, &targets);
+                for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
+                    scores.insert(ScoreName::MeanDistance, distance);
+                }
+                relations.extend(score_relations(pattern, &self.relations));
+                let named = |(head, scores)| (HeadName { layer, head }, scores);
+                heads.extend(scores.into_iter().enumerate().map(named));
+                if is_probe {
+                    weights.add(&pattern);
+                    writes.extend(seen.writes);
+                }
+                kept.extend_from_slice(&seen.weights[..kept_of_layer]);
+            },
+        )?;
         let (mut ranges, mut checks) = (Vec::new(), Vec::new());
         if is_probe {
-            let weights = TargetWeights::of(&layers, &targets);
             ranges = ranges_with_writes(&weights, &writes);
             checks = role_checks(&weights);
         }
-        for weights in patterns.weights() {
-            kept.extend_from_slice(&weights[..kept_rows * n_heads * length * length]);
-        }
         let patterns = PatternFile::quantise(
-            [patterns.weights().len(), kept_rows, n_heads, length],
+            [model.blocks.len(), kept_rows, model.n_heads(), length],
             &kept,
             self.tokens[..kept_rows].to_vec(),
         );

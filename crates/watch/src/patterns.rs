@@ -1,8 +1,11 @@
 //! Every head's pattern on some sequences.
 
 use burn::tensor::{Device, Tensor};
-use headlight_lens::{HeadWrites, LayerPattern, head_writes, value_weighted, writes_sites};
-use headlight_residual::{Activations, AttentionSite, Decoder, Site, token_tensor};
+use headlight_lens::{
+    HeadWrites, LayerPattern, head_writes, head_writes_at, value_weighted, writes_sites,
+    writes_sites_at,
+};
+use headlight_residual::{Activations, AttentionSite, Decoder, Probed, Site, token_tensor};
 use headlight_run::Error;
 
 use crate::no_room;
@@ -13,8 +16,7 @@ pub struct Patterns {
     sequences: usize,
     n_heads: usize,
     length: usize,
-    /// How many keys a query sees at most.
-    /// Of each layer.
+    /// How many keys a query of each layer sees at most.
     windows: Vec<Option<usize>>,
     /// Whether the first token is the start of the sequence, which scores leave out.
     has_start: bool,
@@ -107,6 +109,66 @@ impl Patterns {
                 .with_start(self.has_start)
         })
     }
+}
+
+/// One layer of a pass over some sequences.
+#[derive(Debug)]
+pub struct LayerSeen<'a> {
+    /// The layer.
+    pub layer: usize,
+    /// The patterns of its heads.
+    pub pattern: LayerPattern<'a>,
+    /// All weights, `[sequences, n_heads, length, length]`, row by row.
+    pub weights: &'a [f32],
+    /// What its heads write; nothing where nobody asked.
+    pub writes: Vec<HeadWrites>,
+}
+
+/// Runs `model` over `tokens`, `[sequences][length]`, whose first token is the start of the sequence
+/// if `has_start`. The patterns of each layer are shown to `look` and dropped, so that those of
+/// hundreds of heads are never in memory together. With `writes`, what heads write is measured too.
+///
+/// # Errors
+/// If the patterns of one layer do not fit into memory.
+pub fn each_layer(
+    model: &Decoder,
+    tokens: &[Vec<u32>],
+    device: &Device,
+    has_start: bool,
+    writes: bool,
+    mut look: impl FnMut(LayerSeen),
+) -> Result<(), Error> {
+    let mut sites = model.pattern_sites();
+    if writes {
+        sites.extend(writes_sites(model));
+    }
+    let length = tokens.first().map_or(0, Vec::len);
+    let dims = [tokens.len(), model.n_heads(), length];
+    let passed = model.by_layer(
+        token_tensor(tokens, device),
+        &sites,
+        &mut |layer, mut seen| {
+            let mut of_heads = Vec::new();
+            if writes {
+                of_heads = head_writes_at(model, layer, &seen)?;
+                for site in writes_sites_at(model, layer) {
+                    let _ = seen.take(site);
+                }
+            }
+            let site = Site::Attention(layer, AttentionSite::Pattern);
+            let weights = numbers(seen.take(site).into_tensor::<4>());
+            look(LayerSeen {
+                layer,
+                pattern: LayerPattern::new(dims, &weights)
+                    .with_window(model.config().window_of(layer))
+                    .with_start(has_start),
+                weights: &weights,
+                writes: of_heads,
+            });
+            Ok(())
+        },
+    );
+    passed.map_err(no_room)
 }
 
 impl CarriedPatterns {

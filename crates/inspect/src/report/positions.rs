@@ -5,7 +5,7 @@ use headlight_lens::{ScoresByPosition, scores_by_position};
 use headlight_report::{Floats, HeadPositions};
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadSummary};
-use headlight_watch::Patterns;
+use headlight_watch::each_layer;
 
 use super::Subject;
 
@@ -18,11 +18,11 @@ impl Subject {
         heads: &[HeadSummary],
     ) -> Result<Vec<HeadPositions>, Error> {
         let probe = self.probe()?;
-        let patterns =
-            Patterns::of(model, &probe.tokens, &self.device)?.with_start(probe.has_start);
-        let scores = patterns
-            .layers()
-            .flat_map(|layer| scores_by_position(layer, &probe.tokens));
+        let start = probe.has_start;
+        let mut scores = Vec::new();
+        each_layer(model, &probe.tokens, &self.device, start, false, |seen| {
+            scores.extend(scores_by_position(seen.pattern, &probe.tokens));
+        })?;
         let mut positions = Vec::new();
         for (head, scores) in heads.iter().zip(scores) {
             positions.push(HeadPositions {

@@ -85,6 +85,13 @@ impl Cache {
         Self { folder: None }
     }
 
+    /// The place of a file of this kind and name; `None` where nothing is kept. Neither the file nor
+    /// its folder need be there.
+    #[must_use]
+    pub fn file(&self, kind: &str, name: &str) -> Option<PathBuf> {
+        Some(self.folder.as_ref()?.join(kind).join(name))
+    }
+
     pub(super) fn keeps(&self, bytes: u64) -> bool {
         self.folder.is_some() && bytes >= LEAST_BYTES
     }
