@@ -89,11 +89,7 @@ pub fn report_page(mut data: ReportData) -> Result<String, Error> {
 }
 
 fn page(data: &ReportData) -> Result<String, Error> {
-    let did = if data.run.steps > 0 {
-        "learned"
-    } else {
-        "do"
-    };
+    let did = if data.run.steps > 0 { "learned" } else { "do" };
     let title = format!("{}: what its heads {did}", data.run.name);
     Page {
         title: &title,
