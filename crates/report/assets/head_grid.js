@@ -43,7 +43,12 @@ export function headGrid(state) {
     small.replaceChildren(...drawn.map(button));
   }
 
-  for (const list of [state.onHead, state.onStep, state.onSequence, state.onScore]) list.push(paint);
+  function mark() {
+    [...small.children].forEach((button, at) => button.setAttribute("aria-pressed", String(drawn[at] === state.head)));
+  }
+
+  state.onHead.push(mark);
+  for (const list of [state.onStep, state.onSequence, state.onScore]) list.push(paint);
   const scale = toggle("a colour scale for each", false, (on) => {
     isOwnScale = on;
     paint();
