@@ -27,6 +27,11 @@ export async function visit(place, look, { width = 1280, dark = false, touch = f
     page.on("pageerror", (error) => wrong.push(String(error)));
     page.on("console", (message) => ["error", "warning"].includes(message.type()) && wrong.push(message.text()));
     await page.goto(address);
+    // A report paints its first screen before it makes the rest.
+    await page.waitForFunction(() => {
+      const report = document.querySelector("main.report");
+      return !report || report.dataset.whole !== undefined;
+    });
     await look(page);
     assert.deepEqual(wrong.filter((message) => !expected(message)), []);
   } finally {

@@ -16,18 +16,10 @@ export function readAddress() {
 export function addressOf(shown, onBack) {
   let timer = null;
   const text = () => `#${new URLSearchParams(shown())}`;
-  const replace = () => {
-    timer = null;
-    history.replaceState(null, "", text());
-  };
   addEventListener("popstate", () => onBack(readAddress()));
   return (isNew = false) => {
     clearTimeout(timer);
-    if (isNew) {
-      if (timer !== null) timer = null;
-      if (text() !== location.hash) history.pushState(null, "", text());
-    } else {
-      timer = setTimeout(replace, WAIT_MILLISECONDS);
-    }
+    if (!isNew) timer = setTimeout(() => history.replaceState(null, "", text()), WAIT_MILLISECONDS);
+    else if (text() !== location.hash) history.pushState(null, "", text());
   };
 }

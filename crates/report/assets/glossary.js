@@ -1,6 +1,6 @@
 // What the words of the pages mean: one plain sentence each, shown where a word is underlined with dots.
 import { element } from "./elements.js";
-import { KIND, PLACE, READER, ROLE } from "./vocabulary.js";
+import { KIND, READER, ROLE } from "./vocabulary.js";
 
 const GLOSSARY = {
   [ROLE.induction]: "Looks at the token that followed the current token last time, and so can predict that it follows again.",
@@ -29,8 +29,6 @@ const GLOSSARY = {
   "looks like": "Read from where the head looks. It does not show that the model uses it.",
   "logit lens": "What the model would predict if it ended at this depth.",
   loss: "Mean negative log-probability of the right token on the scored positions, in nats.",
-  mean: `In place of a head's blend of values stands ${PLACE.mean}.`,
-  null: "What the score would be if nothing were there to find.",
   off: "Switched off: something stands in place of the head's blend of values.",
   pattern: "The weights with which each token (a row) looks at the tokens before it (the columns). A row sums to 1.",
   "pattern only": "It looks like its role and does none of its work: nothing is lost without it, even where the other heads of the role are off.",

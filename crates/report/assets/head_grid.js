@@ -2,7 +2,7 @@
 import { element, fixed, toggle } from "./elements.js";
 import { ownScale, thumbnail } from "./heatmap.js";
 import { headName, headsInLayer, layerOf, patternIndexFor, patternOf, roleOf, scoreAt, seriesOf } from "./report_data.js";
-import { ROLE } from "./vocabulary.js";
+import { KIND, ROLE } from "./vocabulary.js";
 
 /** So many patterns are all drawn. */
 const MOST_DRAWN = 32;
@@ -43,7 +43,12 @@ export function headGrid(state) {
     small.replaceChildren(...drawn.map(button));
   }
 
-  for (const list of [state.onHead, state.onStep, state.onSequence, state.onScore]) list.push(paint);
+  function mark() {
+    [...small.children].forEach((button, at) => button.setAttribute("aria-pressed", String(drawn[at] === state.head)));
+  }
+
+  state.onHead.push(mark);
+  for (const list of [state.onStep, state.onSequence, state.onScore]) list.push(paint);
   const scale = toggle("a colour scale for each", false, (on) => {
     isOwnScale = on;
     paint();
@@ -100,14 +105,20 @@ function headFinder(state, score, onFound) {
     onFound(matches);
   }
 
+  function roleScore(head) {
+    const series = seriesOf(KIND.probe, roleOf(head));
+    const found = series && scoreAt(series, pageData.steps.indexOf(state.step), head);
+    return found ? Math.min(found[0], 1) : 0;
+  }
+
   function mark() {
     cells.forEach((cell, head) => {
       cell.setAttribute("aria-pressed", String(head === state.head));
-      // A weak score is pale, so that a map of many heads shows where its role is held.
-      cell.style.opacity = 0.25 + 0.75 * Math.min(Math.max(score(head) ?? 0, 0), 1);
+      // A weak role is pale, so that a map of many heads shows where roles are held.
+      cell.style.opacity = roleOf(head) === ROLE.mixed ? 0.2 : Math.max(roleScore(head), 0.3);
     });
   }
-  for (const list of [state.onHead, state.onStep, state.onScore]) list.push(mark);
+  for (const list of [state.onHead, state.onStep]) list.push(mark);
   for (const list of [state.onStep, state.onScore]) list.push(find);
   mark();
   find();

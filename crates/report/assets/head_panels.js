@@ -24,7 +24,7 @@ const told = names.map((name, at) => ({ name, at, series: seriesOf(kind, name) }
 export function headPanels(state, heads, command) {
   const place = element("div", { class: "panels" });
   let drawn = null;
-  const draw = drawnForWidth(place, (width) => {
+  drawnForWidth(place, (width) => {
     const columns = columnsFor(heads, width);
     const wide = width / columns;
     const rows = Math.ceil(heads.length / columns);
@@ -36,7 +36,9 @@ export function headPanels(state, heads, command) {
     });
     place.replaceChildren(drawn);
   });
-  state.onHead.push(draw);
+  state.onHead.push(() => {
+    heads.forEach((head, at) => drawn?.children[at]?.classList.toggle("here", head === state.head));
+  });
   const item = ({ name, at }) =>
     element("li", {}, element("span", { class: `swatch line-${at % COLOURS}`, "aria-hidden": "true" }), name);
   return element(

@@ -24,35 +24,51 @@ const SECTIONS = [
   ["words", "in words", sentencesSection],
   ["run", "the run", runSection],
 ];
-const made = SECTIONS.map(([id, name, make]) => ({ id, name, node: make(state) })).filter(({ node }) => node);
-
-const links = made.map(({ id, name }) =>
-  element(
-    "a",
-    {
-      href: `#${id}`,
-      onclick: (event) => {
-        event.preventDefault();
-        document.getElementById(id).scrollIntoView();
-        state.goTo(id);
-      },
-    },
-    name,
-  ),
-);
 const page = document.getElementById("page");
+const nav = element("nav", { "aria-label": "Parts of this page" });
+const [first, ...others] = SECTIONS;
+const made = [];
 page.classList.add("report");
-page.append(element("nav", { "aria-label": "Parts of this page" }, links), ...made.map(({ node }) => node));
+page.append(nav);
+add(first);
+// The first screen is painted before all that stands below it is made.
+requestAnimationFrame(() => setTimeout(addOthers));
+
+function add([id, name, make]) {
+  const node = make(state);
+  if (!node) return;
+  made.push({ id, name, node });
+  page.append(node);
+}
+
+function addOthers() {
+  others.forEach(add);
+  const links = made.map(linkTo);
+  nav.append(...links);
+  markRead(links);
+  state.begin();
+  page.dataset.whole = "";
+}
+
+function linkTo({ id, name }) {
+  const go = (event) => {
+    event.preventDefault();
+    document.getElementById(id).scrollIntoView();
+    state.goTo(id);
+  };
+  return element("a", { href: `#${id}`, onclick: go }, name);
+}
 
 /** The link of the section that is read now is marked. */
-const read = new IntersectionObserver(
-  (entries) => {
-    for (const { target, isIntersecting } of entries) {
-      const at = made.findIndex(({ node }) => node === target);
-      if (isIntersecting) links.forEach((link, other) => link.toggleAttribute("aria-current", other === at));
-    }
-  },
-  { rootMargin: "-20% 0px -75% 0px" },
-);
-for (const { node } of made) read.observe(node);
-state.begin();
+function markRead(links) {
+  const read = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const at = made.findIndex(({ node }) => node === target);
+        if (isIntersecting) links.forEach((link, other) => link.toggleAttribute("aria-current", other === at));
+      }
+    },
+    { rootMargin: "-20% 0px -75% 0px" },
+  );
+  for (const { node } of made) read.observe(node);
+}

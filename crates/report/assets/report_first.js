@@ -57,12 +57,12 @@ function lesson() {
 function facts() {
   const fact = (word, text, value, hint) =>
     element("div", {}, element("dt", {}, term(word, text)), element("dd", {}, value, element("small", {}, hint)));
-  const on = `on ${run.validation} validation sequences`;
+  const on = [`on ${run.validation} `, term("validation", "validation sequences")];
   return element(
     "dl",
     { class: "facts" },
     fact("accuracy", "accuracy", fixed(run.accuracy, 3), on),
-    fact("guessing", "guessing", fixed(run.chance, 3), "accuracy"),
+    fact("guessing", "guessing", run.chance < 0.0005 ? "<0.001" : fixed(run.chance, 3), "accuracy"),
     fact("loss", "loss", fixed(run.loss, 3), "nats"),
     run.floor === null ? null : fact("best possible", "best possible", fixed(run.floor, 3), "nats"),
     ...answers(fact),
