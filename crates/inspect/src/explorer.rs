@@ -203,16 +203,17 @@ impl Explorer for RunExplorer {
         check_position("position", position, clean.len())?;
         let other = self.other_prompt(question.from.as_deref(), &clean, position)?;
         let name = |token: u32| vocabulary[token as usize].clone();
-        let patching = Patching::new(model, &other, &clean, position).map_err(|error| match error {
-            PatchingError::SameAnswer { token } => {
-                let message = format_args!(
-                    "the model answers both prompts with {}, so that there is nothing to find",
-                    name(token)
-                );
-                Error::new("from", message)
-            }
-            PatchingError::Activations(error) => no_room(error),
-        })?;
+        let patching =
+            Patching::new(model, &other, &clean, position).map_err(|error| match error {
+                PatchingError::SameAnswer { token } => {
+                    let message = format_args!(
+                        "the model answers both prompts with {}, so that there is nothing to find",
+                        name(token)
+                    );
+                    Error::new("from", message)
+                }
+                PatchingError::Activations(error) => no_room(error),
+            })?;
         let [of_other, of_prompt] = patching.answers();
         let patched = match question.direction {
             SweepDirection::Returns => patching.at(place),
@@ -302,9 +303,7 @@ impl RunExplorer {
     ) -> Result<Vec<u32>, Error> {
         let vocabulary = &self.reader.vocabulary;
         let Some(from) = from else {
-            let other = self
-                .inspection
-                .corrupted(clean, position, vocabulary.len());
+            let other = self.inspection.corrupted(clean, position, vocabulary.len());
             return other.ok_or_else(|| {
                 let message = "write one: the prompt's token there was not followed by another token before, so that none can be replaced";
                 Error::new("from", message).value(&vocabulary[clean[position] as usize])

@@ -5,6 +5,7 @@
 mod activations;
 mod causal;
 mod circuits;
+mod comparison;
 mod curves;
 mod detect;
 mod evaluate;
@@ -37,6 +38,9 @@ pub use causal::{AblateVerb, Ablations, Path as CausalPath, Paths, PathsVerb, Wi
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
     TokenTable,
+};
+pub use comparison::{
+    Comparison, comparison_printout, curves_text, report_of_seeds, write_comparison,
 };
 pub use curves::{CurvesVerb, ScoresVerb};
 pub use detect::{DetectVerb, DetectedHead, detect_printout};

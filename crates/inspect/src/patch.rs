@@ -315,6 +315,10 @@ impl Patch {
             )
             .prose(pairs)
             .table(Table::new(&["head", "returns", "lost"], heads))
+            .prose(
+                "A head that decides where others look moves no answer here: the answer does not pass through its \
+                 values. What it does for others is told by `paths`.",
+            )
     }
 
     /// A line for each position, a column for each place.

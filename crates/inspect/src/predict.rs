@@ -111,8 +111,7 @@ impl Subject {
 
         let (changed, untouched) = (&changed[position], &untouched[position]);
         let changes = arguments.changes();
-        let likeliest_before: BTreeSet<usize> =
-            likeliest(untouched, top).into_iter().collect();
+        let likeliest_before: BTreeSet<usize> = likeliest(untouched, top).into_iter().collect();
         let shown = likeliest(changed, changed.len()).into_iter().enumerate();
         let shown = shown.filter(|(rank, token)| *rank < top || likeliest_before.contains(token));
         let prediction = |(_, token): (usize, usize)| Prediction {

@@ -7,7 +7,7 @@ const COLOURS = 8;
 
 /**
  * `{name, y: {name, low, high}, lines: [{name, points: [[step, value]], band?: [[step, low, high]], colour?}],
- * bands?: [{name, low, high}], levels?: [{name, value}], marks?: [{step, name}]}`.
+ * bands?: [{name, low, high}], levels?: [{name, value}], marks?: [{step, name}], last?: the last step of the axis}`.
  * Lines take the theme's colours in turn, or number `colour`. A click chooses a step: `onStep` hears it. `cursor(step)`
  * marks one, `show(plot)` changes what is drawn.
  */
@@ -86,8 +86,8 @@ function stepsOf({ lines }) {
 
 const lineClass = (line, index) => `line line-${(line.colour ?? index) % COLOURS}`;
 
-function scales({ y }, steps, width) {
-  const [first, last] = [steps[0] ?? 0, steps.at(-1) ?? 1];
+function scales({ y, last: end }, steps, width) {
+  const [first, last] = [steps[0] ?? 0, end ?? steps.at(-1) ?? 1];
   const across = width - PLOT.left - PLOT.right;
   const up = HEIGHT - PLOT.top - PLOT.bottom;
   return {

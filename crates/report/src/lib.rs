@@ -4,6 +4,7 @@
 
 mod base64_numbers;
 mod colour;
+mod comparison_page;
 mod csv;
 mod curves;
 mod explorer_page;
@@ -42,14 +43,18 @@ mod walk_data;
 
 pub use base64_numbers::{Bytes, Floats};
 pub use colour::{colour, line_colour};
+pub use comparison_page::{
+    ComparedCurve, ComparedCurves, ComparedMeasure, ComparedRole, ComparedRun, ComparedSide,
+    ComparisonData, Difference, MeasureOfSide, Over, RoleOfSide, comparison_page,
+};
 pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::{finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
 pub use label::one_line;
 pub use learn_page::{
-    Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening,
-    ValueSize, learn_page,
+    Cloud, HeadCost, HeadsAtOneCost, Lesson, LessonRun, MaskedWeights, MemoryUse, ReadSentence,
+    RemovedHeads, Rows, Saturation, Sharpening, ValueSize, learn_page,
 };
 pub use live_page::LiveFacts;
 pub use numbers::{number_or_dash, or_dash, plus_minus, with_interval};

@@ -1,5 +1,6 @@
 //! `inspect RUN report`, and the end of every training: one page that shows the whole run.
 
+mod lesson;
 mod over_training;
 mod positions;
 mod stream;
@@ -20,7 +21,10 @@ use headlight_watch::{
     uses::{self, left},
 };
 
-use super::{ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print};
+use super::{
+    Comparison, ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print,
+    write_comparison,
+};
 
 /// The whole run as one page, written to report.html in the run
 #[derive(Debug, clap::Args)]
@@ -41,6 +45,18 @@ impl Verb for ReportVerb {
             return print(&format!("Written to {}.", path.display()));
         }
         out.show(&subject.report(self.by)?, |_| Printout::new())
+    }
+
+    fn compare(self, runs: &Comparison, out: &Output) -> Result<(), Error> {
+        if self.by != Ablation::default() {
+            let message = "several runs are shown with what training measured, which is mean";
+            return Err(Error::new("--by", message).value(self.by));
+        }
+        if out.is_text() {
+            let path = write_comparison(runs)?;
+            return print(&format!("Written to {}.", path.display()));
+        }
+        out.show(&runs.data(Path::new("."))?, |_| Printout::new())
     }
 }
 
@@ -130,7 +146,12 @@ impl Subject {
         };
         let path = self.path().join(name);
         write_atomically(&path, html.as_bytes())?;
-        write_lesson(&self.path().join("learn.html"), &self.device)?;
+        // The lesson asks about the run as training left it.
+        let run = match self.trained()?.chosen() {
+            Some(_) => None,
+            None => self.lesson_run()?,
+        };
+        write_lesson(&self.path().join("learn.html"), run, &self.device)?;
         Ok(path)
     }
 
