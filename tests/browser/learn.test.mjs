@@ -64,6 +64,64 @@ test("sliders change what is seen", async () => {
   });
 });
 
+test("a question hides its numbers until it is answered, and the answer is the numbers'", async () => {
+  await visit(file, async (page) => {
+    const question = page.locator("#scores .exercise");
+    assert.equal(await question.locator("table").count(), 0);
+    const weights = example.weights[example.tokens.indexOf("sat")];
+    const right = weights.indexOf(Math.max(...weights));
+    const wrong = (right + 1) % weights.length;
+    await question.getByRole("button", { name: example.tokens[wrong], exact: true }).click();
+    assert.equal(await question.locator(".verdict").innerText(), `Not so: ${example.tokens[right]}.`);
+    await question.getByRole("button", { name: example.tokens[right], exact: true }).click();
+    assert.equal(await question.locator(".verdict").innerText(), "Right.");
+    const shown = await question.locator("td:nth-child(2)").allInnerTexts();
+    shown.forEach((cell, key) => assert.ok(Math.abs(numberIn(cell) - weights[key]) < 6e-4));
+  });
+});
+
+test("the causal mask takes later keys out and the rest of a row sums to 1", async () => {
+  await visit(file, async (page) => {
+    await page.getByRole("group", { name: "Mask" }).getByRole("button", { name: "causal", exact: true }).click();
+    assert.match(await page.locator("#mask .readout").last().innerText(), /^Each row sums to 1: \S+ 1\.00, \S+ 1\.00, \S+ 1\.00, \S+ 1\.00\.$/);
+    const canvas = page.locator("#mask canvas");
+    await canvas.focus();
+    await canvas.press("ArrowRight");
+    assert.match(await page.locator("#mask figcaption").innerText(), /masked/);
+  });
+});
+
+test("the contents lead to every lesson", async () => {
+  await visit(file, async (page) => {
+    const links = await page.locator("nav a").evaluateAll((all) => all.map((link) => link.getAttribute("href")));
+    assert.ok(links.length >= 10);
+    for (const link of links) assert.equal(await page.locator(link).count(), 1);
+  });
+});
+
+test("beside a report the lesson asks about the run, and the run's numbers answer", async () => {
+  await visit(`${process.env.PAGES}/run/learn.html`, async (page) => {
+    const uses = readFileSync(`${process.env.PAGES}/run/uses.jsonl`, "utf8").trim().split("\n").map((line) => JSON.parse(line)).at(-1);
+    const questions = page.locator("#run .exercise");
+    assert.ok((await questions.count()) >= 1);
+    await questions.first().getByRole("button").first().click();
+    const [all, without] = (await questions.first().locator("td:nth-child(2)").allInnerTexts()).map(numberIn);
+    const alone = uses.uses.filter(({ heads, ablated }) => heads.length === 1 && ablated).map(({ ablated }) => ablated.accuracy);
+    assert.ok(Math.abs(all - uses.untouched.accuracy) < 6e-4);
+    assert.ok(Math.abs(without - Math.min(...alone)) < 6e-4);
+    assert.equal(await page.locator("nav .back").getAttribute("href"), "report.html");
+  });
+});
+
+test("on a phone the matrices of a product stand below each other, with cells to tap", async () => {
+  await visit(file, async (page) => {
+    const boxes = await page.locator("#queries .matrix canvas").evaluateAll((all) => all.map((canvas) => canvas.getBoundingClientRect().toJSON()));
+    assert.ok(boxes[0].bottom <= boxes[1].top && boxes[1].bottom <= boxes[2].top);
+    // W_Q has 4 columns and X has 8, each with its labels.
+    for (const [box, columns] of [[boxes[0], 8], [boxes[1], 4], [boxes[2], 4]]) assert.ok((box.width - 62) / columns >= 24, `${box.width} for ${columns} columns`);
+  }, { width: 390 });
+});
+
 for (const width of [1280, 390]) {
   for (const dark of [false, true]) {
     test(`it fits ${width} pixels, ${dark ? "dark" : "light"}`, async () => {

@@ -50,6 +50,15 @@ test("loss and patterns appear while the run trains", async () => {
     assert.match(await page.locator("#curves .key").first().innerText(), /best possible 0\.002/);
     assert.ok((await page.locator("#curves polyline").first().getAttribute("points")).split(" ").length >= 3);
 
+    // The axis ends where the run will end, and the speed says how long that takes.
+    const ticks = await page.locator("#curves svg").first().locator("text").allTextContents();
+    assert.ok(ticks.includes("1000000"), ticks.join(" "));
+    assert.match(await page.locator("#page > .readout").innerText(), /^[\d,]+ tokens\/s, about .* left at this speed$/);
+    // Every head has a line, whose last value is that of the run's file.
+    const lines = page.locator("#scores polyline");
+    await page.waitForFunction(() => document.querySelectorAll("#scores polyline").length === 8);
+    assert.ok((await lines.first().getAttribute("points")).split(" ").length >= 3);
+
     // A locked place stays locked while the pattern under it changes.
     const heads = page.locator("#heads .head-grid button");
     assert.equal(await heads.count(), 8);

@@ -6,9 +6,9 @@ use clap::{
     ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser,
     error::{self, ContextKind, ContextValue},
 };
-use headlight_inspect::{AnyVerb, Output, Subject, print, write_learn_page};
+use headlight_inspect::{AnyVerb, Comparison, Output, Subject, print, write_learn_page};
 use headlight_report::{Terminal, say};
-use headlight_run::{Error, Weights};
+use headlight_run::{Error, ErrorKind, Weights};
 use headlight_tasks::Tasks;
 
 use crate::{command_line::Failure, compile::CompiledRun};
@@ -22,12 +22,17 @@ const REPORT: &str = "report";
 ///
 /// Exit codes: 0 done, 1 failed while running, 2 the input was wrong.
 #[derive(Parser)]
-#[command(version, subcommand_negates_reqs = true)]
+#[command(
+    version,
+    subcommand_negates_reqs = true,
+    subcommand_precedence_over_arg = true
+)]
 pub struct Arguments {
     /// The run, for example runs/induction; or a model: a folder of transformers or a GGUF file; or a
-    /// compiled program, for example compiled:induction
-    #[arg(required = true)]
-    run: Option<PathBuf>,
+    /// compiled program, for example compiled:induction. heads, curves and report also compare several
+    /// runs, and the seeds in one folder
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<PathBuf>,
     /// Print JSON
     #[arg(long, global = true)]
     json: bool,
@@ -115,14 +120,29 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         write_learn_page(&learn.out, &arguments.device)?;
         return Ok(print(&format!("Written to {}.", learn.out.display()))?);
     }
-    let no_run = || {
-        Error::new(
-            "inspect",
-            "no run is named; for example: inspect runs/induction heads",
-        )
+    let no_options = ArgMatches::default();
+    let (verb, options) = match matches.subcommand() {
+        Some((name, options)) => (verbs.iter().find(|verb| verb.name() == name), options),
+        None => (verbs.first(), &no_options),
     };
-    let named = arguments.run.ok_or_else(no_run)?;
-    let compiled = CompiledRun::of(&named, &arguments.device)?;
+    let verb = verb.ok_or_else(|| Error::new("inspect", "there are no verbs"))?;
+    check_runs(&arguments.runs, verbs)?;
+    let named = &arguments.runs[0];
+    if arguments.runs.len() > 1 || Comparison::is_of_seeds(named) {
+        let point = arguments.at.map(|at| format!("--at {at}"));
+        let text = arguments
+            .text
+            .map(|text| format!("--text {}", text.display()));
+        let pairs = arguments
+            .pairs
+            .map(|pairs| format!("--pairs {}", pairs.display()));
+        if let Some(option) = point.or(text).or(pairs) {
+            return Err(Error::new(option, "is for one run; here are several").into());
+        }
+        let runs = Comparison::open(&arguments.runs, &arguments.device, tasks)?;
+        return Ok(verb.compare(options, &runs, &out)?);
+    }
+    let compiled = CompiledRun::of(named, &arguments.device)?;
     let run = compiled
         .as_ref()
         .map_or_else(|| named.clone(), CompiledRun::path);
@@ -135,19 +155,13 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         subject = subject.on_text(text)?;
     }
     if let Some(pairs) = &arguments.pairs {
+        if !verb.takes_pairs() {
+            return Err(no_pairs(*verb, verbs).into());
+        }
         subject = subject.on_pairs(pairs)?;
     }
     for note in [subject.task_note(), subject.note()].into_iter().flatten() {
         say(&note);
-    }
-    let no_options = ArgMatches::default();
-    let (verb, options) = match matches.subcommand() {
-        Some((name, options)) => (verbs.iter().find(|verb| verb.name() == name), options),
-        None => (verbs.first(), &no_options),
-    };
-    let verb = verb.ok_or_else(|| Error::new("inspect", "there are no verbs"))?;
-    if arguments.pairs.is_some() && !verb.takes_pairs() {
-        return Err(no_pairs(*verb, verbs).into());
     }
     if compiled.is_some() && verb.name() == REPORT && !has_place(options) {
         let message = "report writes into a run; name a file with --out, or first write a run: headlight compile NAME --to DIR";
@@ -176,4 +190,21 @@ fn no_pairs(verb: AnyVerb, verbs: &[AnyVerb]) -> Error {
 /// Whether the report was given a file to be written to.
 fn has_place(options: &ArgMatches) -> bool {
     matches!(options.try_get_one::<PathBuf>("out"), Ok(Some(_)))
+}
+
+/// Checks that something is named, and that what stands behind the first run is a run and no verb
+/// that was misspelt.
+fn check_runs(runs: &[PathBuf], verbs: &[AnyVerb]) -> Result<(), Error> {
+    if runs.is_empty() {
+        let message = "no run is named; for example: inspect runs/induction heads";
+        return Err(Error::new("inspect", message));
+    }
+    for run in &runs[1..] {
+        if !run.exists() {
+            let names: Vec<&str> = verbs.iter().map(AnyVerb::name).collect();
+            let message = format!("is no run and no verb; the verbs are {}", names.join(", "));
+            return Err(Error::of(ErrorKind::Missing, run.display(), message));
+        }
+    }
+    Ok(())
 }

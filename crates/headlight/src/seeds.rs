@@ -7,10 +7,10 @@ use std::{
     sync::Mutex,
 };
 
-use headlight_heads::{Role, RoleEvent, Spread};
+use headlight_heads::{Role, RoleEvent, Spread, Values};
 use headlight_inspect::{curves_of, report_after_training};
 use headlight_lens::{half_way, spread};
-use headlight_report::{Printout, Table, number_or_dash, say};
+use headlight_report::say;
 use headlight_run::{
     Config, Error, ErrorKind, EventRow, MetricsRow, RunDirectory, Seeds, SeedsSummary, Summary,
     write_atomically,
@@ -231,13 +231,13 @@ fn summarise(seeds: &Seeds, ended: &[Ended]) -> SeedsSummary {
         measures: spreads(ended, own.into_iter().chain(asked), |run, name| {
             run.at_the_end(name)
         }),
-        heads: spreads(ended, heads.map(|head| head.role), |run, role| {
+        heads: values(ended, heads.map(|head| head.role), |run, role| {
             Some(run.heads_of(*role) as f64)
         }),
-        emergence: spreads(ended, events.map(|event| event.role), |run, role| {
+        emergence: values(ended, events.map(|event| event.role), |run, role| {
             run.emerged(*role).map(|step| step as f64)
         }),
-        half_way: spreads(ended, curves, |run, name| {
+        half_way: values(ended, curves, |run, name| {
             run.half_way(name).map(|step| step as f64)
         }),
     }
@@ -256,6 +256,24 @@ fn spreads<N: Ord>(
         }
     }
     spreads
+}
+
+/// A value of every run, for each of `names`; names without any value are left out.
+fn values<N: Ord>(
+    ended: &[Ended],
+    names: impl IntoIterator<Item = N>,
+    value: impl Fn(&Ended, &N) -> Option<f64>,
+) -> BTreeMap<N, Values> {
+    let mut found = BTreeMap::new();
+    for name in names.into_iter().collect::<BTreeSet<N>>() {
+        let values = Values {
+            values: ended.iter().map(|run| value(run, &name)).collect(),
+        };
+        if values.count() > 0 {
+            found.insert(name, values);
+        }
+    }
+    found
 }
 
 impl Ended {
@@ -288,44 +306,4 @@ impl Ended {
         let (_, points) = curves.iter().find(|(measure, _)| *measure == name)?;
         half_way(points)
     }
-}
-
-/// A line for each measure, a column for each seed.
-#[must_use]
-pub fn seeds_printout(summary: &SeedsSummary) -> Printout {
-    Printout::new()
-        .table(spreads_table(summary, "at the end", &summary.measures, 4))
-        .table(spreads_table(summary, "heads that look like", &summary.heads, 1))
-        .table(spreads_table(summary, "role emerges at step", &summary.emergence, 0))
-        .table(spreads_table(summary, "half of the way at step", &summary.half_way, 0))
-        .prose(
-            "The interval is that of the mean over seeds, by Student's t. A role emerges at the first logged step at \
-             which a head takes it on; half of the way: from the first to the last value.",
-        )
-}
-
-/// A line for each name, a column for each seed.
-fn spreads_table<N: ToString>(
-    summary: &SeedsSummary,
-    title: &str,
-    spreads: &BTreeMap<N, Spread>,
-    decimals: usize,
-) -> Table {
-    let seeds = summary.seeds.iter().map(|seed| format!("seed {seed}"));
-    let header: Vec<String> = [title, "mean", "95 % from", "to"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(seeds)
-        .collect();
-    let row = |(name, spread): (&N, &Spread)| {
-        let mut row = vec![name.to_string()];
-        for value in [Some(spread.mean), spread.low, spread.high] {
-            row.push(number_or_dash(value, decimals));
-        }
-        for &value in &spread.values {
-            row.push(number_or_dash(value, decimals));
-        }
-        row
-    };
-    Table::new(&header, spreads.iter().map(row)).whole_in("seeds.json")
 }

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches, Parser};
 use headlight_heads::{HeadName, Role};
-use headlight_inspect::{Subject, breakdown_printout, loss_text, print, report_after_training};
+use headlight_inspect::{
+    Comparison, Subject, breakdown_printout, comparison_printout, loss_text, print,
+    report_after_training, report_of_seeds,
+};
 use headlight_report::{
     LiveAddress, LiveRun, Printout, Terminal, most_telling_head, say, say_wrapped,
 };
@@ -17,7 +20,7 @@ use headlight_trainer::{
 
 use crate::{
     command_line::Failure,
-    seeds::{run_path, seeds_printout, train_seeds},
+    seeds::{run_path, train_seeds},
 };
 
 /// Where the text of a decision begins, after its name.
@@ -173,8 +176,14 @@ fn run_seeds(
     listen(&*ranks)?;
     let open = |path: &Path, training: &Setup| open_run(path, training, arguments);
     let summary = train_seeds(config, tasks, seeds, out, &arguments.device, ranks, open)?;
-    if let Some(summary) = summary {
-        let printout = seeds_printout(&summary).prose(format!("Written to {}.", out.display()));
+    if summary.is_some() {
+        let runs = Comparison::open(&[out.to_owned()], &arguments.device, tasks)?;
+        let page = report_of_seeds(out, &arguments.device, tasks);
+        let page = page.map_or_else(String::new, |_| {
+            "; report.html there shows them together".to_owned()
+        });
+        let written = format!("Written to {0}{page}. Again: inspect {0}", out.display());
+        let printout = comparison_printout(&runs.data(out)?).prose(written);
         print(&printout.draw(&Terminal::of_standard_output()))?;
     }
     Ok(())

@@ -225,6 +225,80 @@ fn the_explorer_says_what_inspect_says() {
 }
 
 #[test]
+fn a_sweep_has_the_shares_of_patch_and_the_model_writes_what_generate_writes() {
+    let served = Served::small_run();
+    let (prompt, other) = ("a b c a b c a", "a d c a d c a");
+    let patched = served.inspect(&["patch", "--prompt", prompt, "--corrupted", other]);
+    for (direction, place) in [("returns", 0), ("lost", 3)] {
+        let expected = &patched[direction][place];
+        let question = json!({ "prompt": prompt, "from": other, "place": expected["place"], "direction": direction });
+        let (status, swept) = served.ask("/sweep", &question);
+        assert_eq!(status, 200, "{swept}");
+        for key in ["by_position", "everywhere"] {
+            assert_eq!(
+                swept[key], expected[key],
+                "{direction} {}",
+                expected["place"]
+            );
+        }
+        assert_eq!(swept["answers"][0], patched["clean"]["answer"]);
+        assert_eq!(swept["answers"][1], patched["corrupted"]["answer"]);
+    }
+    // Without another prompt, what followed the last token before is replaced.
+    let made = json!({ "prompt": prompt, "place": "L0H1", "direction": "returns" });
+    let (_, swept) = served.ask("/sweep", &made);
+    assert_eq!(swept["tokens"][1], "b");
+    assert_ne!(swept["other_tokens"][1], "b", "{swept}");
+
+    let write = |off: Value| {
+        let question = json!({ "question": { "prompt": prompt, "off": off }, "tokens": 6, "temperature": 0.8, "seed": 4 });
+        served.ask("/write", &question).1
+    };
+    let arguments = [
+        "--prompt",
+        prompt,
+        "--tokens",
+        "6",
+        "--temperature",
+        "0.8",
+        "--seed",
+        "4",
+    ];
+    let generated = served.inspect(&[&["generate"], &arguments[..]].concat());
+    assert_eq!(write(json!([]))["tokens"], generated["tokens"]);
+    // With heads off, each token is drawn from what the model then says.
+    let written = write(json!(["L0H0", "L1H0", "L1H1"]));
+    let tokens = written["tokens"].as_array().unwrap();
+    assert_eq!(tokens.len(), 6);
+    let greedy = json!({ "question": { "prompt": prompt, "off": ["L1H0"] }, "tokens": 1, "temperature": 0, "seed": 0 });
+    let (_, greedy) = served.ask("/write", &greedy);
+    let predicted = served.predict(prompt, &["--off", "L1H0"]);
+    assert_eq!(greedy["tokens"][0], predicted[0][0]);
+
+    // A pattern is asked for by head, and is that of the changed pass.
+    let question = json!({ "question": { "prompt": prompt }, "heads": ["L1H1", "L0H0"] });
+    let (status, patterns) = served.ask("/patterns", &question);
+    assert_eq!(
+        (status, &patterns[0][0], &patterns[1][0]),
+        (200, &json!("L1H1"), &json!("L0H0"))
+    );
+    let (status, refused) = served.ask(
+        "/patterns",
+        &json!({ "question": { "prompt": prompt }, "heads": ["L7H0"] }),
+    );
+    assert_eq!((status, &refused["field"]), (422, &json!("heads")));
+    let (_, answer) = served.ask("/explore", &json!({ "prompt": "abcabca" }));
+    assert_eq!(answer["tokens"], json!(["a", "b", "c", "a", "b", "c", "a"]));
+    assert_eq!(answer["right"].as_array().unwrap().len(), 6);
+    let next = answer["predictions"][2].as_array().unwrap();
+    let shown = next.iter().find(|shown| shown[0] == "a");
+    assert!(
+        shown.is_none_or(|shown| shown[1] == answer["right"][2]),
+        "{answer}"
+    );
+}
+
+#[test]
 fn the_explorer_refuses_what_is_not_its_own() {
     let served = Served::small_run();
     served.assert_refused(&json!({ "prompt": "a zebra" }), 422, &["prompt", "zebra"]);

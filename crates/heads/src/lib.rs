@@ -105,7 +105,7 @@ pub use score::{RelationScore, RelationScores, Score, Scores};
 pub use score_name::ScoreName;
 pub use sequence_kind::SequenceKind;
 pub use source::Source;
-pub use spread::Spread;
+pub use spread::{Spread, Values};
 
 /// The README's program compiles and does what it says.
 #[cfg(doctest)]

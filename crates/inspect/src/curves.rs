@@ -1,6 +1,6 @@
 //! `inspect RUN curves` and `inspect RUN scores`: what changed over training.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, path::Path};
 
 use headlight_heads::{HeadName, Measure, Role, ScoreName, SequenceKind};
 use headlight_report::{
@@ -9,9 +9,9 @@ use headlight_report::{
 };
 use headlight_run::{Error, HeadRow, MetricsRow};
 
-use super::{Need, Output, Subject, Verb, picture_files::PictureFiles};
+use super::{Comparison, Need, Output, Subject, Verb, comparison, picture_files::PictureFiles};
 
-/// Accuracy over training
+/// Accuracy and loss over training
 #[derive(Debug, clap::Args)]
 pub struct CurvesVerb {
     #[command(flatten)]
@@ -37,6 +37,14 @@ impl Verb for CurvesVerb {
             );
         }
         out.show_text(&metrics, &metrics, written, |_| text)
+    }
+
+    fn compare(self, runs: &Comparison, out: &Output) -> Result<(), Error> {
+        let data = runs.data(Path::new("."))?;
+        let written = self.files.write(|| Ok(comparison::accuracies_svg(&data)))?;
+        out.show_text(&data.curves, &data.curves, written, |_| {
+            comparison::curves_text(&data, &out.terminal)
+        })
     }
 }
 

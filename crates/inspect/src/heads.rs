@@ -1,6 +1,8 @@
 //! `inspect RUN heads`: what the heads look like, beside all that this is measured against, and
 //! what they are used as.
 
+use std::path::Path;
+
 use headlight_heads::{
     HeadName, Measure, RelationScores, Role, ScoreName, Scores, SequenceKind, role_rate::POPULATION,
 };
@@ -13,7 +15,10 @@ use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
 use headlight_watch::{WATCHED_SEQUENCES, Watched, each_layer};
 use serde::Serialize;
 
-use super::{ModelParts, Need, Output, Subject, Verb, print, uses::uses_printout};
+use super::{
+    Comparison, ModelParts, Need, Output, Subject, Verb, comparison_printout, print,
+    uses::uses_printout,
+};
 
 /// Every head: its role, its scores, and what they are measured against
 #[derive(Debug, clap::Args)]
@@ -28,6 +33,10 @@ impl Verb for HeadsVerb {
             return print(&subject.heads_printout()?.draw(&out.terminal));
         }
         out.show(&subject.heads()?, |_| Printout::new())
+    }
+
+    fn compare(self, runs: &Comparison, out: &Output) -> Result<(), Error> {
+        out.show(&runs.data(Path::new("."))?, comparison_printout)
     }
 }
 

@@ -97,7 +97,7 @@ impl Lens {
         let depths = self.depths.iter().map(|depth| {
             let norm = format!("{:.2}", depth.norm);
             [
-                vec![depth.site.clone()],
+                vec![in_words(&depth.site)],
                 cells(&depth.performance),
                 vec![norm],
             ]
@@ -123,10 +123,9 @@ impl Lens {
         let printout = match &self.contributions {
             None => printout.prose("its norms replace the stream, so that parts do not add up"),
             Some(parts) => {
-                let row =
-                    |part: &Contribution| vec![part.name.clone(), format!("{:+.3}", part.logit)];
+                let row = |part: &Contribution| vec![part.name.clone(), signed(part.logit)];
                 let sum: f64 = parts.iter().map(|part| part.logit).sum();
-                let total = vec!["together".to_owned(), format!("{sum:+.3}")];
+                let total = vec!["together".to_owned(), signed(sum)];
                 printout.table(Table::new(
                     &["part", "logit"],
                     parts.iter().map(row).chain([total]),
@@ -136,5 +135,27 @@ impl Lens {
         printout.prose(
             "A part that adds nothing here may be needed by later parts: see ablate and paths.",
         )
+    }
+}
+
+/// `before layer 0` for `blocks.0.hook_resid_pre`; other names stay.
+fn in_words(site: &str) -> String {
+    let layer = site
+        .strip_prefix("blocks.")
+        .and_then(|rest| rest.split_once('.'));
+    match layer {
+        Some((layer, "hook_resid_pre")) => format!("before layer {layer}"),
+        Some((layer, "hook_resid_mid")) => format!("between attention and MLP of layer {layer}"),
+        Some((layer, "hook_resid_post")) => format!("after layer {layer}"),
+        _ => site.to_owned(),
+    }
+}
+
+/// `+3.026`; what rounds to 0 has no sign.
+fn signed(value: f64) -> String {
+    let text = format!("{value:+.3}");
+    match text.as_str() {
+        "+0.000" | "-0.000" => "0.000".to_owned(),
+        _ => text,
     }
 }

@@ -6,6 +6,7 @@ mod activations;
 mod causal;
 mod circuit;
 mod circuits;
+mod comparison;
 mod curves;
 mod detect;
 mod each_alone;
@@ -47,6 +48,9 @@ pub use circuit::{
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
     TokenTable,
+};
+pub use comparison::{
+    Comparison, comparison_printout, curves_text, report_of_seeds, write_comparison,
 };
 pub use curves::{CurvesVerb, ScoresVerb};
 pub use detect::{DetectVerb, DetectedHead, detect_printout};

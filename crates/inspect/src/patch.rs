@@ -453,6 +453,10 @@ impl Patch {
             )
             .prose(self.pairs_text())
             .table(Table::new(&["head", "returns", "lost"], heads))
+            .prose(
+                "A head that decides where others look moves no answer here: the answer does not pass through its \
+                 values. What it does for others is told by `paths`.",
+            )
     }
 
     /// All heads in their order, or of many those that bring back most.

@@ -1,13 +1,13 @@
 //! `inspect RUN pattern`: who looks where.
 
-use headlight_heads::{HeadName, MayAttend};
+use headlight_heads::{HeadName, MayAttend, Role};
 use headlight_report::{Heatmap, MOST_PICTURED_TOKENS, Terminal, pattern_grid_svg, pattern_svg};
 use headlight_run::Error;
 use headlight_tasks as tasks;
 use headlight_watch::Patterns;
 use serde::Serialize;
 
-use super::{ModelParts, Output, Subject, Verb, picture_files::PictureFiles};
+use super::{ModelParts, Output, Subject, Verb, comparison::name_of, picture_files::PictureFiles};
 
 /// Patterns as heat maps
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ impl Verb for PatternVerb {
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
         let patterns = subject.patterns(self.head, self.prompt.as_deref())?;
-        let written = self.files.write(|| HeadPattern::picture(&patterns))?;
+        let written = self.files.write(|| subject.picture(&patterns))?;
         let rows: Vec<PairOfTokens> = patterns.iter().flat_map(HeadPattern::rows).collect();
         // One head is asked for by name, so it is no list.
         if self.head.is_some() {
@@ -107,19 +107,13 @@ impl Subject {
     }
 }
 
-impl HeadPattern {
-    /// The heat map.
-    #[must_use]
-    pub fn draw(&self, terminal: &Terminal) -> String {
-        let weights: Vec<f32> = self.pattern.concat();
-        format!("{}\n\n{}", self.head, self.heatmap(&weights).draw(terminal))
-    }
-
-    /// One head with its tokens, or several as a grid, for papers: as SVG.
+impl Subject {
+    /// One head with its tokens, or several as a grid, for papers: as SVG, with what the heads look
+    /// like and, over one head, the name of the run.
     ///
     /// # Errors
-    /// If there are too many tokens for a picture.
-    pub fn picture(heads: &[Self]) -> Result<String, Error> {
+    /// If there are too many tokens for a picture, or the model cannot be read.
+    pub fn picture(&self, heads: &[HeadPattern]) -> Result<String, Error> {
         let length = heads.first().map_or(0, |head| head.tokens.len());
         if length > MOST_PICTURED_TOKENS {
             let message = format!(
@@ -127,16 +121,30 @@ impl HeadPattern {
             );
             return Err(Error::new("the sequence", message));
         }
+        let ModelParts { model, .. } = self.model()?;
+        let roles = self.roles(&model)?;
         let weights: Vec<Vec<f32>> = heads.iter().map(|head| head.pattern.concat()).collect();
-        let heatmaps: Vec<(HeadName, Heatmap)> = heads
-            .iter()
-            .zip(&weights)
-            .map(|(head, weights)| (head.head, head.heatmap(weights)))
-            .collect();
+        let mut heatmaps: Vec<(HeadName, Role, Heatmap)> = Vec::new();
+        for (pattern, weights) in heads.iter().zip(&weights) {
+            let HeadName { layer, head } = pattern.head;
+            let role = roles[layer * model.n_heads() + head];
+            heatmaps.push((pattern.head, role, pattern.heatmap(weights)));
+        }
         Ok(match heatmaps.as_slice() {
-            [(head, heatmap)] => pattern_svg(*head, heatmap),
+            [(head, role, heatmap)] => {
+                pattern_svg(&format!("{head} {role}, {}", name_of(self.path())), heatmap)
+            }
             heatmaps => pattern_grid_svg(heatmaps),
         })
+    }
+}
+
+impl HeadPattern {
+    /// The heat map.
+    #[must_use]
+    pub fn draw(&self, terminal: &Terminal) -> String {
+        let weights: Vec<f32> = self.pattern.concat();
+        format!("{}\n\n{}", self.head, self.heatmap(&weights).draw(terminal))
     }
 
     fn heatmap<'a>(&'a self, weights: &'a [f32]) -> Heatmap<'a> {

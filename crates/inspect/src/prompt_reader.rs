@@ -1,7 +1,10 @@
 //! A run's model that reads prompts, as it is and with changes: the one answer behind
 //! `inspect RUN predict` and the live explorer.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Mutex, PoisonError},
+};
 
 use burn::tensor::{Device, Int, Tensor, activation::softmax};
 use headlight_heads::{Ablation, HeadName};
@@ -32,43 +35,63 @@ pub(super) struct PromptReader {
     pub(super) text: Vocabulary,
     pub(super) most_tokens: usize,
     device: Device,
-    reference: OnceLock<Reference>,
-    /// Held by whoever measures the reference: it is measured once, whoever asks meanwhile.
-    measuring: Mutex<()>,
+    /// By layer, measured when a head of the layer is switched off first. Whoever asks meanwhile
+    /// waits.
+    references: Mutex<BTreeMap<usize, Reference>>,
 }
 
-/// What the heads blend on the task's validation sequences: the same sequences as in `ablate`.
+/// Layers whose blends are measured in one pass: bounds memory.
+const LAYERS_AT_ONCE: usize = 8;
+
+/// What the heads of a layer blend on the task's validation sequences: the same sequences as in
+/// `ablate`.
 struct Reference {
-    /// `[layer]`: the mean over sequences and positions, `[1, 1, head, d_head]`.
-    means: Vec<KeptTensor>,
-    /// `[layer]`: in the first sequence, `[1, pos, head, d_head]`.
-    first: Vec<KeptTensor>,
+    /// The mean over sequences and positions, `[1, 1, head, d_head]`.
+    mean: KeptTensor,
+    /// In the first sequence, `[1, pos, head, d_head]`.
+    first: KeptTensor,
 }
 
 impl Reference {
-    fn of(subject: &Subject, model: &Decoder) -> Result<Self, Error> {
-        let behaviour = subject.task_behaviour()?;
-        let (mut means, mut first) = (Vec::new(), Vec::new());
-        // One layer at a time, so that the blends of one layer are held at once.
-        for layer in 0..model.blocks.len() {
-            let site = blends(layer);
-            let mut seen = model
-                .activations(behaviour.inputs(), &[site])
-                .map_err(no_room)?;
-            let blends = seen.take(site).into_tensor::<4>();
-            means.push(KeptTensor::from(blends.clone().mean_dim(0).mean_dim(1)));
-            first.push(KeptTensor::from(blends.narrow(0, 0, 1)));
+    /// Adds those of `layers` that are not there yet.
+    fn measure(
+        references: &mut BTreeMap<usize, Self>,
+        layers: &BTreeSet<usize>,
+        subject: &Subject,
+        model: &Decoder,
+    ) -> Result<(), Error> {
+        let missing = layers
+            .iter()
+            .filter(|layer| !references.contains_key(layer));
+        let missing: Vec<usize> = missing.copied().collect();
+        if missing.is_empty() {
+            return Ok(());
         }
-        Ok(Self { means, first })
+        let behaviour = subject.task_behaviour()?;
+        for layers in missing.chunks(LAYERS_AT_ONCE) {
+            let sites: Vec<Site> = layers.iter().map(|&layer| blends(layer)).collect();
+            let mut seen = model
+                .activations(behaviour.inputs(), &sites)
+                .map_err(no_room)?;
+            for &layer in layers {
+                let blends = seen.take(blends(layer)).into_tensor::<4>();
+                let reference = Self {
+                    mean: KeptTensor::from(blends.clone().mean_dim(0).mean_dim(1)),
+                    first: KeptTensor::from(blends.narrow(0, 0, 1)),
+                };
+                references.insert(layer, reference);
+            }
+        }
+        Ok(())
     }
 
-    /// What stands in place of the heads of a layer in a prompt of `length` tokens.
-    fn edit(&self, layer: usize, by: Ablation, length: usize) -> Result<Edit, Error> {
+    /// What stands in place of the heads of the layer in a prompt of `length` tokens.
+    fn edit(&self, by: Ablation, length: usize) -> Result<Edit, Error> {
         let edit = match by {
             Ablation::Zero => Edit::Zero,
-            Ablation::Mean => Edit::Replace(self.means[layer].clone()),
+            Ablation::Mean => Edit::Replace(self.mean.clone()),
             Ablation::Resample => {
-                let first = self.first[layer].tensor::<4>();
+                let first = self.first.tensor::<4>();
                 let [_, positions, ..] = first.dims();
                 if positions < length {
                     let message = format_args!(
@@ -110,8 +133,7 @@ impl PromptReader {
             text: inspection.vocabulary()?,
             most_tokens,
             device: inspection.device.clone(),
-            reference: OnceLock::new(),
-            measuring: Mutex::new(()),
+            references: Mutex::new(BTreeMap::new()),
         })
     }
 
@@ -251,26 +273,18 @@ impl PromptReader {
         if question.off.is_empty() || question.by == Ablation::Zero {
             return Ok(zeroed(&question.off));
         }
-        let reference = self.reference(subject)?;
+        let layers = question.off.iter().map(|head| head.layer).collect();
+        let mut references = self
+            .references
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Reference::measure(&mut references, &layers, subject, &self.model)?;
         let mut edits = Edits::default();
         for head in &question.off {
-            let edit = reference.edit(head.layer, question.by, length)?;
+            let edit = references[&head.layer].edit(question.by, length)?;
             edits = edits.part(blends(head.layer), Part::heads(&[head.head]), edit);
         }
         Ok(edits)
-    }
-
-    /// Measured when it is asked for first.
-    fn reference(&self, subject: &Subject) -> Result<&Reference, Error> {
-        let _measuring = self
-            .measuring
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if let Some(reference) = self.reference.get() {
-            return Ok(reference);
-        }
-        let reference = Reference::of(subject, &self.model)?;
-        Ok(self.reference.get_or_init(|| reference))
     }
 
     fn patch(&self, patch: &ActivationPatch, length: usize) -> Result<(Site, Part, Edit), Error> {

@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Args, Command};
 use headlight_run::{Error, ErrorKind};
 
-use crate::{Output, Subject};
+use crate::{Comparison, Output, Subject, comparison::takes_one_run};
 
 /// A verb: `inspect RUN NAME`, with its fields as options. The first paragraph of its documentation
 /// is its help, and its row in the table of verbs.
@@ -48,6 +48,14 @@ pub trait Verb: Args {
     /// # Errors
     /// If an option is wrong, or the subject lacks what the verb needs.
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error>;
+
+    /// Shows several runs side by side, if the verb does that.
+    ///
+    /// # Errors
+    /// If it does not, an option is wrong, or a run lacks what the verb needs.
+    fn compare(self, _runs: &Comparison, _out: &Output) -> Result<(), Error> {
+        Err(takes_one_run(Self::NAME))
+    }
 }
 
 /// What a verb needs of a run beside its configuration and its weights.
@@ -131,6 +139,7 @@ pub struct AnyVerb {
     takes_pairs: bool,
     command: fn() -> Command,
     show: fn(&ArgMatches, Subject, &Output) -> Result<(), Error>,
+    compare: fn(&ArgMatches, &Comparison, &Output) -> Result<(), Error>,
 }
 
 impl AnyVerb {
@@ -143,11 +152,8 @@ impl AnyVerb {
             parts: V::PARTS,
             takes_pairs: V::TAKES_PAIRS,
             command: || V::augment_args(Command::new(V::NAME)),
-            show: |matches, subject, out| {
-                let verb = V::from_arg_matches(matches)
-                    .map_err(|error| Error::because(ErrorKind::Argument, V::NAME, error))?;
-                verb.show(subject, out)
-            },
+            show: |matches, subject, out| options::<V>(matches)?.show(subject, out),
+            compare: |matches, runs, out| options::<V>(matches)?.compare(runs, out),
         }
     }
 
@@ -197,4 +203,23 @@ impl AnyVerb {
     pub fn show(&self, matches: &ArgMatches, subject: Subject, out: &Output) -> Result<(), Error> {
         (self.show)(matches, subject, out)
     }
+
+    /// Shows several runs side by side.
+    ///
+    /// # Errors
+    /// As [`Verb::compare`].
+    pub fn compare(
+        &self,
+        matches: &ArgMatches,
+        runs: &Comparison,
+        out: &Output,
+    ) -> Result<(), Error> {
+        (self.compare)(matches, runs, out)
+    }
+}
+
+/// The options of a verb.
+fn options<V: Verb>(matches: &ArgMatches) -> Result<V, Error> {
+    V::from_arg_matches(matches)
+        .map_err(|error| Error::because(ErrorKind::Argument, V::NAME, error))
 }

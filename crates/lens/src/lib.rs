@@ -159,7 +159,7 @@ pub use relation::{best_head, score_relations};
 pub use score::{LayerPattern, score_layer, score_layer_on, score_targets};
 pub use shared_work::{MinimalSet, Pair, Taken, minimal_set, pairs};
 pub use shuffled::ShuffledContext;
-pub use spread::spread;
+pub use spread::{difference_of_means, spread};
 pub use swap_follow::{Swap, SwapFollow, swap_follow};
 pub use target_weights::{RoleTargets, TargetWeights};
 pub use value_weighted::{value_disagreement, value_weighted};

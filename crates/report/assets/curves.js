@@ -14,7 +14,7 @@ const STEPS = "step (updates)";
 /**
  * `{name, x?: {name}, y: {name, low, high}, lines: [{name, points: [[step, value]], band?: [[step, low, high]],
  * colour?}], bands?: [{name, low, high}], levels?: [{name, value}], marks?: [{step, name}], log?: whether the steps
- * begin logarithmic, command?}`.
+ * begin logarithmic, last?: the last step of the axis, command?}`.
  * Lines take the theme's colours in turn, or number `colour`; the second eight are dashed. A click on a name isolates
  * its line. A click in the plot chooses a step: `onStep` hears it. `cursor(step)` marks one, `show(plot)` changes what
  * is drawn.
@@ -172,9 +172,9 @@ function lineClass(line) {
 }
 
 /** Where steps and values stand. Logarithmic, step 0 stands where half of the first step would. */
-function scales({ y, lines }, steps, width, { log, fit }) {
+function scales({ y, lines, last: end }, steps, width, { log, fit }) {
   const first = steps[0] ?? 0;
-  const last = Math.max(steps.at(-1) ?? 1, first + 1);
+  const last = Math.max(end ?? steps.at(-1) ?? 1, first + 1);
   const across = width - PLOT.left - PLOT.right;
   const up = HEIGHT - PLOT.top - PLOT.bottom;
   const smallest = steps.find((step) => step > 0) ?? 1;

@@ -23,7 +23,7 @@ export function headSwitches(heads, { onChoose, onSwitch, onSeen }) {
   const reset = element("button", { type: "button", onclick: () => change(new Set()) }, "all on");
   const layerSets = rows.map((row, layer) => setButton(`layer ${layer}`, row.map(([name]) => name), switchTogether));
   const drawn = rows.map((row, layer) => {
-    const columns = `grid-template-columns: repeat(${row.length}, minmax(4.6rem, 9rem))`;
+    const columns = `grid-template-columns: repeat(${row.length}, minmax(3.4rem, 9rem))`;
     const grid = element("div", { class: "head-grid", style: columns }, row.map(([name]) => cards.get(name).node));
     return element("div", { class: "layer", "data-layer": layer }, layerSets[layer].node, grid);
   });
@@ -104,17 +104,22 @@ function setButton(text, names, onSwitch) {
   return { node, mark: (off) => node.setAttribute("aria-pressed", String(names.every((name) => off.has(name)))) };
 }
 
-/** The heads of each role that is there, in the order in which roles are told. */
+/** The roles that are there, in the order in which roles are told; first those that a program has added. */
+function rolesOf(heads) {
+  const there = [...new Set(heads.map(([, role]) => role))];
+  const told = Object.values(ROLE);
+  return [...there.filter((role) => !told.includes(role)), ...told.filter((role) => there.includes(role))];
+}
+
+/** The heads of each role. */
 function roleSets(heads, onSwitch) {
-  const own = heads.map(([, role]) => role).filter((role) => !Object.values(ROLE).includes(role));
-  const roles = [...new Set([...own, ...Object.values(ROLE)])];
-  const sets = roles.map((role) => [role, heads.filter(([, other]) => other === role).map(([name]) => name)]);
-  return sets.filter(([, names]) => names.length).map(([role, names]) => setButton(`${role} (${names.length})`, names, onSwitch));
+  const namesOf = (role) => heads.filter(([, other]) => other === role).map(([name]) => name);
+  return rolesOf(heads).map((role) => setButton(`${role} (${namesOf(role).length})`, namesOf(role), onSwitch));
 }
 
 /** Which heads are shown, by role. */
 function filterOf(heads, cards, rows) {
-  const roles = [...new Set(heads.map(([, role]) => role))].filter((role) => role !== ROLE.mixed);
+  const roles = rolesOf(heads).filter((role) => role !== ROLE.mixed);
   const options = [{ value: null, text: "all" }, ...roles.map((role) => ({ value: role, text: role }))];
   return choice("Heads that are shown", options, null, (wanted) => {
     for (const { role, node } of cards.values()) node.hidden = wanted !== null && role !== wanted;

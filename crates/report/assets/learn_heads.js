@@ -32,7 +32,7 @@ export function headsLesson({ heads }) {
     "Several heads for the price of one",
     says(`A layer that splits d_model = ${heads.d_model} among its heads has as many parameters and needs as many multiplications (here for ${heads.tokens} tokens) as one head of full width. What grows is the number of patterns: each head looks in its own way.`),
     costs(heads),
-    says("One head gives one blend. In the table below the query saw has to know who stands before it and who after it. A head with half its weight on each hands over the same for both sentences. Two heads, one looking back and one ahead, write into directions of their own and keep the two apart. A single head can give unequal weights; but what it hands over is still one sum."),
+    says("One head gives one blend. In the table below the query ", element("code", {}, "saw"), " has to know who stands before it and who after it. A head with half its weight on each hands over the same for both sentences. Two heads, one looking back and one ahead, write into directions of their own and keep the two apart. A single head can give unequal weights; but what it hands over is still one sum."),
     readings(heads.sentences),
   );
 }

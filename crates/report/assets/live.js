@@ -4,23 +4,45 @@ import { element, fixed } from "./elements.js";
 import { emergence, firstOfRole } from "./emergence.js";
 import { ask } from "./explorer_asks.js";
 import { liveHeads } from "./live_heads.js";
+import { liveScores } from "./live_scores.js";
 import { accuracyPlot, lossPlot } from "./metrics_plots.js";
 import { themeButton } from "./theme.js";
 
 const MILLISECONDS = 1000;
 const metrics = [];
 /** The steps of what is here already. */
-const known = { metrics: null, patterns: null };
+const known = { metrics: null, scores: null, patterns: null };
 
 const said = element("p", { class: "error", role: "alert" });
 const standing = element("p", { class: "finding" }, "Nothing is measured yet.");
 const progress = element("progress", { max: pageData.steps, value: 0, "aria-label": "Updates done" });
 const plots = [
-  curves(lossPlot([], pageData.floor, [])),
-  curves(accuracyPlot([], pageData.chance, [])),
+  curves(ofWholeRun(lossPlot([], pageData.floor, []))),
+  curves(ofWholeRun(accuracyPlot([], pageData.chance, []))),
 ];
 const heads = liveHeads(pageData);
+const scores = liveScores(pageData);
+const speed = element("p", { class: "readout" }, "");
 const happened = element("div", {}, element("p", {}, "No head looks like anything yet."));
+
+/** The axis ends where the run will end, so that a line shows how far it is. */
+function ofWholeRun(plot) {
+  return { ...plot, last: pageData.steps };
+}
+
+/** How fast the run goes, and how long the rest takes at that speed. */
+function pace(step, tokensPerSecond) {
+  if (!tokensPerSecond) return "";
+  const seconds = ((pageData.steps - step) * pageData.tokens_per_step) / tokensPerSecond;
+  const left = step < pageData.steps ? `, about ${duration(seconds)} left at this speed` : "";
+  return `${Math.round(tokensPerSecond).toLocaleString("en")} tokens/s${left}`;
+}
+
+function duration(seconds) {
+  if (seconds < 90) return `${Math.max(1, Math.round(seconds))} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? `${minutes} min` : `${(minutes / 60).toFixed(1)} h`;
+}
 
 function show(news) {
   if (news.metrics.length) {
@@ -31,8 +53,13 @@ function show(news) {
     const floor = pageData.floor === null ? "" : ` (best possible ${fixed(pageData.floor, 4)})`;
     standing.textContent = `Step ${step} of ${pageData.steps}: validation loss ${fixed(validation, 4)} nats${floor}, accuracy ${fixed(accuracy, 3)} (guessing ${fixed(pageData.chance, 3)}).`;
     const marks = firstOfRole(news.events);
-    plots[0].show(lossPlot(metrics, pageData.floor, marks));
-    plots[1].show(accuracyPlot(metrics, pageData.chance, marks));
+    plots[0].show(ofWholeRun(lossPlot(metrics, pageData.floor, marks)));
+    plots[1].show(ofWholeRun(accuracyPlot(metrics, pageData.chance, marks)));
+    speed.textContent = pace(step, news.tokens_per_second);
+  }
+  if (news.scores.length) {
+    known.scores = news.scores.at(-1).step;
+    scores.add(news.scores);
   }
   if (news.events.length) happened.replaceChildren(emergence(news.events));
   if (news.patterns) known.patterns = news.patterns.step;
@@ -66,9 +93,11 @@ document.getElementById("page").append(
   element("header", {}, element("h1", {}, `${pageData.name}, training on ${pageData.task}`), themeButton()),
   standing,
   progress,
+  speed,
   said,
   section("curves", "Loss and accuracy", element("div", { class: "two" }, plots.map(({ node }) => node))),
   section("heads", "The heads, as they form", heads.node),
+  section("scores", "What the heads look like, step by step", scores.node),
   section("events", "What happened when", happened),
 );
 follow();

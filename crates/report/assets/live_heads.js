@@ -4,7 +4,7 @@ import { heatmap, thumbnail } from "./heatmap.js";
 import { mayAttend } from "./may_attend.js";
 
 /** `show(heads, patterns)`: rows of the heads' scores, and patterns or null where there are no newer ones. */
-export function liveHeads({ n_heads: headsInLayer, window }) {
+export function liveHeads({ n_heads: headsInLayer, window, measures }) {
   const grid = element("div", {
     class: "head-grid",
     style: `grid-template-columns: repeat(${headsInLayer}, minmax(4.6rem, 10rem))`,
@@ -14,6 +14,8 @@ export function liveHeads({ n_heads: headsInLayer, window }) {
   const buttons = new Map();
   let shown = null;
   let chosen = null;
+  /** Until the reader chooses a head, the one that matters most by now is shown. */
+  let isReadersChoice = false;
   let map = null;
 
   const attends = mayAttend(window);
@@ -27,12 +29,17 @@ export function liveHeads({ n_heads: headsInLayer, window }) {
   function buttonOf(name) {
     if (!buttons.has(name)) {
       const parts = { words: element("small", {}), picture: element("div", {}) };
-      const attributes = { type: "button", title: `Show ${name}`, onclick: () => choose(name) };
+      const attributes = { type: "button", title: `Show ${name}`, onclick: () => chooseForGood(name) };
       parts.node = element("button", attributes, element("b", {}, name), parts.words, parts.picture);
       buttons.set(name, parts);
       grid.append(parts.node);
     }
     return buttons.get(name);
+  }
+
+  function chooseForGood(name) {
+    isReadersChoice = true;
+    choose(name);
   }
 
   function choose(name) {
@@ -51,12 +58,23 @@ export function liveHeads({ n_heads: headsInLayer, window }) {
       const cut = shown.tokens.length < shown.length ? `, its first ${shown.tokens.length} tokens` : "";
       about.textContent = `Patterns at step ${shown.step} on a probe sequence${cut}: a block of random tokens that comes again. A row a layer; a click shows a head below. Beside what a head looks like: its score over the whole probe with its 95 % interval, at most 1, and what evenly spread attention scores.`;
       for (const name of shown.weights.keys()) buttonOf(name).picture.replaceChildren(thumbnail(patternOf(name)));
-      choose(chosen ?? [...shown.weights.keys()].at(-1));
     }
     for (const row of heads) if (buttons.has(row.head)) buttonOf(row.head).words.textContent = inWords(row);
+    if (!shown) return;
+    const next = isReadersChoice ? chosen : mostTelling(heads, measures) ?? [...shown.weights.keys()][0];
+    if (patterns || next !== chosen) choose(next);
   }
 
   return { node: element("div", {}, about, grid, place), show };
+}
+
+/** The first head of the role that takes most to tell; null while no head has one. */
+function mostTelling(heads, measures) {
+  for (const role of measures) {
+    const found = heads.find((row) => row.role === role);
+    if (found) return found.head;
+  }
+  return null;
 }
 
 /** The role, its score with its interval, and what evenly spread attention scores. */

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use headlight_heads::{HeadName, Role};
 use headlight_run::Error;
 use maud::{Markup, html};
 use serde::Serialize;
@@ -9,10 +10,12 @@ use serde::Serialize;
 use crate::page::{Page, Visible, module};
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 5] = [
+pub(crate) const MODULES: [(&str, &str); 7] = [
     module!("learn_controls.js"),
+    module!("learn_exercises.js"),
     module!("learn_scores.js"),
     module!("learn_softmax.js"),
+    module!("learn_mask.js"),
     module!("learn_heads.js"),
     module!("learn.js"),
 ];
@@ -35,12 +38,51 @@ pub struct Lesson {
     pub saturation: Vec<Saturation>,
     /// Softmax against plain normalising.
     pub sharpening: Sharpening,
+    /// The weights of the worked example under masks.
+    pub masks: Vec<MaskedWeights>,
     /// One head of which the most looked-at token has an ever smaller value.
     pub values: Vec<ValueSize>,
     /// One head and several of the same cost.
     pub heads: HeadsAtOneCost,
     /// Memory by length.
     pub memory: Vec<MemoryUse>,
+    /// The run whose report the page stands beside, if it does.
+    pub run: Option<LessonRun>,
+}
+
+/// The weights of the worked example under one mask.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MaskedWeights {
+    /// The mask.
+    pub name: String,
+    /// `[query][key]`: whether the query may attend to the key.
+    pub may_attend: Vec<Vec<bool>>,
+    /// `[query][key]`.
+    pub weights: Rows,
+}
+
+/// A trained run to ask about: what is left of its accuracy without some heads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LessonRun {
+    /// Its name.
+    pub name: String,
+    /// Its report, from this page.
+    pub report: String,
+    /// Accuracy with all heads.
+    pub accuracy: f64,
+    /// Some heads that were switched off.
+    pub removed: Vec<RemovedHeads>,
+}
+
+/// Heads that were switched off together.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RemovedHeads {
+    /// The heads.
+    pub heads: Vec<HeadName>,
+    /// What they look like.
+    pub role: Role,
+    /// The accuracy that is left.
+    pub accuracy: f64,
 }
 
 /// Dot products `q·k` of random pairs.

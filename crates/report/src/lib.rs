@@ -5,6 +5,7 @@
 mod base64_numbers;
 mod circuit_svg;
 mod colour;
+mod comparison_page;
 mod csv;
 mod curves;
 mod explorer_page;
@@ -47,6 +48,10 @@ mod why_data;
 pub use base64_numbers::{Bytes, Floats};
 pub use circuit_svg::{CircuitPicture, PicturedEdge};
 pub use colour::{colour, line_colour};
+pub use comparison_page::{
+    ComparedCurve, ComparedCurves, ComparedMeasure, ComparedRole, ComparedRun, ComparedSide,
+    ComparisonData, Difference, MeasureOfSide, Over, RoleOfSide, comparison_page,
+};
 pub use csv::csv;
 pub use curves::curves_svg;
 pub use finding::{finding, headline};
@@ -56,8 +61,8 @@ pub use heads_that_matter::{
 };
 pub use label::one_line;
 pub use learn_page::{
-    Cloud, HeadCost, HeadsAtOneCost, Lesson, MemoryUse, ReadSentence, Rows, Saturation, Sharpening,
-    ValueSize, learn_page,
+    Cloud, HeadCost, HeadsAtOneCost, Lesson, LessonRun, MaskedWeights, MemoryUse, ReadSentence,
+    RemovedHeads, Rows, Saturation, Sharpening, ValueSize, learn_page,
 };
 pub use live_page::LiveFacts;
 pub use numbers::{number_or_dash, or_dash, plus_minus, with_interval};

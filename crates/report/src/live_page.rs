@@ -7,10 +7,11 @@ use serde::Serialize;
 use crate::page::{Page, Visible, module};
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 5] = [
+pub(crate) const MODULES: [(&str, &str); 6] = [
     module!("emergence.js"),
     module!("metrics_plots.js"),
     module!("explorer_asks.js"),
+    module!("live_scores.js"),
     module!("live_heads.js"),
     module!("live.js"),
 ];
@@ -29,6 +30,10 @@ pub struct LiveFacts {
     pub floor: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
+    /// Tokens of an update.
+    pub tokens_per_step: usize,
+    /// The measures that heads are scored on, first the one that takes most to tell.
+    pub measures: Vec<&'static str>,
     /// The number of heads in a layer.
     pub n_heads: usize,
     /// A key later than a query is masked; with a window, so is one that far before it.

@@ -221,7 +221,9 @@ mod tests {
         let own = crate::report_page::MODULES
             .iter()
             .chain(&crate::live_page::MODULES);
-        let own = own.chain(&crate::learn_page::MODULES);
+        let own = own
+            .chain(&crate::learn_page::MODULES)
+            .chain(&crate::comparison_page::MODULES);
         let all = COMPONENTS
             .iter()
             .chain(own)
@@ -249,6 +251,7 @@ mod tests {
             &crate::live_page::MODULES,
             &crate::learn_page::MODULES,
             &crate::explorer_page::MODULES,
+            &crate::comparison_page::MODULES,
         ] {
             let mut known = Vec::new();
             for (name, text) in COMPONENTS.iter().chain(own) {

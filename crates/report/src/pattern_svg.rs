@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use headlight_heads::{HeadName, MayAttend};
+use headlight_heads::{HeadName, MayAttend, Role};
 
 use crate::{
     Heatmap,
@@ -24,7 +24,7 @@ const LABEL: f64 = 8.0;
 /// The width that the legend needs.
 const LEGEND: f64 = 490.0;
 
-/// Draws one head with its tokens on both axes.
+/// Draws one head with its tokens on both axes under a title.
 ///
 /// ```
 /// use headlight_heads::MayAttend;
@@ -32,14 +32,13 @@ const LEGEND: f64 = 490.0;
 ///
 /// let tokens = ["<b>".to_owned(), "b".to_owned()];
 /// let heatmap = Heatmap { weights: &[1.0, 0.0, 0.2, 0.8], tokens: &tokens, may_attend: MayAttend::Causal };
-/// let svg = pattern_svg("L1H0".parse()?, &heatmap);
+/// let svg = pattern_svg("L1H0 induction", &heatmap);
 /// assert!(svg.contains("&lt;b&gt;") && !svg.contains("<b>"));
 /// // The weight 0.8 is in the second row and the second column; one cell has the unit length.
 /// assert!(svg.contains("M1 1h1v1h-1z"));
-/// # Ok::<(), headlight_heads::NotAHead>(())
 /// ```
 #[must_use]
-pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {
+pub fn pattern_svg(title: &str, heatmap: &Heatmap) -> String {
     let labels: Vec<String> = heatmap
         .tokens
         .iter()
@@ -59,8 +58,8 @@ pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {
         corner[1] + side + 70.0,
     );
     hatching(&mut svg);
-    svg.text([16.0, 24.0], r#"font-size="15""#, &head.to_string());
-    svg.text([64.0, 24.0], "", "rows are queries, columns are keys");
+    svg.text([16.0, 18.0], r#"font-size="15""#, title);
+    svg.text([16.0, 34.0], "", "rows are queries, columns are keys");
     // Where cells are narrower than letters, only some have room for their label.
     let every = (LABEL / cell).ceil().max(1.0) as usize;
     for (index, label) in labels.iter().enumerate().step_by(every) {
@@ -89,9 +88,9 @@ pub fn pattern_svg(head: HeadName, heatmap: &Heatmap) -> String {
 
 /// Draws every head: a row per layer, a column per head.
 #[must_use]
-pub fn pattern_grid_svg(heads: &[(HeadName, Heatmap)]) -> String {
+pub fn pattern_grid_svg(heads: &[(HeadName, Role, Heatmap)]) -> String {
     let last =
-        |of: fn(&HeadName) -> usize| heads.iter().map(|(head, _)| of(head)).max().unwrap_or(0);
+        |of: fn(&HeadName) -> usize| heads.iter().map(|(head, ..)| of(head)).max().unwrap_or(0);
     let (rows, columns) = (
         (last(|head| head.layer) + 1) as f64,
         (last(|head| head.head) + 1) as f64,
@@ -102,12 +101,12 @@ pub fn pattern_grid_svg(heads: &[(HeadName, Heatmap)]) -> String {
         16.0 + step[1] * rows + 84.0,
     );
     hatching(&mut svg);
-    for (head, heatmap) in heads {
+    for (head, role, heatmap) in heads {
         let corner = [
             16.0 + step[0] * head.head as f64,
             34.0 + step[1] * head.layer as f64,
         ];
-        svg.text([corner[0], corner[1] - 6.0], "", &head.to_string());
+        svg.text([corner[0], corner[1] - 6.0], "", &format!("{head} {role}"));
         cells(&mut svg, heatmap, corner, AMONG_OTHERS);
     }
     let below = 16.0 + step[1] * rows;
@@ -118,7 +117,7 @@ pub fn pattern_grid_svg(heads: &[(HeadName, Heatmap)]) -> String {
     );
     let may_attend = heads
         .first()
-        .map_or(MayAttend::All, |(_, heatmap)| heatmap.may_attend);
+        .map_or(MayAttend::All, |(.., heatmap)| heatmap.may_attend);
     legend(&mut svg, [16.0, below + 28.0], may_attend);
     svg.finish()
 }

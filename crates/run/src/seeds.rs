@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range, str::FromStr};
 
-use headlight_heads::{Role, Spread};
+use headlight_heads::{Role, Spread, Values};
 use serde::{Deserialize, Serialize};
 
 /// The most runs of one command.
@@ -56,10 +56,10 @@ pub struct SeedsSummary {
     /// Loss, accuracy and whatever else is measured at the end, by name.
     pub measures: BTreeMap<String, Spread>,
     /// By role: how many heads have it at the end.
-    pub heads: BTreeMap<Role, Spread>,
+    pub heads: BTreeMap<Role, Values>,
     /// By role: the first logged step at which a head took it on; no value for a seed without.
-    pub emergence: BTreeMap<Role, Spread>,
+    pub emergence: BTreeMap<Role, Values>,
     /// By measure: the first logged step at which it was half of the way from its first to its last
     /// value.
-    pub half_way: BTreeMap<String, Spread>,
+    pub half_way: BTreeMap<String, Values>,
 }

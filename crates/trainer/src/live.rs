@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use headlight_report::LiveFacts;
+use headlight_heads::Measure;
+use headlight_report::{LiveFacts, measures_as_told};
 
 use crate::Setup;
 
@@ -21,6 +22,8 @@ impl Setup {
             steps: self.config.train.steps,
             floor: self.floor,
             chance: self.task.chance(),
+            tokens_per_step: self.tokens_per_step() as usize,
+            measures: measures_as_told().into_iter().map(Measure::name).collect(),
             n_heads: self.model.n_heads(),
             window: self.config.model.window_of_all_layers(),
             report: path.join("report.html").display().to_string(),

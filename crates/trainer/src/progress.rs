@@ -1,6 +1,10 @@
 //! What a person sees while training, on standard error.
 
-use std::{cell::RefCell, io::IsTerminal, net::SocketAddr};
+use std::{
+    cell::{Cell, RefCell},
+    io::IsTerminal,
+    net::SocketAddr,
+};
 
 use headlight_report::{News, Screen, State, say};
 use headlight_watch::{Evaluation, Observation};
@@ -25,6 +29,8 @@ pub struct Progress {
     steps: usize,
     /// What each plain line begins with.
     name: String,
+    /// The tenth of the run that a line of a named run told last.
+    told: Cell<Option<usize>>,
     screen: RefCell<Option<Screen>>,
 }
 
@@ -44,6 +50,7 @@ impl Progress {
             bar,
             steps,
             name: String::new(),
+            told: Cell::new(None),
             screen: RefCell::new(None),
         }
     }
@@ -60,6 +67,7 @@ impl Progress {
             bar: Self::hidden_bar(steps),
             steps,
             name,
+            told: Cell::new(None),
             screen: RefCell::new(None),
         }
     }
@@ -125,6 +133,9 @@ impl Progress {
             return;
         }
         if self.bar.is_hidden() {
+            if self.is_told_already(step) {
+                return;
+            }
             let left = HumanDuration(self.bar.eta());
             say(&format!(
                 "{}step {step}/{}  {text}  {left:#} left",
@@ -133,6 +144,15 @@ impl Progress {
         } else {
             self.bar.set_message(text);
         }
+    }
+
+    /// Of runs side by side, each tells its progress ten times.
+    fn is_told_already(&self, step: usize) -> bool {
+        if self.name.is_empty() {
+            return false;
+        }
+        let tenth = Some(10 * step / self.steps.max(1));
+        self.told.replace(tenth) == tenth
     }
 
     /// A line that stays.
@@ -169,6 +189,18 @@ mod tests {
     use std::{thread::sleep, time::Duration};
 
     use super::*;
+
+    #[test]
+    fn runs_side_by_side_tell_their_progress_ten_times() {
+        let told = |progress: &Progress| {
+            let steps = (0..=50).map(|logged| 50 * logged);
+            steps
+                .filter(|&step| !progress.is_told_already(step))
+                .count()
+        };
+        assert_eq!(told(&Progress::lines(2500, "seed 0")), 11); // with step 0
+        assert_eq!(told(&Progress::lines(2500, "")), 51);
+    }
 
     #[test]
     fn the_time_left_counts_only_the_steps_of_this_process() {

@@ -8,7 +8,7 @@ use std::{
 
 use headlight_heads::{
     Ablation, HeadName, HeadSet, Interval, Measure, Reader, Relation, Role, RoleCheck, RoleEvent,
-    RoleRange, Score, SequenceKind, Spread,
+    RoleRange, Score, SequenceKind, Spread, Values,
 };
 use headlight_run::{
     Best, Checkpoint, CheckpointState, Config, Data, DataFile, EventRow, FORMAT, Follower, HeadRow,
@@ -207,14 +207,17 @@ fn seeds() {
         values: vec![Some(0.5), None],
     };
     let named = || BTreeMap::from([("loss".to_owned(), spread.clone())]);
-    let of_role = || BTreeMap::from([(INDUCTION, spread.clone())]);
+    let values = || Values {
+        values: vec![Some(250.0), None],
+    };
+    let of_role = || BTreeMap::from([(INDUCTION, values())]);
     let summary = SeedsSummary {
         task: "repeat".to_owned(),
         seeds: vec![0, 1],
         measures: named(),
         heads: of_role(),
         emergence: of_role(),
-        half_way: named(),
+        half_way: BTreeMap::from([("accuracy".to_owned(), values())]),
     };
     run_file("../seeds.json", vec![line(&summary)], |run| {
         drop(run.seeds());

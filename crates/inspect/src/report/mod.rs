@@ -1,5 +1,6 @@
 //! `inspect RUN report`, and the end of every training: one page that shows the whole run.
 
+mod lesson;
 mod model;
 mod over_training;
 mod patterns;
@@ -25,7 +26,10 @@ use headlight_watch::{
     uses::{self, left},
 };
 
-use super::{ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print, why::NamedModel};
+use super::{
+    Comparison, ModelParts, Need, Output, Subject, Verb, learn::write_lesson, print,
+    why::NamedModel, write_comparison,
+};
 
 /// The whole run as one page, written to report.html in the run
 #[derive(Debug, clap::Args)]
@@ -52,6 +56,18 @@ impl Verb for ReportVerb {
             return print(&format!("Written to {}.", path.display()));
         }
         out.show(&subject.report(self.by)?, |_| Printout::new())
+    }
+
+    fn compare(self, runs: &Comparison, out: &Output) -> Result<(), Error> {
+        if self.by != Ablation::default() {
+            let message = "several runs are shown with what training measured, which is mean";
+            return Err(Error::new("--by", message).value(self.by));
+        }
+        if out.is_text() {
+            let path = write_comparison(runs)?;
+            return print(&format!("Written to {}.", path.display()));
+        }
+        out.show(&runs.data(Path::new("."))?, |_| Printout::new())
     }
 }
 
@@ -176,7 +192,12 @@ impl Subject {
             None => "report.html".to_owned(),
         };
         let path = self.write_report_to(self.path().join(name), by)?;
-        write_lesson(&self.path().join("learn.html"), &self.device)?;
+        // The lesson asks about the run as training left it.
+        let asked = match run.chosen() {
+            Some(_) => None,
+            None => self.lesson_run()?,
+        };
+        write_lesson(&self.path().join("learn.html"), asked, &self.device)?;
         Ok(path)
     }
 

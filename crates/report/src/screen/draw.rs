@@ -254,6 +254,7 @@ mod tests {
         state.learn(News::Line(
             "step 50: L1H0 looks like: induction (score 0.90)".to_owned(),
         ));
+        state.choose(-1, 0);
         state.choose(0, 1);
         state.page = Some(([127, 0, 0, 1], 8351).into());
         state

@@ -5,6 +5,8 @@ use std::{net::SocketAddr, time::Duration};
 use headlight_heads::{HeadName, MayAttend, Role, Scores};
 use headlight_run::PatternFile;
 
+use crate::most_telling_head;
+
 /// Something new about a run.
 #[derive(Debug, Clone)]
 pub enum News {
@@ -63,6 +65,8 @@ pub struct State {
     pub patterns: Option<PatternFile>,
     /// Whose pattern is shown: an index into `heads`.
     pub chosen: usize,
+    /// Whether somebody chose it; until then it is the head that tells most by now.
+    pub is_chosen_by_hand: bool,
     /// What was said.
     pub lines: Vec<String>,
     /// Where a page shows the run too.
@@ -85,6 +89,7 @@ impl State {
             heads: Vec::new(),
             patterns: None,
             chosen: 0,
+            is_chosen_by_hand: false,
             lines: Vec::new(),
             page: None,
         }
@@ -117,9 +122,24 @@ impl State {
                     })
                     .collect();
                 self.patterns = Some(patterns);
+                if !self.is_chosen_by_hand {
+                    self.chosen = self.most_telling();
+                }
             }
             News::Line(line) => self.lines.push(line),
         }
+    }
+
+    /// The head that tells most, as an index.
+    fn most_telling(&self) -> usize {
+        let roles: Vec<(HeadName, Role)> = self
+            .heads
+            .iter()
+            .map(|head| (head.name, head.role))
+            .collect();
+        let wanted = most_telling_head(&roles);
+        let found = self.heads.iter().position(|head| Some(head.name) == wanted);
+        found.unwrap_or(0)
     }
 
     /// Shows the head so many layers down and so many heads to the right, if there is one.
@@ -133,6 +153,7 @@ impl State {
         };
         if let Some(index) = self.heads.iter().position(|head| head.name == wanted) {
             self.chosen = index;
+            self.is_chosen_by_hand = true;
         }
     }
 
@@ -196,6 +217,9 @@ pub mod tests {
         state.choose(1, 0);
         assert_eq!(state.chosen_head(), None);
         state.learn(measured(50));
+        // Until somebody chooses, the head that tells most is shown.
+        assert_eq!(state.chosen_head().unwrap().name.to_string(), "L1H0");
+        state.choose(-1, 0);
         let mut walk = |down, right| {
             state.choose(down, right);
             state
@@ -210,6 +234,8 @@ pub mod tests {
         assert_eq!(walk(0, -1), "L1H0");
         assert_eq!(walk(0, -1), "L1H0");
         assert_eq!(walk(-1, 0), "L0H0");
+        state.learn(measured(60));
+        assert_eq!(state.chosen_head().unwrap().name.to_string(), "L0H0");
     }
 
     #[test]

@@ -18,13 +18,13 @@ use axum::{
     response::{Html, IntoResponse, Response},
     routing::{get, post},
 };
-use headlight_heads::{HeadName, SequenceKind};
-use headlight_run::{Error, EventRow, Follower, HeadRow, MetricsRow, RunDirectory};
+use headlight_heads::{HeadName, Measure, ScoreName, SequenceKind};
+use headlight_run::{Error, EventRow, Follower, HeadRow, MetricsRow, RunDirectory, TimingRow};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 
 use super::{Asked, answer, closed, refused};
-use crate::{Bytes, LiveFacts, live_page::live_page};
+use crate::{Bytes, LiveFacts, live_page::live_page, measures_as_told};
 
 /// Tokens of the probe's first sequence whose pattern is told.
 const MOST_TOLD_TOKENS: usize = 128;
@@ -62,6 +62,8 @@ impl LiveAddress {
             metrics: Vec::new(),
             events: Vec::new(),
             heads: BTreeMap::new(),
+            scores: Vec::new(),
+            timing: None,
             asked: None,
         };
         let live = LiveRun {
@@ -132,8 +134,34 @@ struct Seen {
     events: Vec<EventRow>,
     /// Each head on the probe, as it was measured last.
     heads: BTreeMap<HeadName, HeadRow>,
+    /// Every score that was measured, in the order of steps.
+    scores: Vec<HeadScores>,
+    /// The last row of the clock.
+    timing: Option<TimingRow>,
     /// When a page asked last.
     asked: Option<Instant>,
+}
+
+/// The scores of a head on the probe at one step, in the order of the page's measures.
+#[derive(Debug, Clone, Serialize)]
+struct HeadScores {
+    step: usize,
+    head: HeadName,
+    values: Vec<Option<f64>>,
+}
+
+impl HeadScores {
+    fn of(row: &HeadRow) -> Self {
+        let value = |measure: Measure| {
+            let score = row.scores.get(&ScoreName::from(measure))?;
+            Some(score.value).filter(|value| value.is_finite())
+        };
+        Self {
+            step: row.step,
+            head: row.head,
+            values: measures_as_told().into_iter().map(value).collect(),
+        }
+    }
 }
 
 /// What a page has already.
@@ -142,6 +170,9 @@ struct Seen {
 struct NewsQuestion {
     /// The step of its last row of metrics.
     metrics: Option<usize>,
+    /// The step of its last scores of heads.
+    #[serde(default)]
+    scores: Option<usize>,
     /// The step of its patterns.
     patterns: Option<usize>,
 }
@@ -152,6 +183,9 @@ struct News {
     /// All there are. They are few, and written later than the metrics of their step.
     events: Vec<EventRow>,
     heads: Vec<HeadRow>,
+    scores: Vec<HeadScores>,
+    /// Of the last rows, as far as there are any.
+    tokens_per_second: Option<f64>,
     patterns: Option<NewPatterns>,
     /// Whether the report is there: it is written last.
     finished: bool,
@@ -187,7 +221,16 @@ impl Watched {
             .heads
             .into_iter()
             .filter(|row| row.on == SequenceKind::Probe);
-        seen.heads.extend(on_probe.map(|row| (row.head, row)));
+        for row in on_probe {
+            seen.scores.push(HeadScores::of(&row));
+            seen.heads.insert(row.head, row);
+        }
+        if let Some(last) = rows.timing.into_iter().next_back() {
+            seen.timing = Some(last);
+        }
+        let scored = seen
+            .scores
+            .partition_point(|row| Some(row.step) <= question.scores);
         let known = seen
             .metrics
             .partition_point(|row| Some(row.step) <= question.metrics);
@@ -195,6 +238,8 @@ impl Watched {
             metrics: seen.metrics[known..].to_vec(),
             events: seen.events.clone(),
             heads: seen.heads.values().cloned().collect(),
+            scores: seen.scores[scored..].to_vec(),
+            tokens_per_second: seen.timing.as_ref().map(|row| row.tokens_per_second),
             patterns: self.patterns_after(question.patterns),
             finished,
         })

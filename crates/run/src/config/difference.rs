@@ -1,12 +1,24 @@
 //! Whether two configurations are the same, and if not, which key differs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toml::{Table, Value};
 
 use crate::{Config, Error, ErrorKind};
 
 impl Config {
+    /// Every key in full with its value, `model.n_layers` and `2`.
+    ///
+    /// # Errors
+    /// If the configuration has no TOML form.
+    pub fn keys(&self) -> Result<BTreeMap<String, String>, Error> {
+        let table = Table::try_from(self)
+            .map_err(|error| Error::because(ErrorKind::Config, "config", error))?;
+        let mut keys = BTreeMap::new();
+        collect_keys("", &table, &mut keys);
+        Ok(keys)
+    }
+
     /// Checks that `other` is this configuration, the one of a run that was begun. Where the files
     /// of its task lie may differ: what they are is known from their bytes.
     ///
@@ -45,6 +57,17 @@ impl Config {
             shown(begun)
         );
         Err(Error::config(message).key(key).value(shown(now)))
+    }
+}
+
+fn collect_keys(prefix: &str, table: &Table, keys: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) => collect_keys(&format!("{prefix}{key}."), inner, keys),
+            _ => {
+                keys.insert(format!("{prefix}{key}"), value.to_string());
+            }
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use super::RunDirectory;
 use crate::{
-    Error, EventRow, HeadRow, MetricsRow,
+    Error, EventRow, HeadRow, MetricsRow, TimingRow,
     untrusted::{LogRow, MOST_LOOK_BYTES, rows_of},
 };
 
@@ -21,6 +21,7 @@ pub struct Follower {
     metrics: Tail,
     heads: Tail,
     events: Tail,
+    timing: Tail,
 }
 
 /// Rows that came since the last look, in the order in which they were written.
@@ -32,18 +33,20 @@ pub struct NewRows {
     pub heads: Vec<HeadRow>,
     /// Of `events.jsonl`.
     pub events: Vec<EventRow>,
+    /// Of `timing.jsonl`.
+    pub timing: Vec<TimingRow>,
 }
 
 impl Follower {
     /// Follows `run` from its first row on.
     #[must_use]
     pub fn new(run: &RunDirectory) -> Self {
-        let [metrics, heads, events] = ["metrics.jsonl", "heads.jsonl", "events.jsonl"]
-            .map(|name| Tail::new(run.path().join(name)));
+        let log = |name: &str| Tail::new(run.path().join(name));
         Self {
-            metrics,
-            heads,
-            events,
+            metrics: log("metrics.jsonl"),
+            heads: log("heads.jsonl"),
+            events: log("events.jsonl"),
+            timing: log("timing.jsonl"),
         }
     }
 
@@ -56,6 +59,7 @@ impl Follower {
             metrics: self.metrics.rows()?,
             heads: self.heads.rows()?,
             events: self.events.rows()?,
+            timing: self.timing.rows()?,
         })
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{MEMORY_A_LOGGED_BYTE, MOST_LINE_BYTES, ROOM_FOR_ROWS, from_json};
 use crate::{
     Error, ErrorKind, EventRow, HeadRow, HeadsUse, MetricsRow, Missed, Question, SequenceRow,
-    UsesRow,
+    TimingRow, UsesRow,
 };
 
 /// A row of a log.
@@ -84,6 +84,12 @@ impl LogRow for HeadRow {
 impl LogRow for MetricsRow {
     fn held(&self) -> usize {
         held_by_map(&self.breakdown) + held_by_names(&self.breakdown)
+    }
+}
+
+impl LogRow for TimingRow {
+    fn held(&self) -> usize {
+        0
     }
 }
 

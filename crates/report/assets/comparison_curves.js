@@ -1,0 +1,22 @@
+// The curves of several runs over each other.
+import { curves } from "./curves.js";
+
+/** Every quantity as a plot. The runs of a side share its colour. */
+export function comparedCurves() {
+  return pageData.curves.map((quantity) => curves(plotOf(quantity)).node);
+}
+
+function plotOf({ name, highest, levels, runs }) {
+  const lines = runs.map(({ side, run, points }) => ({ name: nameOf(side, run), points, colour: side }));
+  return {
+    name: name[0].toUpperCase() + name.slice(1),
+    y: { name, low: 0, high: highest },
+    lines,
+    levels: levels.map(([level, value]) => ({ name: level, value })),
+  };
+}
+
+function nameOf(side, run) {
+  const { name, runs } = pageData.sides[side];
+  return runs.length > 1 ? `${name}, seed ${runs[run].seed}` : name;
+}
