@@ -5,6 +5,7 @@
 mod activations;
 mod causal;
 mod circuit;
+mod circuit_over_training;
 mod circuits;
 mod curves;
 mod detect;
@@ -39,6 +40,7 @@ pub use circuit::{
     CircuitEdges, CircuitQuestion, CircuitVerb, FoundCircuit, MeasuredEdge, MeasuredPart,
     NamedPair, PairCounts, Stability,
 };
+pub use circuit_over_training::{CircuitAtStep, CircuitOverTraining, EdgeOverTraining};
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
     TokenTable,
