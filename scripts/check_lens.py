@@ -60,6 +60,9 @@ def activations(inspect, file, model, row, prompt):
         if theirs[name].ndim == activation.ndim + 1:
             # The inputs of queries, keys and values are by head there: ours holds for all heads.
             ours[name] = activation.unsqueeze(2).expand_as(theirs[name])
+        if theirs[name].ndim + 1 == activation.ndim:
+            # What stands there for all heads.
+            theirs[name] = theirs[name].unsqueeze(2).expand_as(activation)
         if name.endswith("hook_attn_scores") and is_native:
             ours[name] = activation.softmax(-1)  # there this hook has the pattern
         elif name.endswith("hook_attn_scores"):
@@ -75,14 +78,17 @@ def activations(inspect, file, model, row, prompt):
 
 
 def site(model, cache, name):
-    """What TransformerLens has at a site. A native model has no hook at four of them: there it is what the other hooks
+    """What TransformerLens has at a site. A native model has no hook at some of them: there it is what the other hooks
     make of it."""
+    name = name.removesuffix("_by_head")
     if name in cache:
         found = cache[name]
         return found.expand(cache["hook_embed"].shape) if name == "hook_pos_embed" else found
     block, _, hook = name.rpartition(".")
     if hook in ("hook_q_input", "hook_k_input", "hook_v_input"):
         return cache[f"{block}.hook_resid_pre"]
+    if hook == "hook_mlp_in":
+        return cache[f"{block}.hook_resid_mid"]
     assert hook == "hook_result", name
     layer = int(name.split(".")[1])
     return torch.einsum("bphd,hdm->bphm", cache[f"{block}.hook_z"], model.W_O[layer])

@@ -4,20 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::HeadName;
-
-/// Something that writes into the residual stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// The token embedding.
-    Embedding,
-    /// The position vectors.
-    Positions,
-    /// A head.
-    Head(HeadName),
-    /// The feed-forward of a layer.
-    FeedForward(usize),
-}
+use crate::{HeadName, Source};
 
 /// Something that reads the residual stream.
 ///
@@ -58,18 +45,6 @@ pub struct Edge {
     pub destination: Destination,
 }
 
-impl Source {
-    /// The block that writes; none for embedding and positions.
-    #[must_use]
-    pub fn layer(self) -> Option<usize> {
-        match self {
-            Self::Embedding | Self::Positions => None,
-            Self::Head(head) => Some(head.layer),
-            Self::FeedForward(layer) => Some(layer),
-        }
-    }
-}
-
 impl Destination {
     /// The block that reads; none for the logits.
     #[must_use]
@@ -79,17 +54,6 @@ impl Destination {
             Self::FeedForward(layer) => Some(layer),
             Self::Logits => None,
         }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&match self {
-            Self::Embedding => "embedding".to_owned(),
-            Self::Positions => "positions".to_owned(),
-            Self::Head(head) => head.to_string(),
-            Self::FeedForward(layer) => format!("feed-forward {layer}"),
-        })
     }
 }
 
@@ -108,12 +72,6 @@ impl fmt::Display for Destination {
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{} → {}", self.source, self.destination))
-    }
-}
-
-impl Serialize for Source {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

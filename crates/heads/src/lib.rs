@@ -82,7 +82,7 @@ mod spread;
 
 pub use ablation::Ablation;
 pub use corruption::Corruption;
-pub use edge::{Destination, Edge, Source};
+pub use edge::{Destination, Edge};
 pub use edge_method::EdgeMethod;
 pub use first_largest::first_largest;
 pub use head_name::{HeadName, NotAHead};

@@ -27,6 +27,18 @@ pub enum Source {
     FeedForward(usize),
 }
 
+impl Source {
+    /// The block that writes; none for embedding and positions.
+    #[must_use]
+    pub fn layer(self) -> Option<usize> {
+        match self {
+            Self::Embedding | Self::Positions => None,
+            Self::Head(head) => Some(head.layer),
+            Self::FeedForward(layer) => Some(layer),
+        }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&match self {

@@ -11,12 +11,14 @@ use headlight_lens::{
     pairs_of, ranked, share_curve, stability,
 };
 use headlight_report::{CircuitPicture, PicturedEdge, Printout, Table, with_interval};
+use headlight_residual::Decoder;
 use headlight_run::Error;
 use headlight_watch::no_room;
 use serde::Serialize;
 
 use super::{
-    Limit, ModelParts, Output, Part, Subject, Verb, picture_files::PictureFiles, verb::POST_NORM,
+    CircuitOverTraining, Limit, ModelParts, Output, Part, Subject, Verb,
+    picture_files::PictureFiles, verb::POST_NORM,
 };
 
 /// The edges through which the continuation of what came before runs: which part reads which part,
@@ -38,6 +40,12 @@ pub struct CircuitVerb {
     /// (denoise)
     #[arg(long, value_name = "noise|denoise", default_value_t)]
     direction: PatchDirection,
+    /// The effects of edges alone: no circuit is searched for, which takes most of the time
+    #[arg(long)]
+    effects_only: bool,
+    /// When each edge of the circuit appeared, at the kept checkpoints of a run
+    #[arg(long, conflicts_with_all = ["method", "direction", "effects_only", "svg", "png"])]
+    over_training: bool,
     #[command(flatten)]
     files: PictureFiles,
 }
@@ -58,7 +66,12 @@ impl Verb for CircuitVerb {
             method: self.method,
             metric: self.metric,
             direction: self.direction,
+            effects_only: self.effects_only,
         };
+        if self.over_training {
+            let found = subject.circuit_over_training(asked)?;
+            return out.show(&found, CircuitOverTraining::printout);
+        }
         let found = subject.circuit(asked)?;
         let written = self.files.write(|| Ok(found.picture().svg()))?;
         let terminal = out.terminal;
@@ -77,7 +90,7 @@ const EXACT_OF_LARGE: usize = 100;
 /// The fewest pairs: from fewer, halves and intervals say nothing.
 const FEWEST_PAIRS: usize = 8;
 /// How much of the behaviour a circuit has to carry.
-const ENOUGH: f64 = 0.9;
+pub(super) const ENOUGH: f64 = 0.9;
 /// Points on the way between two runs, at most.
 const MOST_STEPS: usize = 320;
 /// The same in a large graph.
@@ -96,6 +109,8 @@ pub struct CircuitQuestion {
     pub metric: Metric,
     /// Which run is changed.
     pub direction: PatchDirection,
+    /// Whether no circuit is searched for.
+    pub effects_only: bool,
 }
 
 /// What `inspect SUBJECT circuit` shows. Edges are chosen on one half of the pairs; everything here
@@ -125,8 +140,8 @@ pub struct FoundCircuit {
     pub curve: Vec<CurvePoint>,
     /// Shares of a large graph.
     pub shares: Option<ShareCurve>,
-    /// How far the first edges depend on the pairs.
-    pub stability: Stability,
+    /// How far the first edges depend on the pairs, where a circuit was searched for.
+    pub stability: Option<Stability>,
     /// What each part does through all its readers at once: patched, or the sum of what gradients
     /// say of its edges (attribution patching). None for edges that are patched towards the clean
     /// prompt.
@@ -238,10 +253,7 @@ impl Subject {
     /// the method.
     pub fn circuit(&self, asked: CircuitQuestion) -> Result<FoundCircuit, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
-        let wrong = |error: EdgeError| match error {
-            EdgeError::Activations(error) => no_room(error),
-            other => Error::new(self.path().display(), other),
-        };
+        let wrong = |error| self.edge_error(error);
         let graph = EdgeGraph::of(&model).map_err(wrong)?;
         let is_large = graph.edges().len() > LARGE;
         let method = self.method_for(asked, &graph)?;
@@ -272,27 +284,35 @@ impl Subject {
                 Ok((effects, Some(completeness)))
             }
         };
-        let (chosen, _) = effects(&finding).map_err(wrong)?;
         let (shown, completeness) = effects(&reporting).map_err(wrong)?;
         let seed = self.seed();
-        let mut circuit = None;
-        let (mut points, mut shares) = (Vec::new(), None);
-        let mut exact = None;
-        if is_large {
-            let mut first = ranked(&chosen);
-            first.truncate(EXACT_OF_LARGE);
-            exact = Some(reporting.exact(&first, asked.direction).map_err(wrong)?);
-            shares = Some(share_curve(&reporting, &chosen, seed).map_err(wrong)?);
-        } else {
-            let found = find_circuit(&finding, &reporting, &chosen, ENOUGH, seed).map_err(wrong)?;
-            let other = find_circuit(&reporting, &finding, &shown, ENOUGH, seed).map_err(wrong)?;
-            circuit = found.map(|found| (found, other));
-            points = curve(&reporting, &chosen, seed).map_err(wrong)?;
+        let (mut circuit, mut points, mut shares) = (None, Vec::new(), None);
+        let (mut exact, mut stable) = (None, None);
+        if !asked.effects_only {
+            let (chosen, _) = effects(&finding).map_err(wrong)?;
+            let mut count = EXACT_OF_LARGE;
+            if is_large {
+                let mut first = ranked(&chosen);
+                first.truncate(EXACT_OF_LARGE);
+                exact = Some(reporting.exact(&first, asked.direction).map_err(wrong)?);
+                shares = Some(share_curve(&reporting, &chosen, seed).map_err(wrong)?);
+            } else {
+                let found =
+                    find_circuit(&finding, &reporting, &chosen, ENOUGH, seed).map_err(wrong)?;
+                let other =
+                    find_circuit(&reporting, &finding, &shown, ENOUGH, seed).map_err(wrong)?;
+                points = curve(&reporting, &chosen, seed).map_err(wrong)?;
+                count = found.as_ref().map_or(SHOWN, |found| found.edges.len());
+                circuit = found.map(|found| (found, other));
+            }
+            let all = graph.edges().len();
+            let count = count.min(all);
+            stable = Some(Stability {
+                edges: count,
+                jaccard: stability(&chosen, count),
+                random: count as f64 / (2 * all - count) as f64,
+            });
         }
-        let count = match &circuit {
-            Some((circuit, _)) => circuit.edges.len(),
-            None => EXACT_OF_LARGE.min(graph.edges().len()),
-        };
         let parts = match (method, asked.direction) {
             (EdgeMethod::Exact, PatchDirection::Noise) => {
                 reporting.exact_of_sources().map_err(wrong)?
@@ -300,7 +320,6 @@ impl Subject {
             (EdgeMethod::Exact, PatchDirection::Denoise) => Vec::new(),
             (EdgeMethod::Eap | EdgeMethod::EapIg, _) => shown.by_source(&graph),
         };
-        let all = graph.edges().len();
         let [n_layers, n_heads] = [model.blocks.len(), model.n_heads()];
         let group = n_heads / model.config().n_kv_heads();
         Ok(FoundCircuit {
@@ -323,11 +342,7 @@ impl Subject {
                 .collect(),
             curve: points,
             shares,
-            stability: Stability {
-                edges: count,
-                jaccard: stability(&chosen, count),
-                random: count as f64 / (2 * all - count) as f64,
-            },
+            stability: stable,
             edges: measured(
                 &graph,
                 &shown,
@@ -363,7 +378,28 @@ impl Subject {
         }
     }
 
-    fn check_pairs(&self, made: &MadePairs, corruption: Corruption) -> Result<(), Error> {
+    /// Checks that every edge can be patched.
+    pub(super) fn check_small(&self, model: &Decoder) -> Result<(), Error> {
+        let graph = EdgeGraph::of(model).map_err(|error| self.edge_error(error))?;
+        if graph.edges().len() <= LARGE {
+            return Ok(());
+        }
+        let message = format!("has {} edges, too many to patch each", graph.edges().len());
+        Err(Error::new(self.path().display(), message))
+    }
+
+    pub(super) fn edge_error(&self, error: EdgeError) -> Error {
+        match error {
+            EdgeError::Activations(error) => no_room(error),
+            other => Error::new(self.path().display(), other),
+        }
+    }
+
+    pub(super) fn check_pairs(
+        &self,
+        made: &MadePairs,
+        corruption: Corruption,
+    ) -> Result<(), Error> {
         if made.pairs.len() >= FEWEST_PAIRS {
             return Ok(());
         }
@@ -621,7 +657,7 @@ impl FoundCircuit {
     fn about_circuit(&self) -> String {
         let all = self.edges.len();
         let Some(circuit) = &self.circuit else {
-            return if self.shares.is_some() {
+            return if self.curve.is_empty() {
                 format!("The graph has {all} edges. Those of the largest effects:")
             } else {
                 format!("All {all} edges together do not carry {ENOUGH} of the behaviour.")
@@ -762,11 +798,14 @@ impl FoundCircuit {
     }
 
     fn about_stability(&self) -> String {
-        let Stability {
+        let Some(Stability {
             edges,
             jaccard,
             random,
-        } = self.stability;
+        }) = self.stability
+        else {
+            return String::new();
+        };
         let halves = self.circuit.as_ref().map_or(String::new(), |circuit| {
             format!(
                 " The search on the other half finds {} edges; Jaccard index {:.2}.",

@@ -5,6 +5,7 @@
 mod activations;
 mod causal;
 mod circuit;
+mod circuit_over_training;
 mod circuits;
 mod comparison;
 mod curves;
@@ -45,6 +46,7 @@ pub use circuit::{
     CircuitEdges, CircuitQuestion, CircuitVerb, FoundCircuit, MeasuredEdge, MeasuredPart,
     NamedPair, PairCounts, Stability,
 };
+pub use circuit_over_training::{CircuitAtStep, CircuitOverTraining, EdgeOverTraining};
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
     TokenTable,

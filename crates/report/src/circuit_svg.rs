@@ -34,7 +34,7 @@ pub struct CircuitPicture {
 /// Of more heads in a layer, only those of the circuit are drawn.
 const MOST_HEADS: usize = 12;
 /// A box of a part.
-const BOX: [f64; 2] = [72.0, 30.0];
+const BOX: [f64; 2] = [72.0, 36.0];
 /// From one box to its right neighbour, and from one row to the next.
 const APART: [f64; 2] = [92.0, 104.0];
 const MARGIN: f64 = 24.0;
@@ -317,14 +317,14 @@ fn draw_box(svg: &mut Svg, [x, y]: [f64; 2], name: &str, is_used: bool) {
         BOX[1],
     ));
     let attributes = format!(r#"text-anchor="middle" fill="{text}""#);
-    svg.text([x, y + 4.0], &attributes, name);
+    svg.text([x, y + 2.0], &attributes, name);
 }
 
 /// The entries of a head for queries, keys and values.
 fn draw_entries(svg: &mut Svg, [x, y]: [f64; 2]) {
     let third = BOX[0] / 3.0;
     for (name, aside) in [("q", -third), ("k", 0.0), ("v", third)] {
-        let place = [x + aside, y + BOX[1] / 2.0 - 3.0];
+        let place = [x + aside, y + BOX[1] / 2.0 - 4.0];
         svg.text(
             place,
             r##"text-anchor="middle" font-size="9" fill="#444444""##,

@@ -35,10 +35,6 @@ pub enum Site {
     PosEmbed,
     /// `blocks.{l}.…`: the residual stream around block `l` and the outputs that are added to it.
     Block(usize, BlockSite),
-    /// `blocks.{l}.hook_q_input_by_head` and so on: the input of each head's queries, or of each
-    /// key/value head's keys or values, before the norm. `TransformerLens` with split inputs has
-    /// them as `hook_q_input`. Each head has a copy, which is made only where a probe wants it.
-    HeadInput(usize, Projection),
     /// `blocks.{l}.attn.…`: inside the attention of block `l`.
     Attention(usize, AttentionSite),
     /// `blocks.{l}.mlp.…`: inside the feed-forward of block `l`.
@@ -50,6 +46,10 @@ pub enum Site {
     /// `blocks.{l}.hook_heads_added`: what each head adds to the stream where `ln1_post` stands
     /// between, which is its share of the output of this norm. `TransformerLens` has no such site.
     HeadsAdded(usize),
+    /// `blocks.{l}.hook_q_input_by_head` and so on: the input of each head's queries, or of each
+    /// key/value head's keys or values, before the norm. `TransformerLens` with split inputs has
+    /// them as `hook_q_input`. Each head has a copy, which is made only where a probe wants it.
+    HeadInput(usize, Projection),
     /// `blocks.{l}.ln1_post.…`: the norm between the output of attention and the stream.
     Ln1Post(usize, NormSite),
     /// `blocks.{l}.ln2_post.…`: the norm between the output of the feed-forward and the stream.

@@ -227,6 +227,9 @@ fn random(
     rng: &mut ChaCha8Rng,
 ) -> Result<RandomBand, EdgeError> {
     let all: Vec<usize> = (0..patching.graph().edges().len()).collect();
+    if count == 0 || count == all.len() {
+        return one_set(patching, &all[..count]);
+    }
     band(patching, || {
         let mut drawn = all.clone();
         drawn.shuffle(rng);
@@ -241,6 +244,9 @@ fn random_same_layers(
     rng: &mut ChaCha8Rng,
 ) -> Result<RandomBand, EdgeError> {
     let graph = patching.graph();
+    if edges.is_empty() || edges.len() == graph.edges().len() {
+        return one_set(patching, edges);
+    }
     let mut groups: BTreeMap<Layers, (Vec<usize>, usize)> = BTreeMap::new();
     for edge in 0..graph.edges().len() {
         groups.entry(layers(graph, edge)).or_default().0.push(edge);
@@ -265,6 +271,16 @@ type Layers = [Option<usize>; 2];
 fn layers(graph: &EdgeGraph, edge: usize) -> Layers {
     let edge = graph.edges()[edge];
     [edge.source.layer(), edge.destination.layer()]
+}
+
+/// Where there is only one set to draw.
+fn one_set(patching: &EdgePatching, edges: &[usize]) -> Result<RandomBand, EdgeError> {
+    let share = faithfulness(patching, edges)?.share;
+    Ok(RandomBand {
+        least: share,
+        mean: share,
+        most: share,
+    })
 }
 
 fn band(
