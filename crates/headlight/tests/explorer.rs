@@ -131,7 +131,7 @@ fn why_a_head_looks_at_a_cell_is_what_inspect_says() {
         (
             "query",
             json!(7),
-            "--query 7: is not inside the sequence of 7 tokens",
+            "--query: 7: is not inside the sequence of 7 tokens",
         ),
         ("key", json!(6), "is not seen by query 5"),
         ("prompt", json!("a nonsense"), "prompt: nonsense"),
