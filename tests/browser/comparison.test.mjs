@@ -47,6 +47,11 @@ test("two configurations: what differs, the difference, the heads by role", asyn
     // One run beside two seeds.
     assert.equal(difference, "–");
     assert.equal(await page.locator("#roles tbody tr").count(), 4 * data.roles.length);
+    // The tasks differ, so each side has a null of its own.
+    const { levels } = data.curves.at(-1);
+    assert.equal(levels.length, 2);
+    const keys = await page.locator("#training .curves").last().locator(".key").innerText();
+    for (const [name, value] of levels) assert.ok(keys.includes(`${name} ${value.toFixed(3)}`), keys);
   });
 });
 

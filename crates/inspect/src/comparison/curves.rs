@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use headlight_heads::{Role, ScoreName, SequenceKind};
 use headlight_report::{ComparedCurve, ComparedCurves};
-use headlight_run::{Error, HeadRow, MetricsRow};
+use headlight_run::{Error, HeadRow, MetricsRow, Summary};
 
 use super::Comparison;
 
@@ -55,17 +55,15 @@ impl Comparison {
             each.next()
                 .map_or_else(Vec::new, |rows| highest(rows, name))
         });
-        let null = rows.iter().flatten().rev().find_map(|row| {
-            let score = row.scores.get(&name)?;
-            (row.on == SequenceKind::Probe).then_some(score.null)
-        });
+        // The null follows from the sequences of the probe, which differ between tasks.
+        let null = |summary: &Summary| {
+            let score = summary.heads.iter().find_map(|head| head.scores.get(&name));
+            Some(("uniform attention", score?.null))
+        };
         Some(ComparedCurves {
             name: format!("highest {role} score of all heads"),
             highest: 1.0,
-            levels: null
-                .map(|null| ("uniform attention".to_owned(), null))
-                .into_iter()
-                .collect(),
+            levels: self.levels(null),
             runs,
         })
     }
@@ -90,7 +88,7 @@ impl Comparison {
     /// What curves are measured against: one level where all sides have the same, else one a side.
     fn levels(
         &self,
-        level: fn(&headlight_run::Summary) -> Option<(&'static str, f64)>,
+        level: impl Fn(&Summary) -> Option<(&'static str, f64)>,
     ) -> Vec<(String, f64)> {
         let mut levels = Vec::new();
         for side in &self.sides {
