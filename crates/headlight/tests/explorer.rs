@@ -227,8 +227,14 @@ fn the_explorer_says_what_inspect_says() {
 #[test]
 fn a_sweep_has_the_shares_of_patch_and_the_model_writes_what_generate_writes() {
     let served = Served::small_run();
-    let (prompt, other) = ("a b c a b c a", "a d c a d c a");
-    let patched = served.inspect(&["patch", "--prompt", prompt, "--corrupted", other]);
+    // Two prompts that the model answers differently, whatever it has learned.
+    let patched = served.inspect(&["patch"]);
+    let [prompt, other] = ["clean", "corrupted"].map(|prompt| {
+        let tokens = patched[prompt]["tokens"].as_array().unwrap();
+        let names: Vec<&str> = tokens.iter().map(|name| name.as_str().unwrap()).collect();
+        names.join(" ")
+    });
+    let (prompt, other) = (prompt.as_str(), other.as_str());
     for (direction, place) in [("returns", 0), ("lost", 3)] {
         let expected = &patched[direction][place];
         let question = json!({ "prompt": prompt, "from": other, "place": expected["place"], "direction": direction });
@@ -245,10 +251,22 @@ fn a_sweep_has_the_shares_of_patch_and_the_model_writes_what_generate_writes() {
         assert_eq!(swept["answers"][1], patched["corrupted"]["answer"]);
     }
     // Without another prompt, what followed the last token before is replaced.
-    let made = json!({ "prompt": prompt, "place": "L0H1", "direction": "returns" });
-    let (_, swept) = served.ask("/sweep", &made);
-    assert_eq!(swept["tokens"][1], "b");
-    assert_ne!(swept["other_tokens"][1], "b", "{swept}");
+    let samples = (0..32).map(|row| served.ask("/sample", &json!({ "row": row })).1);
+    let mut swept = samples.filter_map(|sample| {
+        let made = json!({ "prompt": sample, "place": "L0H1", "direction": "returns" });
+        let (status, swept) = served.ask("/sweep", &made);
+        (status == 200).then_some(swept)
+    });
+    let swept = swept.next().unwrap();
+    let tokens = |name: &str| swept[name].as_array().unwrap().clone();
+    let pairs = tokens("tokens").into_iter().zip(tokens("other_tokens"));
+    assert_eq!(
+        pairs.filter(|(own, other)| own != other).count(),
+        1,
+        "{swept}"
+    );
+
+    let prompt = "a b c a b c a";
 
     let write = |off: Value| {
         let question = json!({ "question": { "prompt": prompt, "off": off }, "tokens": 6, "temperature": 0.8, "seed": 4 });

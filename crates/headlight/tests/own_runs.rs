@@ -26,6 +26,7 @@ fn options(verb: &str) -> Vec<&str> {
     let demanded: &[&str] = match verb {
         "predict" => &["--prompt", "a b"],
         "export" => &["--to", "exported"],
+        "why" => &["--head", "L0H0"],
         "activations" => &["--to", "activations.safetensors"],
         _ => &[],
     };

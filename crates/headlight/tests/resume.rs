@@ -61,13 +61,15 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// Files that say when or how fast something was done.
-const OF_THE_CLOCK: [&str; 6] = [
+const OF_THE_CLOCK: [&str; 7] = [
     "timing.jsonl",
     "summary.json",
     "state.json",
     "SHA256SUMS",
     "tensorboard",
     "report.html",
+    // Has the name of the run, which differs here.
+    "learn.html",
 ];
 
 /// Every file below `directory` that must not depend on the clock or on how often the process died.

@@ -517,7 +517,7 @@ fn check_activations(run: &Looked) -> Verdict {
         assert_eq!(tensor.shape(), seen.kept(site).dims(), "{site}");
         let found: Vec<f32> = floats(tensor.data());
         let kept = match site {
-            Site::Attention(..) => seen.tensor::<4>(site).into_data(),
+            Site::Attention(..) | Site::HeadInput(..) => seen.tensor::<4>(site).into_data(),
             _ => seen.tensor::<3>(site).into_data(),
         };
         let kept: Vec<f32> = kept.iter::<f32>().collect();

@@ -7,10 +7,10 @@ use headlight_heads::{
 };
 use headlight_lens::{
     Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Estimate,
-    Faithfulness, MadePairs, PromptPair, RandomBand, ShareCurve, curve, find_circuit, jaccard,
-    pairs_of, ranked, share_curve, stability,
+    Faithfulness, PromptPair, RandomBand, ShareCurve, curve, find_circuit, jaccard, ranked,
+    share_curve, stability,
 };
-use headlight_report::{CircuitPicture, PicturedEdge, Printout, Table, with_interval};
+use headlight_report::{CircuitPicture, PicturedEdge, Printout, Table, number, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::Error;
 use headlight_watch::no_room;
@@ -18,7 +18,9 @@ use serde::Serialize;
 
 use super::{
     CircuitOverTraining, Limit, ModelParts, Output, Part, Subject, Verb,
-    picture_files::PictureFiles, verb::POST_NORM,
+    circuit_pairs::{LARGE, pairs_in_words},
+    picture_files::PictureFiles,
+    verb::POST_NORM,
 };
 
 /// The edges through which the continuation of what came before runs: which part reads which part,
@@ -27,8 +29,9 @@ use super::{
 pub struct CircuitVerb {
     /// What differs between the two prompts of a pair: what followed the current token before
     /// (value), the earlier token that equals the current one (key), or the current token (query)
-    #[arg(long, value_name = "value|key|query", default_value_t)]
-    corrupt: Corruption,
+    /// [default: value]
+    #[arg(long, value_name = "value|key|query")]
+    corrupt: Option<Corruption>,
     /// Each edge patched (exact), or estimated from gradients (eap, eap-ig) [default: exact, for
     /// more than 2000 edges eap-ig]
     #[arg(long, value_name = "exact|eap|eap-ig")]
@@ -52,6 +55,7 @@ pub struct CircuitVerb {
 
 impl Verb for CircuitVerb {
     const NAME: &'static str = "circuit";
+    const TAKES_PAIRS: bool = true;
     const PARTS: &'static [Part] = &[Part {
         name: "",
         limits: &[Limit {
@@ -81,14 +85,8 @@ impl Verb for CircuitVerb {
     }
 }
 
-/// From more edges on, a graph is large: each edge cannot be patched, and circuits are shares of it.
-const LARGE: usize = 2000;
-/// Pairs of a large graph.
-const PAIRS_OF_LARGE: usize = 16;
 /// Edges of a large graph that are patched exactly.
 const EXACT_OF_LARGE: usize = 100;
-/// The fewest pairs: from fewer, halves and intervals say nothing.
-const FEWEST_PAIRS: usize = 8;
 /// How much of the behaviour a circuit has to carry.
 pub(super) const ENOUGH: f64 = 0.9;
 /// Points on the way between two runs, at most.
@@ -101,8 +99,8 @@ const SHOWN: usize = 12;
 /// What is asked about edges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CircuitQuestion {
-    /// What differs between the prompts.
-    pub corruption: Corruption,
+    /// What differs between the prompts that are made; `None`: value, or the pairs are given.
+    pub corruption: Option<Corruption>,
     /// How effects are found; `None`: as the size of the graph allows.
     pub method: Option<EdgeMethod>,
     /// What is read from the logits.
@@ -117,8 +115,8 @@ pub struct CircuitQuestion {
 /// is of the other half, unless it says `found`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FoundCircuit {
-    /// What differs between the prompts.
-    pub corruption: Corruption,
+    /// What differs between the prompts; none where the pairs were given.
+    pub corruption: Option<Corruption>,
     /// The pairs, and what the model says to them.
     pub pairs: PairCounts,
     /// How effects were found.
@@ -171,7 +169,7 @@ pub struct NamedPair {
 /// How many pairs there are.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PairCounts {
-    /// Made from the probe.
+    /// Made from the probe, or given.
     pub made: usize,
     /// Of these, the ones whose metric is lower on the corrupted prompt; half of them choose edges.
     pub used: usize,
@@ -257,12 +255,8 @@ impl Subject {
         let graph = EdgeGraph::of(&model).map_err(wrong)?;
         let is_large = graph.edges().len() > LARGE;
         let method = self.method_for(asked, &graph)?;
-        let mut sequences = self.probe()?.tokens;
-        if is_large {
-            sequences.truncate(PAIRS_OF_LARGE);
-        }
-        let made = pairs_of(&model, &sequences, asked.corruption, self.seed()).map_err(wrong)?;
-        self.check_pairs(&made, asked.corruption)?;
+        let (made, corruption) =
+            self.circuit_pairs(&model, graph.edges().len(), asked.corruption)?;
         let (finding, reporting) = made.pairs.split_at(made.pairs.len() / 2);
         let prompts = reporting.iter().map(|pair| named(pair, &vocabulary));
         let prompts = prompts.collect();
@@ -323,7 +317,7 @@ impl Subject {
         let [n_layers, n_heads] = [model.blocks.len(), model.n_heads()];
         let group = n_heads / model.config().n_kv_heads();
         Ok(FoundCircuit {
-            corruption: asked.corruption,
+            corruption,
             pairs: PairCounts {
                 made: made.made,
                 used: made.pairs.len(),
@@ -393,23 +387,6 @@ impl Subject {
             EdgeError::Activations(error) => no_room(error),
             other => Error::new(self.path().display(), other),
         }
-    }
-
-    pub(super) fn check_pairs(
-        &self,
-        made: &MadePairs,
-        corruption: Corruption,
-    ) -> Result<(), Error> {
-        if made.pairs.len() >= FEWEST_PAIRS {
-            return Ok(());
-        }
-        let message = format!(
-            "does not continue what came before: of {} {corruption} pairs made from the probe, {} lower the right \
-             answer; {FEWEST_PAIRS} are needed",
-            made.made,
-            made.pairs.len(),
-        );
-        Err(Error::new(self.path().display(), message))
     }
 }
 
@@ -588,14 +565,14 @@ impl FoundCircuit {
         let [n_layers, n_heads] = self.sizes;
         let title = match &self.circuit {
             Some(circuit) => format!(
-                "{} edges carry {:.2} of the behaviour ({} pairs)",
+                "{} edges carry {:.2} of the behaviour ({})",
                 circuit.edges.len(),
                 circuit.faithfulness.share,
-                self.corruption
+                pairs_in_words(self.corruption)
             ),
             None => format!(
-                "The {SHOWN} edges of the largest effects ({} pairs)",
-                self.corruption
+                "The {SHOWN} edges of the largest effects ({})",
+                pairs_in_words(self.corruption)
             ),
         };
         CircuitPicture {
@@ -641,12 +618,15 @@ impl FoundCircuit {
             Metric::Kl => "m = divergence from the clean prompt in nats",
         };
         let pairs = self.pairs;
+        let origin = match self.corruption {
+            Some(corruption) => format!("made from the probe: {}", corruption.in_words()),
+            None => "given: the corrupted prompt lowers the answer".to_owned(),
+        };
         format!(
-            "{} of {} pairs made from the probe: {}. The clean prompt is answered right in {:.0} %, the corrupted one \
+            "{} of {} pairs {origin}. The clean prompt is answered right in {:.0} %, the corrupted one \
              with the same answer in {:.0} %.\n{metric}: {:.2} clean, {:.2} corrupted.",
             pairs.used,
             pairs.made,
-            self.corruption.in_words(),
             100.0 * pairs.right,
             100.0 * pairs.right_on_corrupted,
             self.clean,
@@ -663,7 +643,8 @@ impl FoundCircuit {
                 format!("All {all} edges together do not carry {ENOUGH} of the behaviour.")
             };
         };
-        let band = |band: RandomBand| format!("{:.2} to {:.2}", band.least, band.most);
+        let band =
+            |band: RandomBand| format!("{} to {}", number(band.least, 2), number(band.most, 2));
         format!(
             "{} of {all} edges carry f = {} of the behaviour ({:.2} on the pairs on which they were chosen). 20 sets of \
              as many random edges carry {}, between the same layers {}.\n{}",
@@ -762,7 +743,8 @@ impl FoundCircuit {
     }
 
     fn curve_table(&self) -> Table {
-        let band = |band: RandomBand| format!("{:.2} … {:.2}", band.least, band.most);
+        let band =
+            |band: RandomBand| format!("{} … {}", number(band.least, 2), number(band.most, 2));
         let row = |point: &CurvePoint| {
             vec![
                 point.edges.to_string(),
@@ -779,12 +761,11 @@ impl FoundCircuit {
         let mut rows = Vec::new();
         if let Some(shares) = &self.shares {
             for (at, share) in shares.shares.iter().enumerate() {
-                let number = |values: &[f64]| format!("{:.2}", values[at]);
                 rows.push(vec![
                     format!("{share}"),
-                    number(&shares.by_importance),
-                    number(&shares.by_size),
-                    number(&shares.random),
+                    number(shares.by_importance[at], 2),
+                    number(shares.by_size[at], 2),
+                    number(shares.random[at], 2),
                 ]);
             }
             let areas = [

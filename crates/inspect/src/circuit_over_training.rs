@@ -1,7 +1,7 @@
 //! `inspect RUN circuit --over-training`: when did each edge appear?
 
 use headlight_heads::{Corruption, Edge, Metric, PatchDirection};
-use headlight_lens::{EdgeError, EdgePatching, Estimate, PromptPair, find_circuit, pairs_of};
+use headlight_lens::{EdgeError, EdgePatching, Estimate, PromptPair, find_circuit};
 use headlight_report::{Printout, Table};
 use headlight_residual::Decoder;
 use headlight_run::Error;
@@ -11,13 +11,14 @@ use serde::Serialize;
 use super::{
     ModelParts, Subject,
     circuit::{CircuitQuestion, ENOUGH},
+    circuit_pairs::pairs_in_words,
 };
 
 /// The edges of the last circuit at every kept checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CircuitOverTraining {
-    /// What differs between the prompts.
-    pub corruption: Corruption,
+    /// What differs between the prompts; none where the pairs were given.
+    pub corruption: Option<Corruption>,
     /// What is read from the logits.
     pub metric: Metric,
     /// The pairs that effects are of: not those on which the circuit was found.
@@ -67,9 +68,7 @@ impl Subject {
         let ModelParts { model, .. } = self.model()?;
         let wrong = |error| self.edge_error(error);
         self.check_small(&model)?;
-        let sequences = self.probe()?.tokens;
-        let made = pairs_of(&model, &sequences, asked.corruption, self.seed()).map_err(wrong)?;
-        self.check_pairs(&made, asked.corruption)?;
+        let (made, corruption) = self.circuit_pairs(&model, 0, asked.corruption)?;
         let (finding, reporting) = made.pairs.split_at(made.pairs.len() / 2);
         let halves = [finding, reporting].map(|half| EdgePatching::new(&model, half, asked.metric));
         let [found_on, reported_on] = halves;
@@ -116,7 +115,7 @@ impl Subject {
             }
         };
         Ok(CircuitOverTraining {
-            corruption: asked.corruption,
+            corruption,
             metric: asked.metric,
             pairs: reporting.len(),
             edges: circuit.edges.iter().zip(of_edges).map(edge).collect(),
@@ -189,9 +188,11 @@ impl CircuitOverTraining {
         let table = Table::new(&header, rows).first_to_go(&odd);
         Printout::new()
             .prose(format!(
-                "Edges of the circuit of the last weights ({} pairs), each patched at every kept checkpoint; the mean \
+                "Edges of the circuit of the last weights ({}), each patched at every kept checkpoint; the mean \
                  effect on {} over {} pairs, not those on which the circuit was found:",
-                self.corruption, self.metric, self.pairs
+                pairs_in_words(self.corruption),
+                self.metric,
+                self.pairs
             ))
             .table(table)
             .prose(

@@ -6,6 +6,7 @@ mod activations;
 mod causal;
 mod circuit;
 mod circuit_over_training;
+mod circuit_pairs;
 mod circuits;
 mod comparison;
 mod curves;

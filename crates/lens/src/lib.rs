@@ -138,8 +138,8 @@ pub use distance::mean_distance;
 pub use each_head::{LayerAblations, at_each_layer};
 pub use edges::{
     Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Faithfulness,
-    JointEffect, MadePairs, RandomBand, ShareCurve, curve, faithfulness, find_circuit, jaccard,
-    pairs_of, ranked, share_curve, stability,
+    JointEffect, MadePairs, RandomBand, ShareCurve, curve, differing_pairs, faithfulness,
+    find_circuit, jaccard, pairs_of, ranked, share_curve, stability,
 };
 pub use forbidden_distance::{ForbiddenDistances, without_distance};
 pub use frozen::{ablate_frozen, heads_after};

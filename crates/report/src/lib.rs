@@ -65,7 +65,7 @@ pub use learn_page::{
     RemovedHeads, Rows, Saturation, Sharpening, ValueSize, learn_page,
 };
 pub use live_page::LiveFacts;
-pub use numbers::{number_or_dash, or_dash, plus_minus, with_interval};
+pub use numbers::{number, number_or_dash, or_dash, plus_minus, with_interval};
 pub use pattern_svg::{MOST_PICTURED_TOKENS, pattern_grid_svg, pattern_svg};
 pub use plot::{Curve, CurvePoint};
 pub use png::svg_to_png;

@@ -49,8 +49,14 @@ pub fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| ABSENT.to_owned())
 }
 
-/// A number that rounds to zero has no sign.
-fn number(value: f64, decimals: usize) -> String {
+/// A value with some decimals. What rounds to zero has no sign.
+///
+/// ```
+/// assert_eq!(headlight_report::number(-0.004, 2), "0.00");
+/// assert_eq!(headlight_report::number(-0.006, 2), "-0.01");
+/// ```
+#[must_use]
+pub fn number(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
         Some(zero) if zero.chars().all(|c| matches!(c, '0' | '.')) => zero.to_owned(),

@@ -40,26 +40,34 @@ pub(crate) const MODULES: [(&str, &str); 24] = [
     module!("report.js"),
 ];
 
-/// A part of the report that the page can do without.
-type Part = (&'static str, fn(&mut ReportData));
+/// A part of the report that the page can do without: its name, and what takes it out, which says
+/// whether there was one.
+type Part = (&'static str, fn(&mut ReportData) -> bool);
 
 /// What is left out of a page that would be too large, in this order.
 const LEAST_NEEDED: [Part; 8] = [
-    ("why heads look where they look", |data| data.why = None),
-    ("the walk", |data| data.walk = None),
-    ("the patterns", |data| data.patterns.clear()),
-    ("the residual stream", |data| data.stream = None),
+    ("why heads look where they look", |data| {
+        data.why.take().is_some()
+    }),
+    ("the walk", |data| data.walk.take().is_some()),
+    ("the patterns", |data| {
+        !std::mem::take(&mut data.patterns).is_empty()
+    }),
+    ("the residual stream", |data| data.stream.take().is_some()),
     ("what the heads' weights say of tokens", |data| {
-        data.circuits.clear();
+        !std::mem::take(&mut data.circuits).is_empty()
     }),
     ("what the heads are used as over training", |data| {
-        data.uses = data.uses.pop().into_iter().collect();
+        let last = data.uses.pop();
+        !std::mem::replace(&mut data.uses, last.into_iter().collect()).is_empty()
     }),
     ("the scores over training", |data| {
-        data.scores.clear();
         data.steps.clear();
+        !std::mem::take(&mut data.scores).is_empty()
     }),
-    ("the curves over training", |data| data.metrics.clear()),
+    ("the curves over training", |data| {
+        !std::mem::take(&mut data.metrics).is_empty()
+    }),
 ];
 
 /// The page, at most 5 MB. Parts that do not fit are left out, and the page says so.
@@ -74,7 +82,9 @@ pub fn report_page(mut data: ReportData) -> Result<String, Error> {
         if page.len() <= MOST_PAGE_BYTES {
             break;
         }
-        leave_out(&mut data);
+        if !leave_out(&mut data) {
+            continue;
+        }
         data.left_out.push(format!(
             "{name}: the page would be larger than {} MB",
             MOST_PAGE_BYTES / 1_000_000

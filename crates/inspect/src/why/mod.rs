@@ -384,7 +384,19 @@ fn open(
     start: usize,
 ) -> Result<OpenedHead, Error> {
     let opened = OpenedHead::of(model, head, tokens, start).map_err(no_room)?;
-    opened.ok_or_else(|| Error::of(ErrorKind::Missing, "the model", NOT_A_SUM))
+    let opened = opened.ok_or_else(|| Error::of(ErrorKind::Missing, "the model", NOT_A_SUM))?;
+    let length = tokens[0].len();
+    let seen = may_attend(model, head);
+    for sequence in 0..tokens.len() {
+        for query in 0..length {
+            let mut keys = seen.keys(query, length);
+            if !keys.all(|key| opened.score(sequence, query, key).is_finite()) {
+                let message = "has scores that are no numbers, so that nothing adds up to them";
+                return Err(Error::of(ErrorKind::Missing, head, message));
+            }
+        }
+    }
+    Ok(opened)
 }
 
 /// One cell of a sequence.

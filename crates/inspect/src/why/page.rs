@@ -4,7 +4,7 @@ use headlight_heads::HeadName;
 use headlight_lens::{Cell, Contrast, Toward, all_heads};
 use headlight_report::{WhyData, WhyOfHead, WhyOfHeads};
 use headlight_residual::NormPlacement;
-use headlight_run::Error;
+use headlight_run::{Error, ErrorKind};
 
 use super::{
     NamedModel, Opened, Place, WhyAsked, WhyOfCells, check_head, may_attend, one_cell, open, why_of,
@@ -63,13 +63,29 @@ impl Subject {
         let sequence = self.probe()?.tokens.swap_remove(0);
         let mut all = WhyOfHeads::default();
         for head in heads {
-            all.heads.push(WhyOfHead {
-                head,
-                typical: self.typical(parts, head)?,
-                cells: cells_of(parts, &sequence, head)?,
-            });
+            match self.why_of_head(parts, &sequence, head) {
+                Ok(why) => all.heads.push(why),
+                Err(error) if error.kind() == ErrorKind::Missing => {
+                    left_out.push(format!("why heads look where they look: {error}"));
+                    return Ok(None);
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(Some(all))
+    }
+
+    fn why_of_head(
+        &self,
+        parts: NamedModel,
+        sequence: &[u32],
+        head: HeadName,
+    ) -> Result<WhyOfHead, Error> {
+        Ok(WhyOfHead {
+            head,
+            typical: self.typical(parts, head)?,
+            cells: cells_of(parts, sequence, head)?,
+        })
     }
 
     /// At the keys of what the head looks like; none where no query has such a key.

@@ -31,5 +31,5 @@ pub use find_circuit::{
     Circuit, CurvePoint, RandomBand, ShareCurve, curve, faithfulness, find_circuit, share_curve,
 };
 pub use graph::{EdgeError, EdgeGraph};
-pub use pair::{MadePairs, pairs_of};
+pub use pair::{MadePairs, differing_pairs, pairs_of};
 pub use ranking::{jaccard, ranked, stability};

@@ -56,6 +56,25 @@ pub fn pairs_of(
     for sequence in sequences {
         made.extend(pair_of(sequence, corruption, &tokens, &mut rng));
     }
+    kept(model, made, corruption == Corruption::Key)
+}
+
+/// The pairs of prompts whose logit difference is lower on the corrupted prompt: the others have
+/// nothing to find.
+///
+/// # Errors
+/// If the model does not give its readout, or activations do not fit into memory.
+pub fn differing_pairs(model: &dyn Probed, pairs: Vec<PromptPair>) -> Result<MadePairs, EdgeError> {
+    kept(model, pairs, false)
+}
+
+/// With `likeliest_is_wrong`, the wrong answer of a pair is the likeliest other token of its
+/// corrupted prompt.
+fn kept(
+    model: &dyn Probed,
+    mut made: Vec<PromptPair>,
+    likeliest_is_wrong: bool,
+) -> Result<MadePairs, EdgeError> {
     let (readout, last) = (readout_of(model)?, last_stream(model)?);
     let (mut pairs, mut right, mut right_on_corrupted) = (Vec::new(), 0, 0);
     for first in (0..made.len()).step_by(ROWS_AT_ONCE) {
@@ -79,7 +98,7 @@ pub fn pairs_of(
             .map(|(at, pair)| (at - first, pair))
         {
             let [clean, corrupted] = [&logits[0][row], &logits[1][row]];
-            if corruption == Corruption::Key {
+            if likeliest_is_wrong {
                 let mut others = corrupted.clone();
                 others[pair.answer as usize] = f32::NEG_INFINITY;
                 pair.wrong = argmax(&others).map_or(pair.wrong, |token| token as u32);

@@ -7,8 +7,8 @@ use headlight_vector::{
 use rayon::prelude::*;
 
 use super::{
-    CHUNK, ROWS, contiguous, cross_entropy::targets_of, in_its_place, linear::SumOfRows, matrix,
-    numbers, shaped, width,
+    CHUNK, ROWS, contiguous, cross_entropy::targets_of, linear::SumOfRows, matrix, numbers, shaped,
+    width,
 };
 
 /// With as many logits or fewer, `linear` and `cross_entropy` keep them all: 16 MiB.
@@ -44,7 +44,11 @@ impl Inputs {
         targets: FlexTensor,
         weights: FlexTensor,
     ) -> Self {
-        let weight = in_its_place(weight);
+        let weight = if weight.layout().has_positive_strides() {
+            weight
+        } else {
+            contiguous(weight)
+        };
         Self {
             x: contiguous(x),
             targets: targets_of(&contiguous(targets), width(&weight)),

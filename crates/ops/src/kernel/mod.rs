@@ -231,12 +231,17 @@ fn contiguous(tensor: FlexTensor) -> FlexTensor {
     }
 }
 
-/// The tensor as it lies, if [`matrix`] can read it.
+/// A view of so many numbers or fewer is copied: that costs nothing beside the product, and a
+/// turned factor would be added up in another order.
+const MOST_COPIED: usize = 1 << 20;
+
+/// The tensor as it lies, if it is large and [`matrix`] can read it.
 fn in_its_place(tensor: FlexTensor) -> FlexTensor {
-    if tensor.layout().has_positive_strides() {
+    let layout = tensor.layout();
+    if layout.has_positive_strides() && layout.num_elements() > MOST_COPIED {
         tensor
     } else {
-        tensor.to_contiguous()
+        contiguous(tensor)
     }
 }
 
