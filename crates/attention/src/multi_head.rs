@@ -61,6 +61,10 @@ pub struct MultiHeadAttention {
 
 /// What the heads of a projection read.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is made in a pass through a layer, and none is kept"
+)]
 pub enum HeadInputs {
     /// All of them the same, `[batch, seq, d_model]`.
     Shared(Tensor<3>),

@@ -260,9 +260,9 @@ fn a_sweep_has_the_shares_of_patch_and_the_model_writes_what_generate_writes() {
     let swept = swept.next().unwrap();
     let tokens = |name: &str| swept[name].as_array().unwrap().clone();
     let pairs = tokens("tokens").into_iter().zip(tokens("other_tokens"));
-    assert_eq!(
-        pairs.filter(|(own, other)| own != other).count(),
-        1,
+    let replaced: Vec<_> = pairs.filter(|(own, other)| own != other).collect();
+    assert!(
+        !replaced.is_empty() && replaced.iter().all(|pair| *pair == replaced[0]),
         "{swept}"
     );
 

@@ -254,7 +254,7 @@ impl Subject {
         let wrong = |error| self.edge_error(error);
         let graph = EdgeGraph::of(&model).map_err(wrong)?;
         let is_large = graph.edges().len() > LARGE;
-        let method = self.method_for(asked, &graph)?;
+        let method = method_for(asked, &graph)?;
         let (made, corruption) =
             self.circuit_pairs(&model, graph.edges().len(), asked.corruption)?;
         let (finding, reporting) = made.pairs.split_at(made.pairs.len() / 2);
@@ -349,29 +349,6 @@ impl Subject {
         })
     }
 
-    /// The method that was asked for, or the one that the size of the graph allows.
-    fn method_for(&self, asked: CircuitQuestion, graph: &EdgeGraph) -> Result<EdgeMethod, Error> {
-        let edges = graph.edges().len();
-        if asked.metric == Metric::Kl
-            && asked.direction == PatchDirection::Noise
-            && asked.method == Some(EdgeMethod::Eap)
-        {
-            let message = "has a gradient of 0 at the clean prompt, so that eap finds nothing; take another --metric or --method";
-            return Err(Error::new("--metric", message).value(asked.metric));
-        }
-        match asked.method {
-            None if edges > LARGE => Ok(EdgeMethod::EapIg),
-            None => Ok(EdgeMethod::Exact),
-            Some(EdgeMethod::Exact) if edges > LARGE => {
-                let message = format!(
-                    "takes a pass for each of {edges} edges; take eap-ig, which patches the {EXACT_OF_LARGE} best"
-                );
-                Err(Error::new("--method", message).value(EdgeMethod::Exact))
-            }
-            Some(method) => Ok(method),
-        }
-    }
-
     /// Checks that every edge can be patched.
     pub(super) fn check_small(&self, model: &Decoder) -> Result<(), Error> {
         let graph = EdgeGraph::of(model).map_err(|error| self.edge_error(error))?;
@@ -387,6 +364,29 @@ impl Subject {
             EdgeError::Activations(error) => no_room(error),
             other => Error::new(self.path().display(), other),
         }
+    }
+}
+
+/// The method that was asked for, or the one that the size of the graph allows.
+fn method_for(asked: CircuitQuestion, graph: &EdgeGraph) -> Result<EdgeMethod, Error> {
+    let edges = graph.edges().len();
+    if asked.metric == Metric::Kl
+        && asked.direction == PatchDirection::Noise
+        && asked.method == Some(EdgeMethod::Eap)
+    {
+        let message = "has a gradient of 0 at the clean prompt, so that eap finds nothing; take another --metric or --method";
+        return Err(Error::new("--metric", message).value(asked.metric));
+    }
+    match asked.method {
+        None if edges > LARGE => Ok(EdgeMethod::EapIg),
+        None => Ok(EdgeMethod::Exact),
+        Some(EdgeMethod::Exact) if edges > LARGE => {
+            let message = format!(
+                "takes a pass for each of {edges} edges; take eap-ig, which patches the {EXACT_OF_LARGE} best"
+            );
+            Err(Error::new("--method", message).value(EdgeMethod::Exact))
+        }
+        Some(method) => Ok(method),
     }
 }
 

@@ -288,23 +288,24 @@ fn sweeps(model: &Decoder) -> Vec<(&'static str, Vec<String>)> {
         _ => false,
     };
     let all = Place::all(model);
-    let kinds: [(&str, &dyn Fn(&Place) -> bool); 4] = [
-        ("the stream before each layer", &|place| {
-            is_of(place, BlockSite::ResidPre)
-        }),
-        ("what attention adds in each layer", &|place| {
-            is_of(place, BlockSite::AttnOut)
-        }),
-        ("what the feed-forward adds in each layer", &|place| {
-            is_of(place, BlockSite::MlpOut)
-        }),
-        ("the blend of each head", &|place| {
-            matches!(place, Place::Head(_))
-        }),
+    let kinds = [
+        ("the stream before each layer", Some(BlockSite::ResidPre)),
+        (
+            "what attention adds in each layer",
+            Some(BlockSite::AttnOut),
+        ),
+        (
+            "what the feed-forward adds in each layer",
+            Some(BlockSite::MlpOut),
+        ),
+        ("the blend of each head", None),
     ];
     let mut sweeps = Vec::new();
-    for (name, is_of_kind) in kinds {
-        let places = all.iter().filter(|place| is_of_kind(place));
+    for (name, site) in kinds {
+        let places = all.iter().filter(|place| match site {
+            Some(site) => is_of(place, site),
+            None => matches!(place, Place::Head(_)),
+        });
         let places: Vec<String> = places.map(ToString::to_string).collect();
         if !places.is_empty() {
             sweeps.push((name, places));

@@ -58,7 +58,7 @@ impl KeptAblations {
 
 /// A line for each head. Numbers are written so that they are read as the same bits.
 fn written(found: &BTreeMap<HeadName, Performance>) -> String {
-    let mut text = format!("{FIRST}\n");
+    let mut lines = vec![FIRST.to_owned()];
     for (head, left) in found {
         let difference = left.logit_difference.as_ref();
         let numbers = [
@@ -72,10 +72,10 @@ fn written(found: &BTreeMap<HeadName, Performance>) -> String {
             difference.map(|difference| difference.interval.high),
         ];
         let number = |number: Option<f64>| number.map_or("-".to_owned(), |x| x.to_string());
-        text += &format!("{head} {}\n", numbers.map(number).join(" "));
+        lines.push(format!("{head} {}", numbers.map(number).join(" ")));
     }
-    text += "end\n";
-    text
+    lines.push("end\n".to_owned());
+    lines.join("\n")
 }
 
 /// The inverse of [`written`]; `None` if it is not whole.

@@ -223,7 +223,9 @@ impl<'a> TargetWeights<'a> {
     #[must_use]
     pub fn of(layers: &[LayerPattern], targets: &'a RoleTargets) -> Self {
         let mut weights = Self::new(targets);
-        layers.iter().for_each(|layer| weights.add(layer));
+        for layer in layers {
+            weights.add(layer);
+        }
         weights
     }
 

@@ -335,7 +335,9 @@ fn padding_behind_a_prompt_changes_nothing_about_its_pair() {
     let each: Vec<f64> = pairs().iter().map(untouched_of).collect();
     let right = each.iter().filter(|&&difference| difference > 0.0).count();
     assert_eq!(untouched.accuracy, right as f64 / 2.0);
-    assert!((untouched.logit_difference.unwrap().mean - (each[0] + each[1]) / 2.0).abs() < 1e-5);
+    assert!(
+        (untouched.logit_difference.unwrap().mean - f64::midpoint(each[0], each[1])).abs() < 1e-5
+    );
     assert_eq!(untouched.loss_elsewhere, None);
 
     // What the parts add to the logit difference is all of it.
@@ -344,7 +346,7 @@ fn padding_behind_a_prompt_changes_nothing_about_its_pair() {
         .unwrap();
     let sum: f64 = parts.iter().map(|part| part.logit).sum();
     assert!(
-        (sum - (each[0] + each[1]) / 2.0).abs() < 1e-4,
+        (sum - f64::midpoint(each[0], each[1])).abs() < 1e-4,
         "{sum} {each:?}"
     );
     let depths = logit_lens(&model, &behaviour).unwrap();

@@ -205,7 +205,9 @@ fn all_that_a_head_moves_is_its_direct_logit_attribution() {
         let length = tokens[0].len();
         let scored = vec![(0..length).map(|at| at + 1 < length).collect::<Vec<_>>(); tokens.len()];
         let mut targets: Vec<Vec<u32>> = tokens.iter().map(|row| row[1..].to_vec()).collect();
-        targets.iter_mut().for_each(|row| row.push(0));
+        for row in &mut targets {
+            row.push(0);
+        }
         let behaviour = Behaviour::new(architectures::tokens(), targets, scored);
         let Some(parts) = direct_logit_attribution(&model, &behaviour).unwrap() else {
             continue;

@@ -23,6 +23,7 @@ pub fn write_comparison(comparison: &Comparison) -> Result<PathBuf, Error> {
 
 /// Writes the page of runs of several seeds that have just ended. One that cannot be made is said
 /// and costs nothing else.
+#[must_use]
 pub fn report_of_seeds(folder: &Path, device: &str, tasks: &Tasks) -> Option<PathBuf> {
     let written = Comparison::open(&[folder.to_owned()], device, tasks)
         .and_then(|comparison| write_comparison(&comparison));

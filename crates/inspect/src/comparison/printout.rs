@@ -123,7 +123,7 @@ fn intervals_text(data: &ComparisonData) -> String {
         }
     }
     let seeds = data.sides.iter().any(|side| side.runs.len() > 1);
-    let mut text = match (seeds, data.sides.len()) {
+    let text = match (seeds, data.sides.len()) {
         (true, 1) => "The interval is that of the mean over seeds, by Student's t.".to_owned(),
         (true, _) => {
             "±: half of the 95 % interval, of several seeds that of their mean by Student's t."
@@ -132,7 +132,8 @@ fn intervals_text(data: &ComparisonData) -> String {
         _ => "±: half of the 95 % interval over validation sequences.".to_owned(),
     };
     if !kinds.is_empty() {
-        text += &format!(" That of a difference is over {}.", kinds.join(" or "));
+        let kinds = kinds.join(" or ");
+        return format!("{text} That of a difference is over {kinds}.");
     }
     text
 }
@@ -280,10 +281,11 @@ fn plotted(data: &ComparisonData, of_quantity: &ComparedCurves) -> Vec<Curve> {
     let mut curves = Vec::new();
     for curve in &of_quantity.runs {
         let side = &data.sides[curve.side];
-        let mut name = side.name.clone();
-        if side.runs.len() > 1 {
-            name += &format!(", seed {}", side.runs[curve.run].seed);
-        }
+        let name = if side.runs.len() > 1 {
+            format!("{}, seed {}", side.name, side.runs[curve.run].seed)
+        } else {
+            side.name.clone()
+        };
         let levels = &of_quantity.levels;
         let level = if levels.len() == data.sides.len() {
             levels.get(curve.side)

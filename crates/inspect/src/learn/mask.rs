@@ -11,6 +11,9 @@ use super::scaling::numbers;
 /// The keys that a query sees through the window.
 const WINDOW: usize = 2;
 
+/// Whether a query may attend to a key.
+type MayAttend = fn(usize, usize) -> bool;
+
 /// Without a mask, with the causal one, through a window.
 pub(super) fn masked_weights(example: &WorkedExample, device: &Device) -> Vec<MaskedWeights> {
     let tokens = example.q.len();
@@ -18,15 +21,15 @@ pub(super) fn masked_weights(example: &WorkedExample, device: &Device) -> Vec<Ma
         let data = TensorData::new(rows.concat(), [1, 1, rows.len(), rows[0].len()]);
         Tensor::<4>::from_data(data, device)
     };
-    let masks: [(String, Mask, &dyn Fn(usize, usize) -> bool); 3] = [
-        ("none".to_owned(), Mask::none(), &|_, _| true),
-        ("causal".to_owned(), Mask::causal(), &|query, key| {
+    let masks: [(String, Mask, MayAttend); 3] = [
+        ("none".to_owned(), Mask::none(), |_, _| true),
+        ("causal".to_owned(), Mask::causal(), |query, key| {
             key <= query
         }),
         (
             format!("causal, window of {WINDOW}"),
             Mask::causal().and(Mask::window(WINDOW)),
-            &|query, key| key <= query && query - key < WINDOW,
+            |query, key| key <= query && query - key < WINDOW,
         ),
     ];
     let mut all = Vec::new();

@@ -34,7 +34,8 @@ pub(super) fn finding(head: HeadName, place: &Place, why: &Why) -> String {
         with_ends(margin, why.margin.interval),
     );
     for (term, place) in more.iter().zip(["second", "third"]) {
-        sentence += &format!("; {place}, {}: {}", meeting(term), with_interval(term));
+        let (meeting, value) = (meeting(term), with_interval(term));
+        sentence = format!("{sentence}; {place}, {meeting}: {value}");
     }
     sentence + "."
 }

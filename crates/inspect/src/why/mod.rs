@@ -6,7 +6,7 @@ mod printout;
 
 use std::str::FromStr;
 
-use headlight_heads::{HeadName, MayAttend, Measure, Role, ScoreName, first_largest};
+use headlight_heads::{HeadName, MayAttend, Measure, Role, Score, ScoreName, first_largest};
 use headlight_lens::{
     Cell, Contrast, LayerPattern, Moved, OpenedHead, Toward, Why, score_layer, target_cells,
 };
@@ -309,7 +309,7 @@ impl Subject {
         let scores = score_layer(pattern, &watched.tokens).swap_remove(0);
         let share = |measure: &Measure| {
             let score = scores.get(&ScoreName::from(*measure));
-            score.map_or(f64::NEG_INFINITY, |score| score.share())
+            score.map_or(f64::NEG_INFINITY, Score::share)
         };
         let known = Measure::all()
             .into_iter()

@@ -74,10 +74,10 @@ impl EdgePatching<'_> {
                     1.0 / steps as f64,
                     &mut effects.by_pair,
                 );
-                let from_embedding = self.from_embedding(&effects, range.clone());
-                if (from_embedding / whole - 1.0).abs() <= COMPLETE || 2 * steps > most_steps {
+                let of_embedding = self.of_embedding(&effects, range.clone());
+                if (of_embedding / whole - 1.0).abs() <= COMPLETE || 2 * steps > most_steps {
                     most = most.max(steps);
-                    sum += from_embedding;
+                    sum += of_embedding;
                     break;
                 }
                 // The points of n steps are every other point of 2n steps.
@@ -209,7 +209,7 @@ impl EdgePatching<'_> {
     }
 
     /// The sum of the effects of all edges out of the embedding over some pairs.
-    fn from_embedding(&self, effects: &Effects, pairs: std::ops::Range<usize>) -> f64 {
+    fn of_embedding(&self, effects: &Effects, pairs: std::ops::Range<usize>) -> f64 {
         let mut sum = 0.0;
         for (edge, by_pair) in self.graph.edges().iter().zip(&effects.by_pair) {
             if edge.source == Source::Embedding {

@@ -158,8 +158,7 @@ async fn sample(State(own): State<Answering>, asked: Asked<SampleQuestion>) -> R
 }
 
 async fn explore(State(own): State<Answering>, asked: Asked<Question>) -> Response {
-    own.answer(asked, |explorer, question| explorer.explore(question))
-        .await
+    own.answer(asked, Explorer::explore).await
 }
 
 async fn patterns(State(own): State<Answering>, asked: Asked<PatternsQuestion>) -> Response {
@@ -170,8 +169,7 @@ async fn patterns(State(own): State<Answering>, asked: Asked<PatternsQuestion>) 
 }
 
 async fn why(State(own): State<Answering>, asked: Asked<WhyQuestion>) -> Response {
-    own.answer(asked, |explorer, question| explorer.why(question))
-        .await
+    own.answer(asked, Explorer::why).await
 }
 
 async fn walk(State(own): State<Answering>, asked: Asked<WalkQuestion>) -> Response {
@@ -182,13 +180,11 @@ async fn walk(State(own): State<Answering>, asked: Asked<WalkQuestion>) -> Respo
 }
 
 async fn sweep(State(own): State<Answering>, asked: Asked<SweepQuestion>) -> Response {
-    own.answer(asked, |explorer, question| explorer.sweep(question))
-        .await
+    own.answer(asked, Explorer::sweep).await
 }
 
 async fn write(State(own): State<Answering>, asked: Asked<WritingQuestion>) -> Response {
-    own.answer(asked, |explorer, question| explorer.write(question))
-        .await
+    own.answer(asked, Explorer::write).await
 }
 
 /// An answer that takes no time.

@@ -36,7 +36,7 @@ const BASE_IN_WINDOW: f64 = 10_000.0;
 
 fn read_gemma2(keys: &ModelKeys<'_>) -> Result<DecoderConfig, ExchangeError> {
     let config = read_shared(keys, LAYERS_OF_27B.0)?;
-    Ok(with_windows(keys, config, 2)?)
+    with_windows(keys, config, 2)
 }
 
 fn read_gemma3(keys: &ModelKeys<'_>) -> Result<DecoderConfig, ExchangeError> {
