@@ -28,7 +28,7 @@ function placeIn(text) {
 /** The heat map of the chosen head, which is `data.heads[head]`. */
 async function chosenHead(page) {
   const section = page.locator("#head");
-  const head = Number(await section.getByLabel("Head").inputValue());
+  const head = Number(await section.getByLabel("Head", { exact: true }).inputValue());
   return { section, head, canvas: section.locator("canvas").first(), readout: section.locator(".heatmap .readout") };
 }
 

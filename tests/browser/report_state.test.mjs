@@ -16,7 +16,7 @@ const score = (page) => page.locator('#training [aria-label="Score"] button[aria
 
 test("what is on show outlives a reload, and back goes back", async () => {
   await visit(file, async (page) => {
-    await page.locator("#head").getByLabel("Head").selectOption("2");
+    await page.locator("#head").getByLabel("Head", { exact: true }).selectOption("2");
     await page.locator("#training").getByRole("button", { name: "first token", exact: true }).click();
     await slider(page).fill("1");
     await page.waitForFunction((step) => location.hash.includes(`step=${step}&`), data.steps[1]);
@@ -25,7 +25,7 @@ test("what is on show outlives a reload, and back goes back", async () => {
     await page.reload();
     assert.equal(await title(page), before);
     assert.equal(await score(page), "first token");
-    await page.locator("#head").getByLabel("Head").selectOption("0");
+    await page.locator("#head").getByLabel("Head", { exact: true }).selectOption("0");
     assert.ok((await title(page)).startsWith(data.heads[0][0]));
     await page.goBack();
     assert.equal(await title(page), before);
@@ -51,8 +51,7 @@ test("the navigation stays in sight, leads to each section and marks it", async 
     assert.ok((await last.boundingBox()).y < 50);
     assert.match(page.url(), /at=walk/);
     await page.reload();
-    const top = await page.locator("#walk").evaluate((section) => section.getBoundingClientRect().top);
-    assert.ok(Math.abs(top) < 100, String(top));
+    await page.waitForFunction(() => Math.abs(document.querySelector("#walk").getBoundingClientRect().top) < 100);
   });
 });
 
@@ -94,7 +93,7 @@ async function downloaded(page, figure, what) {
 
 test("a figure is saved as SVG, PNG and CSV with its numbers", async () => {
   await visit(file, async (page) => {
-    const head = Number(await page.locator("#head").getByLabel("Head").inputValue());
+    const head = Number(await page.locator("#head").getByLabel("Head", { exact: true }).inputValue());
     const figure = page.locator("#head .stays");
     const svg = await downloaded(page, figure, "SVG");
     assert.match(svg.name, new RegExp(`^${data.heads[head][0]}.*\\.svg$`));
@@ -171,7 +170,7 @@ test("steps may be logarithmic, and the height may fit what is drawn", async () 
 test("lines between tokens show the weights of the token that is pointed at", async () => {
   await visit(file, async (page) => {
     const section = page.locator("#head");
-    const head = Number(await section.getByLabel("Head").inputValue());
+    const head = Number(await section.getByLabel("Head", { exact: true }).inputValue());
     await section.getByRole("button", { name: "lines between tokens" }).click();
     const n = data.patterns[0].tokens.length;
     const query = n - 3;

@@ -14,7 +14,7 @@ use super::{ModelParts, Need, Output, Subject, Verb, report::numbers};
 /// A compiled program line by line: what computes each line, and whether its heads were found
 #[derive(Debug, clap::Args)]
 pub struct ProgramVerb {
-    /// Token names with spaces between them, <s> first, to show the values of every line along them
+    /// Token names with spaces between them, the start `<s>` first, to show the values of every line along them
     /// [default: the first validation sequence]
     #[arg(long)]
     prompt: Option<String>,

@@ -125,6 +125,10 @@ function read({ head, step, score, on, sequence }) {
   };
 }
 
+/** Figures take their height in the first frame, which moves what stands below them: the section is gone to again then. */
 function show(id) {
-  if (id) document.getElementById(id)?.scrollIntoView();
+  const section = id && document.getElementById(id);
+  if (!section) return;
+  section.scrollIntoView();
+  requestAnimationFrame(() => requestAnimationFrame(() => section.scrollIntoView()));
 }
