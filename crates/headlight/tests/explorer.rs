@@ -259,12 +259,18 @@ fn a_sweep_has_the_shares_of_patch_and_the_model_writes_what_generate_writes() {
     });
     let swept = swept.next().unwrap();
     let tokens = |name: &str| swept[name].as_array().unwrap().clone();
-    let pairs = tokens("tokens").into_iter().zip(tokens("other_tokens"));
-    let replaced: Vec<_> = pairs.filter(|(own, other)| own != other).collect();
-    assert!(
-        !replaced.is_empty() && replaced.iter().all(|pair| *pair == replaced[0]),
-        "{swept}"
-    );
+    let (own, other) = (tokens("tokens"), tokens("other_tokens"));
+    let after_last = |at: usize| at > 0 && own[at - 1] == own[own.len() - 1];
+    let replaced = (0..own.len()).find(|&at| after_last(at)).unwrap();
+    for at in 0..own.len() {
+        let expected = if after_last(at) {
+            &other[replaced]
+        } else {
+            &own[at]
+        };
+        assert_eq!(&other[at], expected, "{at} {swept}");
+    }
+    assert_ne!(other[replaced], own[replaced]);
 
     let prompt = "a b c a b c a";
 
