@@ -7,8 +7,8 @@ use headlight_heads::{
 };
 use headlight_lens::{
     Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Estimate,
-    Faithfulness, PromptPair, RandomBand, ShareCurve, curve, find_circuit, jaccard, ranked,
-    share_curve, stability,
+    Faithfulness, PromptPair, RandomBand, ShareCurve, curve, find_circuit, find_edges, jaccard,
+    ranked, share_curve, stability,
 };
 use headlight_report::{CircuitPicture, PicturedEdge, Printout, Table, number, with_interval};
 use headlight_residual::Decoder;
@@ -293,11 +293,10 @@ impl Subject {
             } else {
                 let found =
                     find_circuit(&finding, &reporting, &chosen, ENOUGH, seed).map_err(wrong)?;
-                let other =
-                    find_circuit(&reporting, &finding, &shown, ENOUGH, seed).map_err(wrong)?;
+                let other = find_edges(&reporting, &shown, ENOUGH).map_err(wrong)?;
                 points = curve(&reporting, &chosen, seed).map_err(wrong)?;
                 count = found.as_ref().map_or(SHOWN, |found| found.edges.len());
-                circuit = found.map(|found| (found, other));
+                circuit = found.map(|found| (found, other.unwrap_or_default()));
             }
             let all = graph.edges().len();
             let count = count.min(all);
@@ -435,15 +434,9 @@ fn measured(
     ranked(effects).into_iter().map(measured).collect()
 }
 
-fn described(
-    graph: &EdgeGraph,
-    circuit: Circuit,
-    other: Option<Circuit>,
-    group: usize,
-) -> CircuitEdges {
+fn described(graph: &EdgeGraph, circuit: Circuit, other: Vec<usize>, group: usize) -> CircuitEdges {
     let named =
         |edges: &[usize]| -> Vec<Edge> { edges.iter().map(|&edge| graph.edges()[edge]).collect() };
-    let other = other.map(|other| other.edges).unwrap_or_default();
     let set = |edges: &[usize]| edges.iter().copied().collect::<BTreeSet<usize>>();
     let edges = named(&circuit.edges);
     CircuitEdges {

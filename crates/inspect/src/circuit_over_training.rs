@@ -1,7 +1,7 @@
 //! `inspect RUN circuit --over-training`: when did each edge appear?
 
 use headlight_heads::{Corruption, Edge, Metric, PatchDirection};
-use headlight_lens::{EdgeError, EdgePatching, Estimate, PromptPair, find_circuit};
+use headlight_lens::{EdgeError, EdgePatching, Estimate, PromptPair, find_edges};
 use headlight_report::{Printout, Table};
 use headlight_residual::Decoder;
 use headlight_run::Error;
@@ -70,20 +70,18 @@ impl Subject {
         self.check_small(&model)?;
         let (made, corruption) = self.circuit_pairs(&model, 0, asked.corruption)?;
         let (finding, reporting) = made.pairs.split_at(made.pairs.len() / 2);
-        let halves = [finding, reporting].map(|half| EdgePatching::new(&model, half, asked.metric));
-        let [found_on, reported_on] = halves;
-        let (found_on, reported_on) = (found_on.map_err(wrong)?, reported_on.map_err(wrong)?);
+        let found_on = EdgePatching::new(&model, finding, asked.metric).map_err(wrong)?;
         let effects = found_on
             .exact_of_all(PatchDirection::Noise)
             .map_err(wrong)?;
-        let circuit = find_circuit(&found_on, &reported_on, &effects, ENOUGH, self.seed())
+        let circuit = find_edges(&found_on, &effects, ENOUGH)
             .map_err(wrong)?
             .ok_or_else(|| {
                 let message = format!("has no circuit that carries {ENOUGH} of the behaviour");
                 Error::new(self.path().display(), message)
             })?;
         let mut checkpoints = Vec::new();
-        let mut of_edges = vec![Vec::new(); circuit.edges.len()];
+        let mut of_edges = vec![Vec::new(); circuit.len()];
         let mut kept = run.directory.checkpoints();
         kept.reverse();
         for weights in kept {
@@ -97,7 +95,7 @@ impl Subject {
             }
             let model = model::load(&run.directory, &run.config, weights, self.device())?;
             let (at_step, effects) =
-                effects_at(&model, reporting, asked.metric, &circuit.edges, step).map_err(wrong)?;
+                effects_at(&model, reporting, asked.metric, &circuit, step).map_err(wrong)?;
             checkpoints.push(at_step);
             for (of_edge, effect) in of_edges.iter_mut().zip(effects) {
                 of_edge.push(effect);
@@ -118,7 +116,7 @@ impl Subject {
             corruption,
             metric: asked.metric,
             pairs: reporting.len(),
-            edges: circuit.edges.iter().zip(of_edges).map(edge).collect(),
+            edges: circuit.iter().zip(of_edges).map(edge).collect(),
             checkpoints,
         })
     }

@@ -139,7 +139,7 @@ pub use each_head::{LayerAblations, at_each_layer};
 pub use edges::{
     Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Faithfulness,
     JointEffect, MadePairs, RandomBand, ShareCurve, curve, differing_pairs, faithfulness,
-    find_circuit, jaccard, pairs_of, ranked, share_curve, stability,
+    find_circuit, find_edges, jaccard, pairs_of, ranked, share_curve, stability,
 };
 pub use forbidden_distance::{ForbiddenDistances, without_distance};
 pub use frozen::{ablate_frozen, heads_after};

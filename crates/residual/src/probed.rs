@@ -123,9 +123,7 @@ pub trait Probed: fmt::Debug + Sync {
         stream: Tensor<3>,
         probe: &mut dyn AnyProbe,
     ) -> Result<Tensor<3>, ActivationsError> {
-        let site = Site::Block(layer, BlockSite::ResidPre);
-        self.require(&[site])?;
-        let kept = Edits::default().at(site, Edit::Replace(stream.into()));
+        let kept = stream_before(self, layer, stream)?;
         Ok(self.forward_probed(rows, &mut (kept, probe)))
     }
 
@@ -145,9 +143,7 @@ pub trait Probed: fmt::Debug + Sync {
         sites: &[Site],
         probe: &mut dyn AnyProbe,
     ) -> Result<Activations, ActivationsError> {
-        let site = Site::Block(layer, BlockSite::ResidPre);
-        self.require(&[site])?;
-        let kept = Edits::default().at(site, Edit::Replace(stream.into()));
+        let kept = stream_before(self, layer, stream)?;
         self.activations_probed(rows, sites, &mut (kept, probe))
     }
 
@@ -322,6 +318,17 @@ pub trait Probed: fmt::Debug + Sync {
         let logits = self.forward_probed(rows, &mut (probe, &mut capture));
         Ok((logits, capture.into_activations()?))
     }
+}
+
+/// What replaces the stream before block `layer`.
+fn stream_before<M: Probed + ?Sized>(
+    model: &M,
+    layer: usize,
+    stream: Tensor<3>,
+) -> Result<Edits, ActivationsError> {
+    let site = Site::Block(layer, BlockSite::ResidPre);
+    model.require(&[site])?;
+    Ok(Edits::default().at(site, Edit::Replace(stream.into())))
 }
 
 /// The logits at one position of rows of `length` ids.

@@ -208,12 +208,7 @@ impl Probed for Decoder {
         Probed::require(self, &[Site::Block(layer, BlockSite::ResidPre)])?;
         Probed::require(self, sites)?;
         let mut capture = Capture::new(sites, activation_budget());
-        let mut both = (probe, &mut capture);
-        let mut x = stream;
-        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
-        for (layer, (block, mask)) in blocks.skip(layer) {
-            x = block.forward(x, &mask, layer, &mut both);
-        }
+        let _ = self.stream_from(layer, stream, &mut (probe, &mut capture));
         capture.into_activations()
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use headlight_heads::PatchDirection;
 use headlight_residual::{Activations, BlockSite, Edit, Edits, KeptTensor, NoProbe, Part, Site};
 use serde::Serialize;
@@ -129,7 +129,7 @@ impl EdgePatching<'_> {
         };
         let mut layers = BTreeSet::new();
         for &at in places.keys() {
-            layers.extend(self.layer_of(&self.graph.destinations[at]));
+            layers.extend(self.graph.destinations[at].layer());
         }
         let streams = layers
             .iter()
@@ -185,7 +185,7 @@ impl EdgePatching<'_> {
     fn last_of(
         &self,
         batch: &Batch,
-        tokens: &Tensor<2, burn::tensor::Int>,
+        tokens: &Tensor<2, Int>,
         seen: &Activations,
         destinations: &Destinations,
         places: &[Place],
@@ -193,11 +193,11 @@ impl EdgePatching<'_> {
     ) -> Result<Tensor<3>, EdgeError> {
         let [rows, _, _] = deltas.dims();
         let copies = rows / batch.len();
-        let Some(layer) = self.layer_of(destinations) else {
+        let Some(layer) = destinations.layer() else {
             return Ok(seen.tensor::<3>(self.last).repeat_dim(0, copies) + deltas);
         };
         let site = destinations.site;
-        let edits = match site.head_axis() {
+        let mut edits = match site.head_axis() {
             Some(_) => {
                 let delta = KeptTensor::from(deltas.unsqueeze_dim::<4>(2)); // [rows, pos, 1, d_model]
                 let head = Part::heads(&[places[0].destination]);
@@ -206,7 +206,6 @@ impl EdgePatching<'_> {
             None => Edits::default().at(site, Edit::Add(deltas.into())),
         };
         let before = seen.tensor::<3>(Site::Block(layer, BlockSite::ResidPre));
-        let mut edits = edits;
         let last = self.model.activations_from(
             layer,
             tokens.clone().repeat_dim(0, copies),
@@ -230,15 +229,6 @@ impl EdgePatching<'_> {
         let copies = destinations.names.len() + 1;
         let of_edge = rows * positions * self.model.sizes().d_model * copies;
         (INPUTS_AT_ONCE / of_edge.max(1)).max(1)
-    }
-
-    /// The block of destinations; `None` for the logits.
-    #[expect(
-        clippy::unused_self,
-        reason = "destinations belong to the graph of this"
-    )]
-    fn layer_of(&self, destinations: &Destinations) -> Option<usize> {
-        destinations.names[0].layer()
     }
 }
 

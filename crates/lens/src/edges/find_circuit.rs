@@ -57,8 +57,8 @@ pub struct RandomBand {
     pub most: f64,
 }
 
-/// Searches few edges that reach a faithfulness of `enough` on the pairs of `finding`, and reports
-/// them on those of `reporting`. `effects` are those of all edges on the pairs of `finding`.
+/// Searches few edges that reach a faithfulness of `enough` on the pairs of `finding`. `effects` are
+/// those of all edges on these pairs.
 ///
 /// The first 0, 1, 2, 3, 5, 8, 13, … edges by size of effect are kept until they reach it. Then
 /// each edge is cut again, the smallest first, and stays cut if faithfulness, computed anew, stays
@@ -67,13 +67,11 @@ pub struct RandomBand {
 ///
 /// # Errors
 /// If the activations of a batch do not fit into memory.
-pub fn find_circuit(
+pub fn find_edges(
     finding: &EdgePatching,
-    reporting: &EdgePatching,
     effects: &Effects,
     enough: f64,
-    seed: u64,
-) -> Result<Option<Circuit>, EdgeError> {
+) -> Result<Option<Vec<usize>>, EdgeError> {
     let order = ranked(effects);
     let mut edges = None;
     for count in counts(order.len()) {
@@ -98,9 +96,26 @@ pub fn find_circuit(
             }
         }
         if edges.len() == before {
-            break;
+            return Ok(Some(edges));
         }
     }
+}
+
+/// The edges that [`find_edges`] finds on the pairs of `finding`, reported on those of `reporting`
+/// beside random edges.
+///
+/// # Errors
+/// As [`find_edges`].
+pub fn find_circuit(
+    finding: &EdgePatching,
+    reporting: &EdgePatching,
+    effects: &Effects,
+    enough: f64,
+    seed: u64,
+) -> Result<Option<Circuit>, EdgeError> {
+    let Some(edges) = find_edges(finding, effects, enough)? else {
+        return Ok(None);
+    };
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     Ok(Some(Circuit {
         found: faithfulness(finding, &edges)?,

@@ -169,6 +169,11 @@ impl EdgeGraph {
 }
 
 impl Destinations {
+    /// The block that they are in; `None` for the logits.
+    pub fn layer(&self) -> Option<usize> {
+        self.names[0].layer()
+    }
+
     /// The index of the edge to the first of these destinations from the first source of the site
     /// that they read as number `read`, and how far the edges of two neighbouring destinations lie
     /// apart.

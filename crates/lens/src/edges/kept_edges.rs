@@ -50,9 +50,7 @@ impl EdgePatching<'_> {
         }
         Ok(measured)
     }
-}
 
-impl EdgePatching<'_> {
     /// The effect of each source, whose value in the corrupted run all its readers get at once in
     /// the clean run.
     ///
