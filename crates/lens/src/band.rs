@@ -1,7 +1,7 @@
 //! How sure are many means at once? The largest deviation of all of them, over draws of the
 //! sequences (max-t bootstrap; Romano & Wolf 2005).
 
-use headlight_vector::{Matrix, product};
+use headlight_vector::{Matrix, Onto, product};
 
 use crate::bootstrap::{RESAMPLES, resamples_of};
 
@@ -75,7 +75,7 @@ pub(crate) fn simultaneous(cells: &[&Cell], side: Side) -> f64 {
         product(
             &mut drawn,
             RESAMPLES,
-            false,
+            Onto::Zeros,
             1.0,
             Matrix::dense(&deviations, cells.len(), sequences),
             Matrix::dense(&counts, sequences, RESAMPLES),

@@ -9,8 +9,30 @@ use crate::{Matrix, matrix::assert_inside};
 /// AVX-512 and NEON; with 2 vectors, those of AVX2.
 pub const BLOCK: usize = 6;
 
-/// `out ← factor·left·right`, or `out ← out + factor·left·right`, for a left factor of at most
-/// [`BLOCK`] rows; row `i` of `out` begins at `i·out_stride`.
+/// The numbers that a product is added to.
+#[derive(Debug, Clone, Copy)]
+pub enum Onto<'a> {
+    /// Zeros: the numbers in `out` are not read.
+    Zeros,
+    /// The numbers in `out`.
+    Out,
+    /// This row, at each row of the product: a bias.
+    Row(&'a [f32]),
+}
+
+impl Onto<'_> {
+    /// The numbers from a column of the product on.
+    #[inline(always)]
+    pub(crate) fn from_column(self, column: usize) -> Self {
+        match self {
+            Self::Row(row) => Self::Row(&row[column..]),
+            onto => onto,
+        }
+    }
+}
+
+/// `out ← onto + factor·left·right` for a left factor of at most [`BLOCK`] rows; row `i` of `out`
+/// begins at `i·out_stride`.
 ///
 /// The rows of `right` are read where they lie. Their numbers lie side by side, a multiple of the
 /// vector of this processor, as every multiple of [`WIDEST`](crate::WIDEST) is.
@@ -18,11 +40,56 @@ pub const BLOCK: usize = 6;
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
 #[inline(always)]
+#[allow(
+    unsafe_code,
+    reason = "the innermost products take memory that is not initialised"
+)]
 pub fn block_product<S: Simd>(
     simd: S,
     out: &mut [f32],
     out_stride: usize,
-    add: bool,
+    onto: Onto,
+    factor: f32,
+    left: Matrix,
+    right: Matrix,
+) {
+    let (rows, columns) = (left.rows, right.columns);
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    assert!(
+        out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
+        "matrix product outside its slice"
+    );
+    // SAFETY: `rows` rows of `columns` numbers lie inside `out`, as asserted.
+    unsafe {
+        write_block_product(
+            simd,
+            out.as_mut_ptr(),
+            out_stride,
+            onto,
+            factor,
+            left,
+            right,
+        )
+    }
+}
+
+/// [`block_product`] into memory that need not be initialised, unless the product is added to it.
+///
+/// # Safety
+/// Row `i` of `out` may be written (with [`Onto::Out`], also read) from `i·out_stride` on, for each
+/// row of `left` and as far as `right` has columns.
+#[inline(always)]
+#[allow(
+    unsafe_code,
+    reason = "products write into memory that is not cleared before"
+)]
+pub(crate) unsafe fn write_block_product<S: Simd>(
+    simd: S,
+    out: *mut f32,
+    out_stride: usize,
+    onto: Onto,
     factor: f32,
     left: Matrix,
     right: Matrix,
@@ -37,14 +104,13 @@ pub fn block_product<S: Simd>(
         "a block of {rows} rows and {columns} columns with stride {}",
         right.column_stride
     );
-    assert!(
-        out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
-        "matrix product outside its slice"
-    );
+    if let Onto::Row(row) = onto {
+        assert!(row.len() >= columns, "{columns} columns onto {}", row.len());
+    }
     let block = Block {
         out,
         out_stride,
-        add,
+        onto,
         factor,
         left,
         right,
@@ -59,11 +125,11 @@ pub fn block_product<S: Simd>(
     }
 }
 
-/// The arguments of [`block_product`], which has checked them.
+/// The arguments of [`write_block_product`], which has checked them.
 struct Block<'a> {
-    out: &'a mut [f32],
+    out: *mut f32,
     out_stride: usize,
-    add: bool,
+    onto: Onto<'a>,
     factor: f32,
     left: Matrix<'a>,
     right: Matrix<'a>,
@@ -77,7 +143,7 @@ impl<const R: usize> WithSimd for Rows<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let mut block = self.0;
+        let block = self.0;
         let vectors = block.right.columns / S::F32_LANES;
         let mut first = 0;
         if S::REGISTER_COUNT >= 32 {
@@ -101,18 +167,18 @@ impl Block<'_> {
     #[inline(always)]
     #[allow(
         unsafe_code,
-        reason = "the innermost loop; `block_product` has checked every bound"
+        reason = "the innermost loop; `write_block_product` has checked every bound"
     )]
-    fn columns<S: Simd, const R: usize, const V: usize>(&mut self, simd: S, first: usize) {
+    fn columns<S: Simd, const R: usize, const V: usize>(&self, simd: S, first: usize) {
         let column = first * S::F32_LANES;
         let (left, right) = (self.left, self.right);
         let mut sums = [[simd.splat_f32s(0.0); V]; R];
-        // SAFETY: `block_product` has checked that `R` rows of `left`, the columns of `right` and
-        // `R` rows of `out` lie inside their slices; `column + V·lanes` is at most the number of
-        // columns.
+        // SAFETY: `write_block_product` has checked that `R` rows of `left`, the columns of `right`
+        // and of a row to start from lie inside their slices; its caller promises as much of `out`.
+        // `column + V·lanes` is at most the number of columns.
         unsafe {
-            let mut from_left = left.data.as_ptr().add(left.start);
-            let mut from_right = right.data.as_ptr().add(right.start + column);
+            let mut from_left = left.data.as_ptr().wrapping_add(left.start);
+            let mut from_right = right.data.as_ptr().wrapping_add(right.start + column);
             for _ in 0..left.columns {
                 let mut vectors = [simd.splat_f32s(0.0); V];
                 for v in 0..V {
@@ -132,13 +198,19 @@ impl Block<'_> {
             }
             let factor = simd.splat_f32s(self.factor);
             for r in 0..R {
-                let row = self.out.as_mut_ptr().add(r * self.out_stride + column);
+                let row = self.out.add(r * self.out_stride + column);
                 for v in 0..V {
                     let place = row.add(v * S::F32_LANES).cast::<S::f32s>();
-                    let number = if self.add {
-                        simd.mul_add_e_f32s(factor, sums[r][v], place.read_unaligned())
-                    } else {
-                        simd.mul_f32s(factor, sums[r][v])
+                    let number = match self.onto {
+                        Onto::Zeros => simd.mul_f32s(factor, sums[r][v]),
+                        Onto::Out => {
+                            simd.mul_add_e_f32s(factor, sums[r][v], place.read_unaligned())
+                        }
+                        Onto::Row(numbers) => {
+                            let numbers = numbers.as_ptr().add(column + v * S::F32_LANES);
+                            let numbers = numbers.cast::<S::f32s>().read_unaligned();
+                            simd.mul_add_e_f32s(factor, sums[r][v], numbers)
+                        }
                     };
                     place.write_unaligned(number);
                 }
@@ -172,10 +244,16 @@ mod tests {
                         start: 7,
                         ..Matrix::dense(&numbers, inner, columns)
                     };
-                    for (left, add) in [(left, false), (left, true), (turned, true)] {
+                    let starts = [
+                        (left, Onto::Zeros),
+                        (left, Onto::Out),
+                        (turned, Onto::Out),
+                        (turned, Onto::Row(&numbers[100..])),
+                    ];
+                    for (left, onto) in starts {
                         let stride = columns + WIDEST;
                         let mut out = vec![3.0; BLOCK * stride];
-                        block_product(simd, &mut out, stride, add, 0.5, left, right);
+                        block_product(simd, &mut out, stride, onto, 0.5, left, right);
                         for (i, &number) in out.iter().enumerate() {
                             let (row, column) = (i / stride, i % stride);
                             let mut expected = 3.0;
@@ -183,7 +261,12 @@ mod tests {
                                 let sum: f32 = (0..inner)
                                     .map(|p| left.at(row, p) * right.at(p, column))
                                     .sum();
-                                expected = if add { 3.0 } else { 0.0 } + 0.5 * sum;
+                                let start = match onto {
+                                    Onto::Zeros => 0.0,
+                                    Onto::Out => 3.0,
+                                    Onto::Row(row) => row[column],
+                                };
+                                expected = start + 0.5 * sum;
                             }
                             // Whole numbers and halves: every sum is exact.
                             assert_eq!(number, expected, "{rows}×{inner}×{columns}");
@@ -209,7 +292,7 @@ mod tests {
             pulp::Scalar::new(),
             &mut [0.0; 16],
             16,
-            false,
+            Onto::Zeros,
             1.0,
             left,
             right,

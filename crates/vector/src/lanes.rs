@@ -1,6 +1,11 @@
 //! Sums and maxima in lanes: many numbers are added at once, in a fixed order.
 
-use pulp::Simd;
+use std::slice::from_ref;
+
+use pulp::{
+    Simd,
+    bytemuck::{cast_slice, pod_read_unaligned},
+};
 
 use crate::{exp, ln, mul_add};
 
@@ -71,20 +76,33 @@ pub fn exp_and_sum<S: Simd>(simd: S, row: &mut [f32], shift: f32) -> f32 {
 }
 
 /// `Σ a·b`
+///
+/// # Panics
+/// If one is longer than the other.
 #[inline(always)]
 #[must_use]
 pub fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
-    let length = a.len().min(b.len());
-    let (a, b) = (&a[..length], &b[..length]);
-    let mut lanes = [0.0; LANES];
-    let whole = length / LANES * LANES;
+    assert!(a.len() == b.len(), "{} numbers times {}", a.len(), b.len());
+    let vectors = LANES / S::F32_LANES;
+    let mut sums = [simd.splat_f32s(0.0); LANES];
+    let whole = a.len() / LANES * LANES;
     for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
-        add_products(simd, &mut lanes, a, b);
+        for v in 0..vectors {
+            let part = v * S::F32_LANES..(v + 1) * S::F32_LANES;
+            let (a, b) = (&a[part.clone()], &b[part]);
+            let a: S::f32s = pod_read_unaligned(cast_slice(a));
+            let b: S::f32s = pod_read_unaligned(cast_slice(b));
+            sums[v] = simd.mul_add_e_f32s(a, b, sums[v]);
+        }
     }
-    let vectors = length / WIDEST * WIDEST;
-    add_products(simd, &mut lanes, &a[whole..vectors], &b[whole..vectors]);
+    let mut lanes = [0.0; LANES];
+    for (lanes, sum) in lanes.chunks_exact_mut(S::F32_LANES).zip(&sums) {
+        lanes.copy_from_slice(cast_slice(from_ref(sum)));
+    }
+    let last = a.len() / WIDEST * WIDEST;
+    add_products(simd, &mut lanes, &a[whole..last], &b[whole..last]);
     let mut sum = total(lanes);
-    for i in vectors..length {
+    for i in last..a.len() {
         sum += a[i] * b[i];
     }
     sum

@@ -14,14 +14,16 @@ mod elementary;
 mod for_tests;
 mod lanes;
 mod matrix;
+mod panels;
 mod transpose;
 
-pub use block::{BLOCK, block_product};
+pub use block::{BLOCK, Onto, block_product};
 pub use elementary::{erf, exp, gauss, ln, mul_add, sigmoid, tanh};
 pub use lanes::{LANES, WIDEST, all_finite, dot, entropy, exp_and_sum, max_of, sum_of};
 pub use matrix::{Matrix, new_product, product};
+pub use panels::{Panels, panel_product};
 pub use pulp::Simd;
-pub use transpose::{transpose, turn};
+pub use transpose::transpose;
 
 /// Loops over numbers, with their arguments as fields.
 ///

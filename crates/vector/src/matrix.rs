@@ -1,6 +1,15 @@
 //! Products of small strided matrices.
 
-use gemm::Parallelism;
+use std::ops::Range;
+
+use pulp::Simd;
+use rayon::prelude::*;
+
+use crate::{
+    BLOCK, Kernel, Onto,
+    panels::{WIDEST_PANEL, write_product},
+    vectorised,
+};
 
 /// A matrix inside a slice: element (i, j) is `data[start + i·row_stride + j·column_stride]`.
 #[derive(Debug, Clone, Copy)]
@@ -90,25 +99,25 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `out ← factor·left·right`, or `out ← out + factor·left·right`; row `i` of `out` begins at
-/// `i·out_stride`.
+/// `out ← onto + factor·left·right`; row `i` of `out` begins at `i·out_stride`. Large products use
+/// all threads of the current pool.
+///
+/// Each number is a sum in the order of the columns of `left`, in steps of 256. It depends on no
+/// other row and no other column: any part of a product has the bits of the whole. The one exception
+/// is a single row times a matrix whose columns lie in one piece each.
 ///
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
-#[allow(
-    unsafe_code,
-    reason = "the library's entry takes pointers; every bound is checked before"
-)]
+#[allow(unsafe_code, reason = "parts of the product are written side by side")]
 pub fn product(
     out: &mut [f32],
     out_stride: usize,
-    add: bool,
+    onto: Onto,
     factor: f32,
     left: Matrix,
     right: Matrix,
 ) {
     let (rows, columns) = (left.rows, right.columns);
-    assert_inside(left, right);
     if rows == 0 || columns == 0 {
         return;
     }
@@ -116,83 +125,158 @@ pub fn product(
         out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
         "matrix product outside its slice"
     );
-    if left.columns == 0 {
-        if !add {
-            out.chunks_mut(out_stride)
-                .take(rows)
-                .for_each(|row| row[..columns].fill(0.0));
-        }
-        return;
-    }
-    // SAFETY: both inputs and the output lie inside their slices, as asserted; the output is
-    // borrowed mutably, so it overlaps neither input.
-    unsafe {
-        multiply(
-            out.as_mut_ptr(),
-            out_stride,
-            add,
-            factor,
-            left,
-            right,
-            Parallelism::None,
-        );
-    }
+    // SAFETY: the slice holds `rows` rows of `columns` numbers, as asserted.
+    unsafe { write_in_parts(out.as_mut_ptr(), out_stride, onto, factor, left, right) }
 }
 
-/// `left·right + bias` as new rows, one after the other. Large products use all threads of the
-/// current pool.
+/// `left·right + bias` as new rows, one after the other, as [`product`] computes them.
 ///
 /// The memory of the rows is written once and not cleared before.
 ///
 /// # Panics
 /// If the sizes do not fit together or reach outside their slices.
 #[must_use]
-#[allow(
-    unsafe_code,
-    reason = "the library's entry takes pointers; every bound is checked before"
-)]
+#[allow(unsafe_code, reason = "the memory of the rows is not cleared before")]
 pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32> {
     let (rows, columns) = (left.rows, right.columns);
-    assert_inside(left, right);
-    assert!(
-        bias.is_none_or(|bias| bias.len() == columns),
-        "{columns} columns with another number of biases"
-    );
-    let size = rows * columns;
-    let mut out = Vec::with_capacity(size);
-    if let Some(bias) = bias {
-        (0..rows).for_each(|_| out.extend_from_slice(bias));
-    }
-    if size == 0 || left.columns == 0 {
-        out.resize(size, 0.0);
-        return out;
-    }
-    let pays = rayon::current_num_threads() > 1 && size * left.columns >= MOST_ALONE;
-    let threads = if pays {
-        Parallelism::Rayon(0)
-    } else {
-        Parallelism::None
+    let onto = match bias {
+        Some(bias) => Onto::Row(bias),
+        None => Onto::Zeros,
     };
-    // SAFETY: both inputs lie inside their slices, as asserted; `out` has room for rows·columns
-    // numbers and is nobody else's. They are all written: read before only where the bias has
-    // filled them.
+    let mut out = Vec::with_capacity(rows * columns);
+    // SAFETY: `out` has room for all rows, and no number is read before it is written. Then all are.
     unsafe {
-        multiply(
-            out.as_mut_ptr(),
-            columns,
-            bias.is_some(),
-            1.0,
-            left,
-            right,
-            threads,
-        );
-        out.set_len(size);
+        write_in_parts(out.as_mut_ptr(), columns, onto, 1.0, left, right);
+        out.set_len(rows * columns);
     }
     out
 }
 
 /// The number of multiplications below which one thread is faster than two.
 const MOST_ALONE: usize = 1 << 22;
+
+/// Rows of a part: those of the left factor stay in the second-level cache.
+const ROWS_IN_PART: usize = 96 * BLOCK;
+
+/// A product in parts that threads take in turn.
+///
+/// # Safety
+/// Row `i` of `out` may be written (with [`Onto::Out`], also read) from `i·out_stride` on, for each
+/// row of `left` and as far as `right` has columns.
+#[allow(unsafe_code, reason = "parts of the product are written side by side")]
+unsafe fn write_in_parts(
+    out: *mut f32,
+    out_stride: usize,
+    onto: Onto,
+    factor: f32,
+    left: Matrix,
+    right: Matrix,
+) {
+    assert_inside(left, right);
+    let (rows, columns) = (left.rows, right.columns);
+    if let Onto::Row(row) = onto {
+        assert!(row.len() == columns, "{columns} columns onto {}", row.len());
+    }
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    let out = Place(out);
+    let write = |part: Part| {
+        let Part { row, column } = part;
+        vectorised(PartOfProduct {
+            // SAFETY: the caller's promise; parts do not overlap.
+            out: unsafe { out.at(row.start * out_stride + column.start) },
+            out_stride,
+            onto: onto.from_column(column.start),
+            factor,
+            left: left.some_rows(row.start, row.len()),
+            right: right.some_columns(column.start, column.len()),
+        });
+    };
+    let threads = rayon::current_num_threads();
+    let pays = threads > 1 && rows * columns * left.columns >= MOST_ALONE;
+    let parts = parts(rows, columns, if pays { threads } else { 1 });
+    if pays {
+        parts.into_par_iter().for_each(write);
+    } else {
+        parts.into_iter().for_each(write);
+    }
+}
+
+/// Rows and columns of a product.
+struct Part {
+    row: Range<usize>,
+    column: Range<usize>,
+}
+
+/// Parts with equally many rows, and of equally many panels for as many threads. Every part lays
+/// its panels out itself, so that threads rather share columns than rows.
+fn parts(rows: usize, columns: usize, threads: usize) -> Vec<Part> {
+    let panels = columns.div_ceil(WIDEST_PANEL);
+    let of_columns = threads.min(panels);
+    let columns_in_part = panels.div_ceil(of_columns) * WIDEST_PANEL;
+    let of_rows = rows.div_ceil(ROWS_IN_PART).max(threads / of_columns);
+    let rows_in_part = rows.div_ceil(of_rows).next_multiple_of(BLOCK);
+    let mut parts = Vec::new();
+    for row in (0..rows).step_by(rows_in_part) {
+        for column in (0..columns).step_by(columns_in_part) {
+            parts.push(Part {
+                row: row..(row + rows_in_part).min(rows),
+                column: column..(column + columns_in_part).min(columns),
+            });
+        }
+    }
+    parts
+}
+
+/// A place that several threads write beside.
+#[derive(Clone, Copy)]
+struct Place(*mut f32);
+
+// SAFETY: `write_in_parts` lets no two threads write the same numbers.
+#[allow(unsafe_code, reason = "parts of the product are written side by side")]
+unsafe impl Send for Place {}
+// SAFETY: as above.
+#[allow(unsafe_code, reason = "parts of the product are written side by side")]
+unsafe impl Sync for Place {}
+
+impl Place {
+    /// # Safety
+    /// The place lies in the same memory.
+    #[allow(unsafe_code, reason = "parts of the product are written side by side")]
+    unsafe fn at(self, distance: usize) -> *mut f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(distance) }
+    }
+}
+
+struct PartOfProduct<'a> {
+    out: *mut f32,
+    out_stride: usize,
+    onto: Onto<'a>,
+    factor: f32,
+    left: Matrix<'a>,
+    right: Matrix<'a>,
+}
+
+impl Kernel for PartOfProduct<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    #[allow(unsafe_code, reason = "the memory of the rows is not cleared before")]
+    fn run<S: Simd>(self, simd: S) {
+        let Self {
+            out,
+            out_stride,
+            onto,
+            factor,
+            left,
+            right,
+        } = self;
+        // SAFETY: `write_in_parts` makes parts of memory that its caller may write.
+        unsafe { write_product(simd, out, out_stride, onto, factor, left, right) }
+    }
+}
 
 #[inline(always)]
 pub(crate) fn assert_inside(left: Matrix, right: Matrix) {
@@ -208,48 +292,85 @@ pub(crate) fn assert_inside(left: Matrix, right: Matrix) {
     }
 }
 
-/// # Safety
-/// No size is 0, both inputs lie inside their slices, and row `i` of `out` may be written (with
-/// `add`, also read) from `i·out_stride` on.
-#[allow(unsafe_code, reason = "the library's entry takes pointers")]
-unsafe fn multiply(
-    out: *mut f32,
-    out_stride: usize,
-    add: bool,
-    factor: f32,
-    left: Matrix,
-    right: Matrix,
-    threads: Parallelism,
-) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        gemm::gemm(
-            left.rows,
-            right.columns,
-            left.columns,
-            out,
-            1,
-            out_stride as isize,
-            add,
-            left.data.as_ptr().add(left.start),
-            left.column_stride as isize,
-            left.row_stride as isize,
-            right.data.as_ptr().add(right.start),
-            right.column_stride as isize,
-            right.row_stride as isize,
-            1.0,
-            factor,
-            false,
-            false,
-            false,
-            threads,
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every kind of product has the bits of a sum in steps of 256, whatever the number of rows.
+    #[test]
+    fn a_row_has_the_same_bits_in_every_product() {
+        let numbers: Vec<f32> = (0..70_000)
+            .map(|i| ((i * 7919) % 10_007) as f32 / 10_007.0 - 0.5)
+            .collect();
+        for (inner, columns) in [(1, 1), (64, 64), (300, 65), (513, 130), (7, 16)] {
+            let dense = Matrix::dense(&numbers, inner, columns);
+            let turned: Vec<f32> = (0..columns * inner)
+                .map(|i| dense.at(i % inner, i / inner))
+                .collect();
+            let turned = Matrix::dense(&turned, columns, inner).transposed();
+            let bias = &numbers[1000..1000 + columns];
+            let left = Matrix::dense(&numbers[2000..], 100, inner);
+            let whole = new_product(left, dense, Some(bias));
+            for (i, number) in whole.iter().enumerate() {
+                let (row, column) = (i / columns, i % columns);
+                let mut expected = bias[column];
+                for from in (0..inner).step_by(256) {
+                    let sum = (from..inner.min(from + 256)).fold(0.0_f32, |sum, p| {
+                        left.at(row, p).mul_add(dense.at(p, column), sum)
+                    });
+                    expected += sum;
+                }
+                assert!(
+                    (number - expected).abs() <= 1e-5 * expected.abs().max(1.0),
+                    "{number} {expected}"
+                );
+                let has_fma = cfg!(target_arch = "aarch64")
+                    || cfg!(target_arch = "x86_64") && std::is_x86_feature_detected!("fma");
+                if has_fma {
+                    assert_eq!(*number, expected, "{inner}×{columns}: ({row}, {column})");
+                }
+            }
+            for right in [dense, turned] {
+                for (first, rows) in [(0, 1), (3, 12), (40, 13), (0, 100)] {
+                    let part = new_product(left.some_rows(first, rows), right, Some(bias));
+                    let expected = &whole[first * columns..][..rows * columns];
+                    if rows == 1 && right.row_stride == 1 {
+                        for (number, expected) in part.iter().zip(expected) {
+                            assert!((number - expected).abs() <= 1e-5 * expected.abs().max(1.0));
+                        }
+                        continue;
+                    }
+                    assert_eq!(part, expected);
+                    let mut out: Vec<f32> = (0..rows * (columns + 3)).map(|i| i as f32).collect();
+                    let onto = Onto::Row(bias);
+                    let left = left.some_rows(first, rows);
+                    product(&mut out, columns + 3, onto, 1.0, left, right);
+                    for (i, number) in out.iter().enumerate() {
+                        let (row, column) = (i / (columns + 3), i % (columns + 3));
+                        let expected = if column < columns {
+                            whole[(first + row) * columns + column]
+                        } else {
+                            i as f32
+                        };
+                        assert_eq!(*number, expected);
+                    }
+                }
+            }
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(3)
+            .build()
+            .unwrap();
+        let left = Matrix::dense(&numbers, 100, 600);
+        let right = Matrix::dense(&numbers, 600, 110);
+        let few = Matrix::dense(&numbers, 3, 20);
+        let wide: Vec<f32> = numbers.iter().cycle().copied().take(20 * 80_000).collect();
+        let wide = Matrix::dense(&wide, 20, 80_000);
+        let alone = (new_product(left, right, None), new_product(few, wide, None));
+        let together =
+            pool.install(|| (new_product(left, right, None), new_product(few, wide, None)));
+        assert_eq!(alone, together);
+    }
 
     #[test]
     fn products_by_hand() {
@@ -258,7 +379,7 @@ mod tests {
         product(
             &mut out,
             2,
-            false,
+            Onto::Zeros,
             1.0,
             Matrix::dense(&a, 2, 2),
             Matrix::dense(&b, 2, 2),
@@ -267,7 +388,7 @@ mod tests {
         product(
             &mut out,
             2,
-            true,
+            Onto::Out,
             2.0,
             Matrix::dense(&a, 2, 2),
             Matrix::dense(&b, 2, 2).transposed(),
@@ -276,7 +397,7 @@ mod tests {
         product(
             &mut out,
             2,
-            false,
+            Onto::Zeros,
             1.0,
             Matrix::dense(&a, 2, 2).some_rows(1, 1),
             Matrix::dense(&b, 2, 2),
@@ -288,7 +409,7 @@ mod tests {
         product(
             &mut apart,
             4,
-            false,
+            Onto::Zeros,
             1.0,
             Matrix::dense(&a, 2, 2),
             Matrix::dense(&b, 2, 2),
@@ -297,7 +418,7 @@ mod tests {
         product(
             &mut apart,
             4,
-            false,
+            Onto::Zeros,
             1.0,
             Matrix::dense(&[], 2, 0),
             Matrix::dense(&[], 0, 2),

@@ -7,7 +7,7 @@ use pulp::{
     bytemuck::{cast_slice, pod_read_unaligned},
 };
 
-use crate::{Kernel, Matrix, vectorised};
+use crate::Matrix;
 
 /// Rows that are turned at once.
 const FOUR: usize = 4;
@@ -42,36 +42,6 @@ pub fn transpose<S: Simd>(simd: S, matrix: Matrix, out: &mut [f32], out_stride: 
         for j in from..matrix.columns {
             out[j * out_stride + i] = matrix.at(i, j);
         }
-    }
-}
-
-/// [`transpose`] with the widest vectors that this processor has, row after row without gaps.
-///
-/// # Panics
-/// If `out` is shorter than the matrix.
-///
-/// ```
-/// use headlight_vector::{Matrix, turn};
-///
-/// let mut turned = [0.0; 6];
-/// turn(Matrix::dense(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3), &mut turned);
-/// assert_eq!(turned, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-/// ```
-pub fn turn(matrix: Matrix, out: &mut [f32]) {
-    vectorised(Turn { matrix, out });
-}
-
-struct Turn<'a> {
-    matrix: Matrix<'a>,
-    out: &'a mut [f32],
-}
-
-impl Kernel for Turn<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, simd: S) {
-        transpose(simd, self.matrix, self.out, self.matrix.rows);
     }
 }
 

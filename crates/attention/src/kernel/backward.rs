@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
 use headlight_vector::{
-    BLOCK, Kernel, Matrix, Simd, WIDEST, block_product, dot, exp, transpose, vectorised,
+    BLOCK, Kernel, Matrix, Onto, Simd, WIDEST, block_product, dot, exp, transpose, vectorised,
 };
 use rayon::prelude::*;
 
@@ -334,7 +334,7 @@ impl Kernel for OneHead<'_> {
                         simd,
                         &mut d_scores[seen.start..],
                         stride,
-                        false,
+                        Onto::Zeros,
                         1.0,
                         upstream.some_rows(place.queries.start, block.len()),
                         tile_of_values
@@ -411,7 +411,7 @@ impl Kernel for OneHead<'_> {
                         simd,
                         &mut d_query[place.queries.start * width..],
                         width,
-                        true,
+                        Onto::Out,
                         1.0,
                         d_scores.some_columns(seen.start, seen.len()),
                         key_rows.some_rows(keys.start + seen.start, seen.len()),
@@ -434,7 +434,7 @@ impl Kernel for OneHead<'_> {
                         simd,
                         &mut d_value[key * value_width..],
                         value_width,
-                        true,
+                        Onto::Out,
                         1.0,
                         weights.transposed(),
                         upstream_rows.some_rows(rows, seeing.len()),
@@ -443,7 +443,7 @@ impl Kernel for OneHead<'_> {
                         simd,
                         &mut d_key[key * width..],
                         width,
-                        true,
+                        Onto::Out,
                         1.0,
                         d_scores.transposed(),
                         query_rows.some_rows(rows, seeing.len()),

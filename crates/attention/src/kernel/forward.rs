@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use burn::{backend::flex::FlexTensor, tensor::Shape, tensor::TensorData};
 use headlight_vector::{
-    BLOCK, Kernel, Matrix, Simd, block_product, exp, exp_and_sum, max_of, transpose, vectorised,
+    BLOCK, Kernel, Matrix, Onto, Simd, block_product, exp, exp_and_sum, max_of, transpose,
+    vectorised,
 };
 use rayon::prelude::*;
 
@@ -289,7 +290,7 @@ impl Kernel for Rows<'_> {
                     simd,
                     &mut z[from * width..],
                     width,
-                    true,
+                    Onto::Out,
                     1.0,
                     weights.some_columns(seen.start, seen.len()),
                     value.some_rows(keys.start + seen.start, seen.len()),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use headlight_vector::{BLOCK, Matrix, Simd, WIDEST, block_product, tanh};
+use headlight_vector::{BLOCK, Matrix, Onto, Simd, WIDEST, block_product, tanh};
 
 use super::{Plan, poison::Poison};
 use crate::{Dropout, score_shape::ScoreShape};
@@ -89,7 +89,7 @@ pub(crate) fn scores<S: Simd>(
         simd,
         &mut scores[seen.start..],
         stride,
-        false,
+        Onto::Zeros,
         plan.scale,
         query,
         turned.some_columns(seen.start, width),

@@ -5,7 +5,7 @@ use burn::{
     backend::flex::FlexTensor,
     tensor::{Shape, TensorData},
 };
-use headlight_vector::{Kernel, Matrix, Simd, exp_and_sum, max_of, product, vectorised};
+use headlight_vector::{Kernel, Matrix, Onto, Simd, exp_and_sum, max_of, product, vectorised};
 use rayon::prelude::*;
 
 use super::{
@@ -88,7 +88,14 @@ impl Kernel for OneHead<'_> {
             weights,
         } = self;
         let keys = key.rows;
-        product(weights, keys, false, plan.scale, query, key.transposed());
+        product(
+            weights,
+            keys,
+            Onto::Zeros,
+            plan.scale,
+            query,
+            key.transposed(),
+        );
         poison.mark(weights, keys, &place, plan.shape.heads);
         for (row, weights) in weights.chunks_exact_mut(keys).enumerate() {
             let visible = plan.visible.run(place.batch, row);

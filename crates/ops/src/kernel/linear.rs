@@ -1,7 +1,7 @@
 //! `x·W + b`: one matrix product over all rows each way.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{Kernel, Matrix, Simd, new_product, turn, vectorised};
+use headlight_vector::{Kernel, Matrix, Simd, new_product, vectorised};
 
 use super::{matrix, numbers, shaped, width};
 
@@ -29,15 +29,8 @@ pub(crate) fn forward(
 
 /// `dx = upstream·Wᵀ`
 pub(crate) fn backward_x(saved: &Saved, upstream: &FlexTensor) -> FlexTensor {
-    let weight = rows(&saved.weight);
-    // The library would turn the weight itself, number by number.
-    let mut turned = vec![0.0; weight.rows * weight.columns];
-    turn(weight, &mut turned);
-    let turned = Matrix::dense(&turned, weight.columns, weight.rows);
-    shaped(
-        new_product(rows(upstream), turned, None),
-        saved.x.layout().shape().clone(),
-    )
+    let product = new_product(rows(upstream), rows(&saved.weight).transposed(), None);
+    shaped(product, saved.x.layout().shape().clone())
 }
 
 /// `dW = xᵀ·upstream`, over all rows at once.

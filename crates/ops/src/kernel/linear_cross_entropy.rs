@@ -2,7 +2,7 @@
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
 use headlight_vector::{
-    Kernel, Matrix, Simd, exp_and_sum, max_of, new_product, product, vectorised,
+    Kernel, Matrix, Onto, Simd, exp_and_sum, max_of, new_product, product, vectorised,
 };
 use rayon::prelude::*;
 
@@ -94,7 +94,8 @@ impl Inputs {
             } else {
                 (x.transposed(), d_logits)
             };
-            product_on_all_threads(&mut d_weight, first > 0, left, right);
+            let onto = if first > 0 { Onto::Out } else { Onto::Zeros };
+            product(&mut d_weight, right.columns, onto, 1.0, left, right);
             if self.bias.is_some() {
                 vectorised(SumOfRows {
                     sums: &mut d_bias,
@@ -201,14 +202,17 @@ impl<'a> Positions<'a> {
     }
 
     fn logits<'b>(&self, first: usize, count: usize, room: &'b mut [f32]) -> &'b mut [f32] {
-        let logits = &mut room[..count * self.weight.columns];
-        if let Some(bias) = self.bias {
-            for row in logits.chunks_exact_mut(bias.len()) {
-                row.copy_from_slice(bias);
-            }
-        }
-        let x = self.x(first, count);
-        product_on_all_threads(logits, self.bias.is_some(), x, self.weight);
+        let vocabulary = self.weight.columns;
+        let logits = &mut room[..count * vocabulary];
+        let onto = self.bias.map_or(Onto::Zeros, Onto::Row);
+        product(
+            logits,
+            vocabulary,
+            onto,
+            1.0,
+            self.x(first, count),
+            self.weight,
+        );
         logits
     }
 
@@ -238,17 +242,6 @@ impl<'a> Positions<'a> {
             out[place * self.width..][..self.width].copy_from_slice(row);
         }
     }
-}
-
-/// `out ← left·right`, or `out ← out + left·right`. Each thread has some of the rows.
-fn product_on_all_threads(out: &mut [f32], add: bool, left: Matrix, right: Matrix) {
-    let rows = left.rows.div_ceil(rayon::current_num_threads());
-    out.par_chunks_mut(rows * right.columns)
-        .enumerate()
-        .for_each(|(part, out)| {
-            let left = left.some_rows(part * rows, out.len() / right.columns);
-            product(out, right.columns, add, 1.0, left, right);
-        });
 }
 
 /// The losses of some rows, one after the other.

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use headlight_vector::{
-    BLOCK, Kernel, Matrix, Simd, WIDEST, block_product, new_product, transpose, turn, vectorised,
+    BLOCK, Kernel, Matrix, Onto, Simd, WIDEST, block_product, new_product, transpose, vectorised,
 };
 use headlight_watch::Cores;
 
@@ -57,7 +57,6 @@ struct Linear {
     to: usize,
     x: Vec<f32>,
     weight: Vec<f32>,
-    turned: Vec<f32>,
     upstream: Vec<f32>,
 }
 
@@ -69,7 +68,6 @@ impl Linear {
             to,
             x: vec![0.5; rows * from],
             weight: vec![0.5; from * to],
-            turned: vec![0.0; from * to],
             upstream: vec![0.5; rows * to],
         }
     }
@@ -78,10 +76,8 @@ impl Linear {
         let x = Matrix::dense(&self.x, self.rows, self.from);
         let weight = Matrix::dense(&self.weight, self.from, self.to);
         let upstream = Matrix::dense(&self.upstream, self.rows, self.to);
-        turn(weight, &mut self.turned);
-        let turned = Matrix::dense(&self.turned, self.to, self.from);
         black_box(new_product(x, weight, None));
-        black_box(new_product(upstream, turned, None));
+        black_box(new_product(upstream, weight.transposed(), None));
         black_box(new_product(x.transposed(), upstream, None));
     }
 }
@@ -130,7 +126,7 @@ impl Kernel for &mut Attention {
             for _ in 0..3 {
                 let out = &mut self.scores[first * length..];
                 let turned = turned.some_columns(0, seen);
-                block_product(simd, out, length, false, 1.0, block, turned);
+                block_product(simd, out, length, Onto::Zeros, 1.0, block, turned);
             }
             let scores = Matrix::dense(&self.scores, length, length);
             let out = &mut self.out[first * width..];
@@ -140,14 +136,14 @@ impl Kernel for &mut Attention {
                 .some_columns(0, first + count);
             for _ in 0..2 {
                 let rows = rows.some_rows(0, first + count);
-                block_product(simd, out, width, true, 1.0, weights, rows);
+                block_product(simd, out, width, Onto::Out, 1.0, weights, rows);
             }
             // The gradients of the keys and of the values.
             let seeing = length - first;
             let weights = scores.some_rows(first, seeing).some_columns(first, count);
             for _ in 0..2 {
                 let rows = rows.some_rows(first, seeing);
-                block_product(simd, out, width, true, 1.0, weights.transposed(), rows);
+                block_product(simd, out, width, Onto::Out, 1.0, weights.transposed(), rows);
             }
         }
     }
