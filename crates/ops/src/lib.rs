@@ -7,6 +7,7 @@
 
 mod adamw;
 mod cross_entropy;
+mod feed_forward;
 mod gelu;
 #[cfg(feature = "flex")]
 mod kernel;
@@ -20,6 +21,7 @@ mod swiglu;
 
 pub use adamw::{AdamWStep, adamw};
 pub use cross_entropy::cross_entropy;
+pub use feed_forward::{gelu_feed_forward, gelu_tanh_feed_forward};
 pub use gelu::{gelu, gelu_tanh};
 pub use layer_norm::layer_norm;
 pub use linear::{apply, linear};

@@ -5,9 +5,9 @@ use burn::{
     nn::{Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
-use headlight_ops::{apply, swiglu};
+use headlight_ops::{apply, gelu_feed_forward, gelu_tanh_feed_forward, swiglu};
 
-use crate::{Activation, MlpSite, Probe, Site, probe::visit};
+use crate::{Activation, Interest, MlpSite, Probe, Site, probe::visit};
 
 /// The kind of a [`FeedForward`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +101,17 @@ impl FeedForward {
         probe: &mut P,
     ) -> Tensor<3> {
         let site = |site| Site::Mlp(layer, site);
+        let is_watched = [MlpSite::Pre, MlpSite::Post]
+            .into_iter()
+            .any(|inner| probe.interest(site(inner)) != Interest::Skip);
+        if let (false, Self::Plain(mlp)) = (is_watched, self) {
+            // The same numbers, without the middle layer.
+            match mlp.activation {
+                Activation::Gelu => return gelu_feed_forward(&mlp.w_in, &mlp.w_out, x),
+                Activation::GeluTanh => return gelu_tanh_feed_forward(&mlp.w_in, &mlp.w_out, x),
+                Activation::Relu | Activation::Silu => {}
+            }
+        }
         let post = match self {
             Self::Plain(mlp) => {
                 let pre = visit(probe, site(MlpSite::Pre), apply(&mlp.w_in, x));

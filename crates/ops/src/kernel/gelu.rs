@@ -24,13 +24,13 @@ pub(crate) fn backward(x: &FlexTensor, form: Form, upstream: &FlexTensor) -> Fle
 }
 
 /// A distribution function and its density.
-trait Distribution: Send + Sync {
+pub(crate) trait Distribution: Send + Sync {
     /// Both at `x`. What the caller does not use is not computed.
     fn at<S: Simd>(simd: S, x: f32) -> (f32, f32);
 }
 
 /// The standard normal.
-struct Exact;
+pub(crate) struct Exact;
 
 impl Distribution for Exact {
     #[inline(always)]
@@ -40,7 +40,7 @@ impl Distribution for Exact {
 }
 
 /// `(1 + tanh u)/2` with `u = √(2/π)·(x + c·x³)`, and `(1 − tanh² u)/2 · u′`.
-struct Tanh;
+pub(crate) struct Tanh;
 
 /// `√(2/π)`
 const FACTOR: f32 = 0.797_884_6;

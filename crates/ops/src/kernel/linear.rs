@@ -51,7 +51,7 @@ pub(crate) fn backward_bias(upstream: &FlexTensor) -> FlexTensor {
 }
 
 /// The rows of all sequences, one after the other.
-fn rows(tensor: &FlexTensor) -> Matrix<'_> {
+pub(crate) fn rows(tensor: &FlexTensor) -> Matrix<'_> {
     let (numbers, width) = (numbers(tensor), width(tensor));
     Matrix::dense(numbers, numbers.len() / width, width)
 }

@@ -6,6 +6,7 @@
 
 mod adamw;
 mod cross_entropy;
+mod feed_forward;
 mod gelu;
 mod layer_norm;
 mod linear;
@@ -52,6 +53,36 @@ pub(crate) fn gelu(x: &Tensor<3>, form: Form) -> Option<Tensor<3>> {
             x.clone().into_dispatch(),
             form,
         ))
+    })
+}
+
+pub(crate) fn feed_forward(
+    x: &Tensor<3>,
+    [w_in, w_out]: [&Tensor<2>; 2],
+    biases: Option<[&Tensor<1>; 2]>,
+    form: Form,
+) -> Option<Tensor<3>> {
+    let mut dtypes = vec![x.dtype(), w_in.dtype(), w_out.dtype()];
+    dtypes.extend(biases.iter().flatten().map(|bias| bias.dtype()));
+    let is_empty = x.dims().contains(&0) || w_in.dims().contains(&0) || w_out.dims().contains(&0);
+    let applies = applies(&x.device(), &dtypes) && !is_empty;
+    applies.then(|| {
+        let [x, w_in, w_out] = [
+            x.clone().into_dispatch(),
+            w_in.clone().into_dispatch(),
+            w_out.clone().into_dispatch(),
+        ];
+        Tensor::from_dispatch(match biases {
+            Some([b_in, b_out]) => <Dispatch as Fused>::fused_feed_forward_with_biases(
+                x,
+                w_in,
+                b_in.clone().into_dispatch(),
+                w_out,
+                b_out.clone().into_dispatch(),
+                form,
+            ),
+            None => <Dispatch as Fused>::fused_feed_forward(x, w_in, w_out, form),
+        })
     })
 }
 

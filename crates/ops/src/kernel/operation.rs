@@ -15,8 +15,8 @@ use burn::backend::{
 };
 
 use super::{
-    contiguous, cross_entropy, gelu, in_its_place, layer_norm, linear, linear_cross_entropy,
-    numbers, rms_norm, swiglu, width,
+    contiguous, cross_entropy, feed_forward, gelu, in_its_place, layer_norm, linear,
+    linear_cross_entropy, numbers, rms_norm, swiglu, width,
 };
 use crate::gelu::Form;
 
@@ -27,6 +27,20 @@ pub(crate) trait Fused: Backend {
         logits: FloatTensor<Self>,
         targets: IntTensor<Self>,
         weights: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+    fn fused_feed_forward(
+        x: FloatTensor<Self>,
+        w_in: FloatTensor<Self>,
+        w_out: FloatTensor<Self>,
+        form: Form,
+    ) -> FloatTensor<Self>;
+    fn fused_feed_forward_with_biases(
+        x: FloatTensor<Self>,
+        w_in: FloatTensor<Self>,
+        b_in: FloatTensor<Self>,
+        w_out: FloatTensor<Self>,
+        b_out: FloatTensor<Self>,
+        form: Form,
     ) -> FloatTensor<Self>;
     fn fused_gelu(x: FloatTensor<Self>, form: Form) -> FloatTensor<Self>;
     fn fused_layer_norm(
@@ -71,6 +85,40 @@ impl Fused for Flex {
         let logits = contiguous(logits);
         let targets = cross_entropy::targets_of(&contiguous(targets), width(&logits));
         cross_entropy::forward(&logits, &targets, &contiguous(weights)).0
+    }
+
+    fn fused_feed_forward(
+        x: FlexTensor,
+        w_in: FlexTensor,
+        w_out: FlexTensor,
+        form: Form,
+    ) -> FlexTensor {
+        feed_forward::forward(&feed_forward::Inputs {
+            x: contiguous(x),
+            w_in: contiguous(w_in),
+            b_in: None,
+            w_out: contiguous(w_out),
+            b_out: None,
+            form,
+        })
+    }
+
+    fn fused_feed_forward_with_biases(
+        x: FlexTensor,
+        w_in: FlexTensor,
+        b_in: FlexTensor,
+        w_out: FlexTensor,
+        b_out: FlexTensor,
+        form: Form,
+    ) -> FlexTensor {
+        feed_forward::forward(&feed_forward::Inputs {
+            x: contiguous(x),
+            w_in: contiguous(w_in),
+            b_in: Some(contiguous(b_in)),
+            w_out: contiguous(w_out),
+            b_out: Some(contiguous(b_out)),
+            form,
+        })
     }
 
     fn fused_gelu(x: FlexTensor, form: Form) -> FlexTensor {
@@ -156,6 +204,67 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
                 )
             }
             OpsKind::UnTracked(prep) => prep.finish(loss),
+        }
+    }
+
+    fn fused_feed_forward(
+        x: FloatTensor<Self>,
+        w_in: FloatTensor<Self>,
+        w_out: FloatTensor<Self>,
+        form: Form,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (w_in, in_node), (w_out, out_node)) =
+            (x.into_parts(), w_in.into_parts(), w_out.into_parts());
+        let inputs = feed_forward::Inputs {
+            x: contiguous(x),
+            w_in: contiguous(w_in),
+            b_in: None,
+            w_out: contiguous(w_out),
+            b_out: None,
+            form,
+        };
+        match FeedForward
+            .prepare::<C>([x_node, in_node, out_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                let (y, saved) = feed_forward::forward_and_save(inputs);
+                prep.finish(saved, y)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(feed_forward::forward(&inputs)),
+        }
+    }
+
+    fn fused_feed_forward_with_biases(
+        x: FloatTensor<Self>,
+        w_in: FloatTensor<Self>,
+        b_in: FloatTensor<Self>,
+        w_out: FloatTensor<Self>,
+        b_out: FloatTensor<Self>,
+        form: Form,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (w_in, in_node), (w_out, out_node)) =
+            (x.into_parts(), w_in.into_parts(), w_out.into_parts());
+        let ((b_in, b_in_node), (b_out, b_out_node)) = (b_in.into_parts(), b_out.into_parts());
+        let inputs = feed_forward::Inputs {
+            x: contiguous(x),
+            w_in: contiguous(w_in),
+            b_in: Some(contiguous(b_in)),
+            w_out: contiguous(w_out),
+            b_out: Some(contiguous(b_out)),
+            form,
+        };
+        match FeedForward
+            .prepare::<C>([x_node, in_node, out_node, b_in_node, b_out_node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                let (y, saved) = feed_forward::forward_and_save(inputs);
+                prep.finish(saved, y)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(feed_forward::forward(&inputs)),
         }
     }
 
@@ -325,6 +434,26 @@ impl Backward<Flex, 1> for CrossEntropy {
         let upstream = contiguous(grads.consume::<Flex>(&ops.node));
         let gradient = cross_entropy::backward(&ops.state, numbers(&upstream)[0]);
         register(ops, [gradient], grads);
+    }
+}
+
+/// The backward pass of `feed_forward`: of x and the two weights, then of two biases, if there are
+/// any.
+#[derive(Debug)]
+struct FeedForward;
+
+impl<const N: usize> Backward<Flex, N> for FeedForward {
+    type State = feed_forward::Saved;
+
+    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let upstream = contiguous(grads.consume::<Flex>(&ops.node));
+        let of_weights = ops.parents[1..].iter().any(Option::is_some);
+        let gradients = feed_forward::backward(&ops.state, &upstream, of_weights);
+        for (parent, gradient) in ops.parents.into_iter().zip(gradients) {
+            if let (Some(parent), Some(gradient)) = (parent, gradient) {
+                grads.register::<Flex>(parent.id, gradient);
+            }
+        }
     }
 }
 
