@@ -155,9 +155,6 @@ pub fn new_product(left: Matrix, right: Matrix, bias: Option<&[f32]>) -> Vec<f32
 /// The number of multiplications below which one thread is faster than two.
 const MOST_ALONE: usize = 1 << 22;
 
-/// Rows of a part: those of the left factor stay in the second-level cache.
-const ROWS_IN_PART: usize = 96 * BLOCK;
-
 /// A product in parts that threads take in turn.
 ///
 /// # Safety
@@ -209,13 +206,13 @@ struct Part {
     column: Range<usize>,
 }
 
-/// Parts with equally many rows, and of equally many panels for as many threads. Every part lays
-/// its panels out itself, so that threads rather share columns than rows.
+/// A part for each thread. Every part lays its panels out itself, so that threads rather share
+/// columns than rows.
 fn parts(rows: usize, columns: usize, threads: usize) -> Vec<Part> {
     let panels = columns.div_ceil(WIDEST_PANEL);
     let of_columns = threads.min(panels);
     let columns_in_part = panels.div_ceil(of_columns) * WIDEST_PANEL;
-    let of_rows = rows.div_ceil(ROWS_IN_PART).max(threads / of_columns);
+    let of_rows = threads.div_ceil(of_columns);
     let rows_in_part = rows.div_ceil(of_rows).next_multiple_of(BLOCK);
     let mut parts = Vec::new();
     for row in (0..rows).step_by(rows_in_part) {

@@ -18,6 +18,9 @@ pub(crate) const WIDEST_PANEL: usize = 4 * WIDEST;
 /// Rows of the left factor for which a panel is read once: they stay in the second-level cache.
 const ROWS: usize = 16 * BLOCK;
 
+/// Columns whose panels are laid out together: they stay in the second-level cache, too.
+const COLUMNS: usize = 512;
+
 /// Numbers in a line of the cache.
 const LINE: usize = 16;
 
@@ -42,7 +45,8 @@ impl<'a> Panels<'a> {
     /// If the matrix reaches outside its slice.
     #[must_use]
     pub fn new(matrix: Matrix<'a>) -> Self {
-        vectorised(LayOut { matrix })
+        let room = Vec::new();
+        vectorised(LayOut { matrix, room })
     }
 
     /// The number of rows.
@@ -71,6 +75,8 @@ impl<'a> Panels<'a> {
 
 struct LayOut<'a> {
     matrix: Matrix<'a>,
+    /// Memory for the panels; it grows if it has to.
+    room: Vec<f32>,
 }
 
 impl<'a> Kernel for LayOut<'a> {
@@ -78,7 +84,7 @@ impl<'a> Kernel for LayOut<'a> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Panels<'a> {
-        let matrix = self.matrix;
+        let Self { matrix, mut room } = self;
         let width = panel_width::<S>();
         let padded = matrix.columns.next_multiple_of(S::F32_LANES);
         let panels = Panels {
@@ -89,12 +95,20 @@ impl<'a> Kernel for LayOut<'a> {
             padded,
             width,
         };
-        if is_panel(matrix, padded) && padded <= width {
+        let rows_in_line = matrix.column_stride == 1 && matrix.row_stride == padded;
+        if rows_in_line && matrix.columns == padded && padded <= width {
             return panels;
         }
-        let mut numbers = room_for(matrix.rows * padded);
-        let start = aligned(&numbers);
-        let mut rest = &mut numbers[start..];
+        let size = matrix.rows * padded;
+        if room.len() < size + LINE {
+            room = vec![0.0; size + LINE];
+        }
+        // Panels begin where a line of the cache begins.
+        let start = room
+            .as_ptr()
+            .align_offset(LINE * size_of::<f32>())
+            .min(LINE);
+        let mut rest = &mut room[start..];
         for row in steps(matrix.rows) {
             let rows = matrix.some_rows(row, DEPTH.min(matrix.rows - row));
             for column in (0..matrix.columns).step_by(width) {
@@ -106,28 +120,11 @@ impl<'a> Kernel for LayOut<'a> {
             }
         }
         Panels {
-            numbers: Cow::Owned(numbers),
+            numbers: Cow::Owned(room),
             start,
             ..panels
         }
     }
-}
-
-/// Whether the matrix is a panel of `width` columns as it lies.
-fn is_panel(matrix: Matrix, width: usize) -> bool {
-    matrix.columns == width && matrix.column_stride == 1 && matrix.row_stride == width
-}
-
-/// Zeros for so many numbers, which may begin where a line of the cache begins.
-fn room_for(count: usize) -> Vec<f32> {
-    vec![0.0; count + LINE]
-}
-
-/// The first place in `room` where a line of the cache begins.
-fn aligned(room: &[f32]) -> usize {
-    room.as_ptr()
-        .align_offset(LINE * size_of::<f32>())
-        .min(LINE)
 }
 
 /// The first rows of the steps in which a sum is added up. An empty sum has a step, too: it is
@@ -151,7 +148,14 @@ fn lay_out<S: Simd>(simd: S, matrix: Matrix, panel: &mut [f32], width: usize) {
     }
     for (i, out) in panel.chunks_exact_mut(width).enumerate() {
         let from = matrix.start + i * matrix.row_stride;
-        out[..matrix.columns].copy_from_slice(&matrix.data[from..from + matrix.columns]);
+        let row = &matrix.data[from..from + matrix.columns];
+        // Vectors rather than a call for so few numbers.
+        let (vectors, rest) = row.as_chunks::<WIDEST>();
+        let (out, rest_out) = out[..matrix.columns].as_chunks_mut::<WIDEST>();
+        for (out, vector) in out.iter_mut().zip(vectors) {
+            *out = *vector;
+        }
+        rest_out.copy_from_slice(rest);
     }
 }
 
@@ -189,23 +193,22 @@ pub fn panel_product<S: Simd>(
         out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
         "matrix product outside its slice"
     );
-    for first in (0..rows).step_by(ROWS) {
-        let left = left.some_rows(first, ROWS.min(rows - first));
-        for from in steps(inner) {
-            let left = left.some_columns(from, DEPTH.min(inner - from));
-            let onto = if from == 0 { onto } else { Onto::Out };
-            for column in (0..columns).step_by(right.width) {
-                let panel = right.panel(from, column);
-                let out = &mut out[first * out_stride + column..];
-                let columns = right.width.min(columns - column);
-                let onto = onto.from_column(column);
-                // SAFETY: `out` has as many rows and columns, as asserted.
-                unsafe {
-                    let out = out.as_mut_ptr();
-                    write_columns(simd, out, out_stride, columns, onto, factor, left, panel);
-                }
-            }
-        }
+    for from in steps(inner) {
+        let left = left.some_columns(from, DEPTH.min(inner - from));
+        let onto = if from == 0 { onto } else { Onto::Out };
+        // SAFETY: `out` has as many rows and columns, as asserted.
+        unsafe {
+            write_step(
+                simd,
+                out.as_mut_ptr(),
+                out_stride,
+                onto,
+                factor,
+                left,
+                right,
+                from,
+            )
+        };
     }
 }
 
@@ -234,26 +237,110 @@ pub(crate) unsafe fn write_product<S: Simd>(
         unsafe { write_dots(simd, out, onto, factor, left, right) };
         return;
     }
+    if left.rows <= FEW_ROWS && right.column_stride == 1 {
+        // SAFETY: the caller's promise.
+        unsafe { write_in_place(simd, out, out_stride, onto, factor, left, right) };
+        return;
+    }
+    let mut room = Vec::new();
+    for first in (0..right.columns).step_by(COLUMNS) {
+        let columns = right.some_columns(first, COLUMNS.min(right.columns - first));
+        let onto = onto.from_column(first);
+        for from in steps(right.rows) {
+            let matrix = columns.some_rows(from, DEPTH.min(right.rows - from));
+            let panels = LayOut { matrix, room }.run(simd);
+            let left = left.some_columns(from, matrix.rows);
+            let onto = if from == 0 { onto } else { Onto::Out };
+            // SAFETY: the caller's promise.
+            unsafe {
+                write_step(
+                    simd,
+                    out.add(first),
+                    out_stride,
+                    onto,
+                    factor,
+                    left,
+                    &panels,
+                    0,
+                )
+            };
+            room = match panels.numbers {
+                Cow::Owned(room) => room,
+                Cow::Borrowed(_) => Vec::new(),
+            };
+        }
+    }
+}
+
+/// A step of the sums: the rows of panels from `from` on.
+///
+/// # Safety
+/// As [`write_block_product`], for all rows of `left` and the columns of `right`.
+#[inline(always)]
+#[allow(
+    unsafe_code,
+    reason = "products write into memory that is not cleared before"
+)]
+#[allow(clippy::too_many_arguments, reason = "a product and a row")]
+unsafe fn write_step<S: Simd>(
+    simd: S,
+    out: *mut f32,
+    out_stride: usize,
+    onto: Onto,
+    factor: f32,
+    left: Matrix,
+    right: &Panels,
+    from: usize,
+) {
+    for first in (0..left.rows).step_by(ROWS) {
+        let left = left.some_rows(first, ROWS.min(left.rows - first));
+        for column in (0..right.columns).step_by(right.width) {
+            let panel = right.panel(from, column);
+            let columns = right.width.min(right.columns - column);
+            let onto = onto.from_column(column);
+            // SAFETY: the caller's promise.
+            unsafe {
+                let out = out.add(first * out_stride + column);
+                write_columns(simd, out, out_stride, columns, onto, factor, left, panel);
+            }
+        }
+    }
+}
+
+/// The product of few rows with a matrix whose rows are read where they lie, apart from columns that
+/// fill no vector.
+///
+/// # Safety
+/// As [`write_product`].
+#[inline(always)]
+#[allow(
+    unsafe_code,
+    reason = "products write into memory that is not cleared before"
+)]
+unsafe fn write_in_place<S: Simd>(
+    simd: S,
+    out: *mut f32,
+    out_stride: usize,
+    onto: Onto,
+    factor: f32,
+    left: Matrix,
+    right: Matrix,
+) {
     let width = panel_width::<S>();
-    let mut room = room_for(DEPTH.min(right.rows) * width);
-    let start = aligned(&room);
     for column in (0..right.columns).step_by(width) {
         let columns = width.min(right.columns - column);
-        let padded = columns.next_multiple_of(S::F32_LANES);
         let onto = onto.from_column(column);
         for from in steps(right.rows) {
             let inner = DEPTH.min(right.rows - from);
             let part = right.some_rows(from, inner).some_columns(column, columns);
-            // A panel is laid out where its rows are read often enough.
-            let reads_in_place = left.rows <= FEW_ROWS && part.column_stride == 1;
-            let panel = if columns == padded && (reads_in_place || is_panel(part, padded)) {
+            let padded = columns.next_multiple_of(S::F32_LANES);
+            let mut room = Vec::new();
+            let panel = if columns == padded {
                 part
             } else {
-                lay_out(simd, part, &mut room[start..][..inner * padded], padded);
-                Matrix {
-                    start,
-                    ..Matrix::dense(&room, inner, padded)
-                }
+                room.resize(inner * padded, 0.0);
+                lay_out(simd, part, &mut room, padded);
+                Matrix::dense(&room, inner, padded)
             };
             let left = left.some_columns(from, inner);
             let onto = if from == 0 { onto } else { Onto::Out };
@@ -434,7 +521,11 @@ mod tests {
                             expected[row * stride + column] += 0.5 * sum.sum::<f32>();
                         }
                     }
-                    let panels = LayOut { matrix: right }.run(simd);
+                    let panels = LayOut {
+                        matrix: right,
+                        room: Vec::new(),
+                    }
+                    .run(simd);
                     let (mut first, mut second) =
                         (vec![2.0; rows * stride], vec![2.0; rows * stride]);
                     panel_product(simd, &mut first, stride, Onto::Out, 0.5, left, &panels);
