@@ -113,7 +113,7 @@ impl MultiHeadAttention {
     /// ```
     #[must_use]
     pub fn forward(&self, x: Tensor<3>, mask: &Mask) -> Tensor<3> {
-        self.merge(self.attend(self.project(x.clone(), x.clone(), x), mask))
+        self.merge(self.attend_to_self(x, mask, None))
     }
 
     /// Self-attention in a training step that drops attention weights.
@@ -143,8 +143,7 @@ impl MultiHeadAttention {
     /// ```
     #[must_use]
     pub fn forward_with_dropout(&self, x: Tensor<3>, mask: &Mask, dropout: &Dropout) -> Tensor<3> {
-        let heads = self.project(x.clone(), x.clone(), x);
-        self.merge(self.attend_with_dropout(heads, mask, dropout))
+        self.merge(self.attend_to_self(x, mask, Some(dropout)))
     }
 
     /// Self-attention and each head's weights. The output has the same bits as that of
@@ -253,6 +252,68 @@ impl MultiHeadAttention {
     pub fn attend_with_dropout(&self, heads: Heads, mask: &Mask, dropout: &Dropout) -> Tensor<4> {
         let (heads, mask) = self.with_positions(heads, mask);
         attention_with_dropout(heads.q, heads.k, heads.v, &mask, &self.options, dropout)
+    }
+
+    /// [`project`](Self::project) and [`attend`](Self::attend) of sequences that attend to
+    /// themselves, with the same numbers. Where neither QK-norm nor a position scheme comes between,
+    /// they are one operation.
+    ///
+    /// # Shapes
+    /// - x: `[batch, seq, d_model]`
+    /// - z: `[batch, n_heads, seq, d_value]`
+    ///
+    /// # Panics
+    /// As [`forward`](Self::forward).
+    #[must_use]
+    pub fn attend_to_self(
+        &self,
+        x: Tensor<3>,
+        mask: &Mask,
+        dropout: Option<&Dropout>,
+    ) -> Tensor<4> {
+        #[cfg(feature = "flex")]
+        if self.q_norm.is_none()
+            && self.k_norm.is_none()
+            && self.position.is_none()
+            && let Some(z) = self.projected(&x, mask, dropout)
+        {
+            return z;
+        }
+        let heads = self.project(x.clone(), x.clone(), x);
+        match dropout {
+            Some(dropout) => self.attend_with_dropout(heads, mask, dropout),
+            None => self.attend(heads, mask),
+        }
+    }
+
+    /// Projections and attention by the kernel, where it applies.
+    #[cfg(feature = "flex")]
+    fn projected(
+        &self,
+        x: &Tensor<3>,
+        mask: &Mask,
+        dropout: Option<&Dropout>,
+    ) -> Option<Tensor<4>> {
+        let [batch, seq, width] = x.dims();
+        let projections = [&self.w_q, &self.w_k, &self.w_v];
+        let fits = |projection: &&Linear| projection.weight.dims()[0] == width;
+        let shape = crate::score_shape::ScoreShape {
+            batch,
+            heads: self.n_heads,
+            queries: seq,
+            keys: seq,
+        };
+        projections.iter().all(fits).then_some(())?;
+        let options = &self.options;
+        crate::kernel::projected_attention(
+            x,
+            projections,
+            self.n_kv_heads,
+            mask,
+            options,
+            dropout,
+            &shape,
+        )
     }
 
     /// Each head's attention weights, before dropout.

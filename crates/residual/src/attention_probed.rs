@@ -43,19 +43,35 @@ pub fn attention_probed<P: Probe + ?Sized>(
     layer: usize,
     probe: &mut P,
 ) -> Tensor<3> {
-    let inputs = inputs.map(HeadInputs::Shared);
+    let inputs = AttentionInputs::Own(inputs.map(HeadInputs::Shared));
     attention_with_dropout_probed(attention, inputs, mask, layer, None, probe)
+}
+
+/// What queries, keys and values read.
+pub(crate) enum AttentionInputs {
+    /// All of them the same, `[batch, pos, d_model]`.
+    Same(Tensor<3>),
+    /// Each its own.
+    Own([HeadInputs; 3]),
 }
 
 /// The three stages of attention, with a probe between them.
 pub(crate) fn attention_with_dropout_probed<P: Probe + ?Sized>(
     attention: &MultiHeadAttention,
-    [x_q, x_k, x_v]: [HeadInputs; 3],
+    inputs: AttentionInputs,
     mask: &Mask,
     layer: usize,
     dropout: Option<&Dropout>,
     probe: &mut P,
 ) -> Tensor<3> {
+    let [x_q, x_k, x_v] = match inputs {
+        AttentionInputs::Same(x) if !looks_inside(layer, probe) => {
+            let z = attention.attend_to_self(x, mask, dropout); // [batch, heads, pos, d_value]
+            return merge_probed(attention, z, layer, probe);
+        }
+        AttentionInputs::Same(x) => [x.clone(), x.clone(), x].map(HeadInputs::Shared),
+        AttentionInputs::Own(inputs) => inputs,
+    };
     let Heads { q, k, v } = attention.project(x_q, x_k, x_v); // [batch, heads, pos, width]
     let heads = Heads {
         q: visit_heads(AttentionSite::Q, q, layer, probe),
@@ -64,6 +80,14 @@ pub(crate) fn attention_with_dropout_probed<P: Probe + ?Sized>(
     };
     let z = attend(attention, heads, mask, layer, dropout, probe); // [batch, heads, pos, d_value]
     merge_probed(attention, z, layer, probe)
+}
+
+/// Whether a probe reads or changes an activation between the input of attention and z.
+fn looks_inside<P: Probe + ?Sized>(layer: usize, probe: &P) -> bool {
+    use AttentionSite::{K, Pattern, Q, Scores, V};
+    [Q, K, V, Scores, Pattern]
+        .into_iter()
+        .any(|site| probe.interest(Site::Attention(layer, site)) != Interest::Skip)
 }
 
 /// The last stage of attention: the sum of what the heads write.

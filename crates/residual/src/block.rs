@@ -6,7 +6,7 @@ use headlight_attention::{Dropout, HeadInputs, KvCache, Mask, MultiHeadAttention
 use crate::{
     AttentionSite, BlockSite, Capture, FeedForward, Interest, NoProbe, Norm, NormSite, Probe,
     Projection, Site,
-    attention_probed::{attention_with_dropout_probed, merge_probed},
+    attention_probed::{AttentionInputs, attention_with_dropout_probed, merge_probed},
     probe::visit,
 };
 
@@ -81,7 +81,7 @@ pub struct Block {
 )]
 enum Heads<'a> {
     /// The inputs of queries, keys and values.
-    Of([HeadInputs; 3], &'a Mask, Option<&'a Dropout>),
+    Of(AttentionInputs, &'a Mask, Option<&'a Dropout>),
     /// What the heads blend, `[batch, n_heads, pos, d_head]`.
     Blended(Tensor<4>),
 }
@@ -278,7 +278,7 @@ impl Block {
         x: Tensor<3>,
         layer: usize,
         probe: &mut P,
-    ) -> [HeadInputs; 3] {
+    ) -> AttentionInputs {
         let is_changed = |projection: Projection| {
             let sites = [projection.input(layer), Site::HeadInput(layer, projection)];
             sites
@@ -286,7 +286,8 @@ impl Block {
                 .contains(&Interest::Change)
         };
         if Projection::ALL.into_iter().any(is_changed) {
-            return Projection::ALL.map(|projection| self.input_of(projection, &x, layer, probe));
+            let input = |projection| self.input_of(projection, &x, layer, probe);
+            return AttentionInputs::Own(Projection::ALL.map(input));
         }
         for projection in Projection::ALL {
             let _ = visit(probe, projection.input(layer), x.clone());
@@ -295,8 +296,7 @@ impl Block {
                 let _ = probe.at(by_head, self.copies(projection, &x));
             }
         }
-        let read = self.read_by_attention(x, layer, probe);
-        [read.clone(), read.clone(), read].map(HeadInputs::Shared)
+        AttentionInputs::Same(self.read_by_attention(x, layer, probe))
     }
 
     /// The input of one projection.

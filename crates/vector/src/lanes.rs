@@ -7,7 +7,7 @@ use pulp::{
     bytemuck::{cast_slice, pod_read_unaligned},
 };
 
-use crate::{exp, ln, mul_add};
+use crate::{Kernel, exp, ln, mul_add, vectorised};
 
 /// The number of lanes. A loop over a multiple of it has no slow remainder.
 pub const LANES: usize = 32;
@@ -54,6 +54,45 @@ pub fn max_of(row: &[f32]) -> f32 {
         half /= 2;
     }
     lanes[0]
+}
+
+/// Adds each of the rows, which lie one after the other, to `sums`.
+#[inline(always)]
+pub fn add_rows(sums: &mut [f32], rows: &[f32]) {
+    for row in rows.chunks_exact(sums.len()) {
+        for (sum, &x) in sums.iter_mut().zip(row) {
+            *sum += x;
+        }
+    }
+}
+
+/// The sum of rows of so many numbers, which lie one after the other.
+///
+/// ```
+/// assert_eq!(headlight_vector::sum_of_rows(&[1.0, 2.0, 10.0, 20.0], 2), [11.0, 22.0]);
+/// ```
+#[must_use]
+pub fn sum_of_rows(rows: &[f32], width: usize) -> Vec<f32> {
+    let mut sums = vec![0.0; width];
+    vectorised(SumOfRows {
+        sums: &mut sums,
+        rows,
+    });
+    sums
+}
+
+struct SumOfRows<'a> {
+    sums: &'a mut [f32],
+    rows: &'a [f32],
+}
+
+impl Kernel for SumOfRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        add_rows(self.sums, self.rows);
+    }
 }
 
 /// Replaces each `x` by `e^{x − shift}` and returns the sum.

@@ -19,7 +19,9 @@ mod transpose;
 
 pub use block::{BLOCK, Onto, block_product};
 pub use elementary::{erf, exp, gauss, ln, mul_add, sigmoid, tanh};
-pub use lanes::{LANES, WIDEST, all_finite, dot, entropy, exp_and_sum, max_of, sum_of};
+pub use lanes::{
+    LANES, WIDEST, add_rows, all_finite, dot, entropy, exp_and_sum, max_of, sum_of, sum_of_rows,
+};
 pub use matrix::{Matrix, new_product, product};
 pub use panels::{Panels, panel_product};
 pub use pulp::Simd;

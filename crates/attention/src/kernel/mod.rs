@@ -15,6 +15,7 @@ mod forward;
 mod head;
 mod operation;
 mod poison;
+mod projected;
 mod rows;
 mod tile;
 mod weights;
@@ -23,12 +24,15 @@ use std::sync::Arc;
 
 use burn::{
     backend::{Dispatch, DispatchDevice},
-    tensor::{DType, Tensor},
+    module::Param,
+    nn::Linear,
+    tensor::{DType, Device, Tensor},
 };
 
 use crate::{AttentionOptions, Dropout, Mask, score_shape::ScoreShape};
 
 use operation::{FusedAttention, NativeWeights};
+use projected::ProjectedAttention;
 use rows::VisibleKeys;
 
 /// The arguments of a kernel other than its tensors.
@@ -52,14 +56,10 @@ impl Plan {
         shape: &ScoreShape,
     ) -> Option<Self> {
         let device = tensors[0].device();
-        let on_flex = matches!(
-            device.clone().inner().as_dispatch(),
-            DispatchDevice::Flex(_)
-        );
         let fits = |tensor: &Tensor<4>| tensor.dtype() == DType::F32 && tensor.device() == device;
         let all_fit = tensors.iter().copied().chain(bias).all(fits);
         let empty = tensors.iter().any(|tensor| tensor.dims().contains(&0));
-        (on_flex && all_fit && !empty).then(|| Self {
+        (on_flex(&device) && all_fit && !empty).then(|| Self {
             shape: shape.clone(),
             scale: options.scale_for(tensors[0].dims()[3]) as f32,
             softcap: options.softcap.map(|cap| cap as f32),
@@ -78,6 +78,11 @@ impl Plan {
         } = self.shape;
         bias.expand([batch, heads, queries, keys])
     }
+}
+
+fn on_flex(device: &Device) -> bool {
+    let device = device.clone().inner();
+    matches!(device.as_dispatch(), DispatchDevice::Flex(_))
 }
 
 /// Computes attention with the kernel, or returns `None` where the kernel does not apply.
@@ -107,6 +112,55 @@ pub(crate) fn attention(
         }
         None => <Dispatch as FusedAttention>::fused_attention(query, key, value, plan),
     }))
+}
+
+/// Attention of sequences to themselves with its projections, of which `shape` is the shape of the
+/// scores. It is `None` where the kernel does not apply, also for a mask with a bias.
+pub(crate) fn projected_attention(
+    x: &Tensor<3>,
+    projections: [&Linear; 3],
+    kv_heads: usize,
+    mask: &Mask,
+    options: &AttentionOptions,
+    dropout: Option<&Dropout>,
+    shape: &ScoreShape,
+) -> Option<Tensor<4>> {
+    let weights = projections.map(|projection| projection.weight.val());
+    let biases = projections.map(|projection| projection.bias.as_ref().map(Param::val));
+    let device = x.device();
+    let all_f32 = weights.iter().all(|weight| weight.dtype() == DType::F32)
+        && biases
+            .iter()
+            .flatten()
+            .all(|bias| bias.dtype() == DType::F32)
+        && x.dtype() == DType::F32;
+    let empty = x.dims().contains(&0) || weights.iter().any(|weight| weight.dims().contains(&0));
+    if !on_flex(&device) || !all_f32 || empty || mask.bias_for(shape).is_some() {
+        return None;
+    }
+    let d_head = weights[0].dims()[1] / shape.heads;
+    let plan = Arc::new(Plan {
+        shape: shape.clone(),
+        scale: options.scale_for(d_head) as f32,
+        softcap: options.softcap.map(|cap| cap as f32),
+        dropout: dropout.copied(),
+        visible: VisibleKeys::new(mask, shape),
+    });
+    let x = x.clone().into_dispatch();
+    let [w_q, w_k, w_v] = weights.map(Tensor::into_dispatch);
+    let z = match biases {
+        [None, None, None] => {
+            <Dispatch as ProjectedAttention>::projected_attention(x, w_q, w_k, w_v, kv_heads, plan)
+        }
+        [Some(b_q), Some(b_k), Some(b_v)] => {
+            let [b_q, b_k, b_v] = [b_q, b_k, b_v].map(Tensor::into_dispatch);
+            <Dispatch as ProjectedAttention>::projected_attention_with_biases(
+                x, w_q, w_k, w_v, b_q, b_k, b_v, kv_heads, plan,
+            )
+        }
+        _ => return None,
+    };
+    Some(Tensor::from_dispatch(z))
 }
 
 /// Computes the weights with the kernel. It returns `None` where the kernel does not apply, and for

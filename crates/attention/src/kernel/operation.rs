@@ -153,7 +153,7 @@ impl NativeWeights for Flex {
 }
 
 /// The tensors of a call without the rows that are not finite, and these rows.
-fn inputs(tensors: [FlexTensor; 3], bias: Option<FlexTensor>) -> (Inputs, Poison) {
+pub(crate) fn inputs(tensors: [FlexTensor; 3], bias: Option<FlexTensor>) -> (Inputs, Poison) {
     let [query, key, value] = tensors.map(in_order);
     let poison = Poison::of(&query, &[&key, &value]);
     let inputs = Inputs {

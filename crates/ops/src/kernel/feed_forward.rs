@@ -5,12 +5,14 @@
 use std::{marker::PhantomData, mem::MaybeUninit, sync::Arc};
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{BLOCK, Kernel, Matrix, Onto, Panels, Simd, panel_product, vectorised};
+use headlight_vector::{
+    BLOCK, Kernel, Matrix, Onto, Panels, Simd, add_rows, panel_product, vectorised,
+};
 use rayon::prelude::*;
 
 use super::{
     gelu::{Distribution, Exact, Tanh},
-    linear::{self, SumOfRows, rows as rows_of},
+    linear::{self, rows as rows_of},
     matrix, numbers, shaped,
 };
 use crate::gelu::Form;
@@ -351,11 +353,7 @@ impl<D: Distribution> Kernel for Group<'_, D> {
                 let of_before = &Panels::new(of_before);
                 let w_in = &mut sums.w_in[column..];
                 panel_product(simd, w_in, d_ff, onto, 1.0, x.transposed(), of_before);
-                SumOfRows {
-                    sums: &mut sums.b_in[column..column + count],
-                    rows: d_before,
-                }
-                .run(simd);
+                add_rows(&mut sums.b_in[column..column + count], d_before);
             }
         }
     }

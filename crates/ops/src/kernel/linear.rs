@@ -1,7 +1,7 @@
 //! `x·W + b`: one matrix product over all rows each way.
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
-use headlight_vector::{Kernel, Matrix, Simd, new_product, vectorised};
+use headlight_vector::{Matrix, new_product, sum_of_rows};
 
 use super::{matrix, numbers, shaped, width};
 
@@ -42,35 +42,11 @@ pub(crate) fn backward_weight(saved: &Saved, upstream: &FlexTensor) -> FlexTenso
 /// `db = Σ upstream` over all rows.
 pub(crate) fn backward_bias(upstream: &FlexTensor) -> FlexTensor {
     let width = width(upstream);
-    let mut sums = vec![0.0; width];
-    vectorised(SumOfRows {
-        sums: &mut sums,
-        rows: numbers(upstream),
-    });
-    shaped(sums, Shape::new([width]))
+    shaped(sum_of_rows(numbers(upstream), width), Shape::new([width]))
 }
 
 /// The rows of all sequences, one after the other.
 pub(crate) fn rows(tensor: &FlexTensor) -> Matrix<'_> {
     let (numbers, width) = (numbers(tensor), width(tensor));
     Matrix::dense(numbers, numbers.len() / width, width)
-}
-
-/// Adds each row to `sums`.
-pub(crate) struct SumOfRows<'a> {
-    pub sums: &'a mut [f32],
-    pub rows: &'a [f32],
-}
-
-impl Kernel for SumOfRows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        for row in self.rows.chunks_exact(self.sums.len()) {
-            for (sum, &x) in self.sums.iter_mut().zip(row) {
-                *sum += x;
-            }
-        }
-    }
 }

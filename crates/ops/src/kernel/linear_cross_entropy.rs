@@ -2,14 +2,11 @@
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
 use headlight_vector::{
-    Kernel, Matrix, Onto, Simd, exp_and_sum, max_of, new_product, product, vectorised,
+    Kernel, Matrix, Onto, Simd, exp_and_sum, max_of, new_product, product, sum_of_rows, vectorised,
 };
 use rayon::prelude::*;
 
-use super::{
-    CHUNK, ROWS, contiguous, cross_entropy::targets_of, linear::SumOfRows, matrix, numbers, shaped,
-    width,
-};
+use super::{CHUNK, ROWS, contiguous, cross_entropy::targets_of, matrix, numbers, shaped, width};
 
 /// With as many logits or fewer, `linear` and `cross_entropy` keep them all: 16 MiB.
 pub(crate) const FEW: usize = 1 << 22;
@@ -97,10 +94,9 @@ impl Inputs {
             let onto = if first > 0 { Onto::Out } else { Onto::Zeros };
             product(&mut d_weight, right.columns, onto, 1.0, left, right);
             if self.bias.is_some() {
-                vectorised(SumOfRows {
-                    sums: &mut d_bias,
-                    rows: logits,
-                });
+                for (sum, part) in d_bias.iter_mut().zip(sum_of_rows(logits, vocabulary)) {
+                    *sum += part;
+                }
             }
         }
         let d_weight = if is_transposed {
