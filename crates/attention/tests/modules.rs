@@ -341,6 +341,57 @@ fn qk_norm_makes_scores_blind_to_the_size_of_the_input() {
     }
 }
 
+/// One operation where nothing comes between projections and attention: the same bits as the two
+/// doors, and the same gradients up to the order of sums.
+#[test]
+fn self_attention_is_projections_and_attention_one_after_the_other() {
+    let device = flex().autodiff();
+    let plain = MultiHeadAttentionConfig::new(24, 4);
+    let softcapped = AttentionOptions {
+        softcap: Some(2.0),
+        ..AttentionOptions::default()
+    };
+    let configs = [
+        plain.clone(),
+        plain.clone().with_bias(false),
+        plain.clone().with_n_kv_heads(2).with_options(softcapped),
+        plain.clone().with_position(PositionConfig::Alibi),
+        plain.with_qk_norm(QkNorm::EachHead),
+    ];
+    let key = DropoutKey::default();
+    let dropouts = [None, Some(Dropout::new(0.3, key))];
+    for config in &configs {
+        let module = config.try_init(&device).unwrap();
+        // Fewer sequences than threads, and more.
+        for batch in [1, 9] {
+            for (dropout, mask) in dropouts.iter().zip([Mask::causal(), Mask::window(3)]) {
+                let x = random([batch, 7, 24], 1, &device).require_grad();
+                let heads = module.project(x.clone(), x.clone(), x.clone());
+                let parts = match dropout {
+                    Some(dropout) => module.attend_with_dropout(heads, &mask, dropout),
+                    None => module.attend(heads, &mask),
+                };
+                let whole = module.attend_to_self(x.clone(), &mask, dropout.as_ref());
+                assert_eq!(values(whole.clone()), values(parts.clone()));
+                let upstream = random([batch, 4, 7, 6], 2, &device);
+                let found = (whole * upstream.clone()).sum().backward();
+                let expected = (parts * upstream).sum().backward();
+                let of_x = |gradients| values(x.grad(gradients).unwrap());
+                assert_close("d_x", &of_x(&found), &of_x(&expected), 1e-5);
+                for projection in [&module.w_q, &module.w_k, &module.w_v] {
+                    let of_weight =
+                        |gradients| values(projection.weight.val().grad(gradients).unwrap());
+                    assert_close("d_weight", &of_weight(&found), &of_weight(&expected), 1e-5);
+                    if let Some(bias) = &projection.bias {
+                        let of_bias = |gradients| values(bias.val().grad(gradients).unwrap());
+                        assert_close("d_bias", &of_bias(&found), &of_bias(&expected), 1e-5);
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn heads_permuted_give_results_permuted_and_their_sum_is_the_output() {
     let module = init(&MultiHeadAttentionConfig::new(6, 3).with_bias(true));

@@ -2,12 +2,15 @@
 //! elsewhere.
 
 use burn::{
+    module::{Module, Param},
+    nn::{Linear, LinearConfig},
     optim::{AdamWConfig, Optimizer},
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use headlight_ops::{
-    AdamWStep, adamw, cross_entropy, gelu, gelu_tanh, layer_norm, linear, linear_cross_entropy,
-    rms_norm, score_next_tokens, squared_norm, swiglu,
+    AdamWStep, adamw, apply, cross_entropy, gelu, gelu_feed_forward, gelu_tanh,
+    gelu_tanh_feed_forward, layer_norm, linear, linear_cross_entropy, rms_norm, score_next_tokens,
+    squared_norm, swiglu,
 };
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
@@ -298,6 +301,108 @@ fn linear_and_its_gradients() {
             }
         }
     }
+}
+
+/// A linear map with these numbers.
+fn map([rows, columns]: [usize; 2], salt: usize, bias: bool, place: &Place) -> Linear {
+    let mut map = LinearConfig::new(rows, columns)
+        .with_bias(bias)
+        .init(&place.device);
+    let weight = tensor(&numbers(rows * columns, salt), [rows, columns], place);
+    map.weight = Param::from_tensor(weight.div_scalar(6.0)).set_require_grad(true);
+    if bias {
+        let bias = tensor(&numbers(columns, salt + 1), [columns], place);
+        map.bias = Some(Param::from_tensor(bias).set_require_grad(true));
+    }
+    map
+}
+
+/// What `linear` and `gelu` make one after the other, which other tests compare with loops: the
+/// same bits, and the same gradients up to the order of sums.
+#[test]
+fn the_feed_forward_is_two_linear_maps_with_gelu_between_them() {
+    let place = Place {
+        device: Device::flex().autodiff(),
+        dtype: DType::F32,
+    };
+    // More rows than one thread sums; steps and panels of middle columns that are not full.
+    let sizes = [[2100, 3, 70, 2], [5, 33, 300, 65], [193, 64, 256, 64]];
+    for [rows, d_model, d_ff, d_out] in sizes {
+        for (bias, is_exact) in [(true, true), (false, true), (true, false)] {
+            let w_in = map([d_model, d_ff], 1, bias, &place);
+            let w_out = map([d_ff, d_out], 5, bias, &place);
+            let x = tensor(&numbers(rows * d_model, 9), [1, rows, d_model], &place);
+            let x = x.require_grad();
+            let upstream = tensor(&numbers(rows * d_out, 10), [1, rows, d_out], &place);
+            let middle = apply(&w_in, x.clone());
+            let (whole, parts) = if is_exact {
+                (gelu_feed_forward(&w_in, &w_out, x.clone()), gelu(middle))
+            } else {
+                let whole = gelu_tanh_feed_forward(&w_in, &w_out, x.clone());
+                (whole, gelu_tanh(middle))
+            };
+            let parts = apply(&w_out, parts);
+            assert_eq!(values(whole.clone()), values(parts.clone()), "{rows} rows");
+            let without_gradients = w_in.clone().valid();
+            let y = gelu_feed_forward(
+                &without_gradients,
+                &w_out.clone().valid(),
+                x.clone().inner(),
+            );
+            if is_exact {
+                assert_eq!(values(y), values(whole.clone()), "{rows} rows");
+            }
+            let found = (whole * upstream.clone()).sum().backward();
+            let expected = (parts * upstream).sum().backward();
+            let of_x = |gradients| values(x.grad(gradients).unwrap());
+            assert_close("d_x", &of_x(&found), &of_x(&expected));
+            for map in [&w_in, &w_out] {
+                let of_weight = |gradients| values(map.weight.val().grad(gradients).unwrap());
+                assert_close("d_weight", &of_weight(&found), &of_weight(&expected));
+                if let Some(bias) = &map.bias {
+                    let of_bias = |gradients| values(bias.val().grad(gradients).unwrap());
+                    assert_close("d_bias", &of_bias(&found), &of_bias(&expected));
+                }
+            }
+            // Of x alone, where the weights are held.
+            let (held_in, held_out) = (w_in.no_grad(), w_out.no_grad());
+            let held = match is_exact {
+                true => gelu_feed_forward(&held_in, &held_out, x.clone()),
+                false => gelu_tanh_feed_forward(&held_in, &held_out, x.clone()),
+            };
+            let upstream = tensor(&numbers(rows * d_out, 10), [1, rows, d_out], &place);
+            let alone = (held * upstream).sum().backward();
+            assert_eq!(of_x(&alone), of_x(&found));
+        }
+    }
+}
+
+/// The bits of a gradient do not depend on the number of threads.
+#[test]
+fn the_gradient_of_a_feed_forward_is_the_same_on_any_number_of_threads() {
+    let place = Place {
+        device: Device::flex().autodiff(),
+        dtype: DType::F32,
+    };
+    let gradient = || {
+        let (w_in, w_out) = (
+            map([8, 100], 1, true, &place),
+            map([100, 8], 3, true, &place),
+        );
+        let x = tensor(&numbers(5000 * 8, 5), [5, 1000, 8], &place);
+        let y = gelu_feed_forward(&w_in, &w_out, x);
+        values(
+            w_in.weight
+                .val()
+                .grad(&y.powi_scalar(2).sum().backward())
+                .unwrap(),
+        )
+    };
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap().install(gradient)
+    };
+    assert_eq!(on(1), on(3));
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! Sums and maxima in lanes: many numbers are added at once, in a fixed order.
 
-use std::slice::from_ref;
-
 use pulp::{
     Simd,
     bytemuck::{cast_slice, pod_read_unaligned},
 };
 
-use crate::{Kernel, exp, ln, mul_add, vectorised};
+use crate::{Kernel, exp, ln, vectorised};
 
 /// The number of lanes. A loop over a multiple of it has no slow remainder.
 pub const LANES: usize = 32;
@@ -114,6 +112,27 @@ pub fn exp_and_sum<S: Simd>(simd: S, row: &mut [f32], shift: f32) -> f32 {
     sum
 }
 
+/// Vector number `v` of `numbers`.
+#[inline(always)]
+fn vector<S: Simd>(numbers: &[f32], v: usize) -> S::f32s {
+    pod_read_unaligned(cast_slice(
+        &numbers[v * S::F32_LANES..(v + 1) * S::F32_LANES],
+    ))
+}
+
+/// The sum of all lanes of as many vectors as hold [`LANES`] numbers, in halves.
+#[inline(always)]
+fn total_of_vectors<S: Simd>(simd: S, mut sums: [S::f32s; LANES]) -> f32 {
+    let mut half = LANES / S::F32_LANES / 2;
+    while half > 0 {
+        for v in 0..half {
+            sums[v] = simd.add_f32s(sums[v], sums[half + v]);
+        }
+        half /= 2;
+    }
+    simd.reduce_sum_f32s(sums[0])
+}
+
 /// `Σ a·b`
 ///
 /// # Panics
@@ -122,36 +141,47 @@ pub fn exp_and_sum<S: Simd>(simd: S, row: &mut [f32], shift: f32) -> f32 {
 #[must_use]
 pub fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
     assert!(a.len() == b.len(), "{} numbers times {}", a.len(), b.len());
-    let vectors = LANES / S::F32_LANES;
     let mut sums = [simd.splat_f32s(0.0); LANES];
-    let whole = a.len() / LANES * LANES;
+    let (whole, last) = (a.len() / LANES * LANES, a.len() / WIDEST * WIDEST);
     for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
-        for v in 0..vectors {
-            let part = v * S::F32_LANES..(v + 1) * S::F32_LANES;
-            let (a, b) = (&a[part.clone()], &b[part]);
-            let a: S::f32s = pod_read_unaligned(cast_slice(a));
-            let b: S::f32s = pod_read_unaligned(cast_slice(b));
-            sums[v] = simd.mul_add_e_f32s(a, b, sums[v]);
+        for v in 0..LANES / S::F32_LANES {
+            sums[v] = simd.mul_add_e_f32s(vector::<S>(a, v), vector::<S>(b, v), sums[v]);
         }
     }
-    let mut lanes = [0.0; LANES];
-    for (lanes, sum) in lanes.chunks_exact_mut(S::F32_LANES).zip(&sums) {
-        lanes.copy_from_slice(cast_slice(from_ref(sum)));
+    if whole < last {
+        let (a, b) = (&a[whole..last], &b[whole..last]);
+        for v in 0..WIDEST / S::F32_LANES {
+            sums[v] = simd.mul_add_e_f32s(vector::<S>(a, v), vector::<S>(b, v), sums[v]);
+        }
     }
-    let last = a.len() / WIDEST * WIDEST;
-    add_products(simd, &mut lanes, &a[whole..last], &b[whole..last]);
-    let mut sum = total(lanes);
+    let mut sum = total_of_vectors(simd, sums);
     for i in last..a.len() {
         sum += a[i] * b[i];
     }
     sum
 }
 
+/// `Σ x`
 #[inline(always)]
-fn add_products<S: Simd>(simd: S, lanes: &mut [f32], a: &[f32], b: &[f32]) {
-    for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-        *lane = mul_add(simd, *a, *b, *lane);
+#[must_use]
+pub fn sum_of<S: Simd>(simd: S, row: &[f32]) -> f32 {
+    let mut sums = [simd.splat_f32s(0.0); LANES];
+    let (whole, last) = (row.len() / LANES * LANES, row.len() / WIDEST * WIDEST);
+    for row in row.chunks_exact(LANES) {
+        for v in 0..LANES / S::F32_LANES {
+            sums[v] = simd.add_f32s(sums[v], vector::<S>(row, v));
+        }
     }
+    if whole < last {
+        for v in 0..WIDEST / S::F32_LANES {
+            sums[v] = simd.add_f32s(sums[v], vector::<S>(&row[whole..last], v));
+        }
+    }
+    let mut sum = total_of_vectors(simd, sums);
+    for x in &row[last..] {
+        sum += x;
+    }
+    sum
 }
 
 /// Whether no number is NaN or ±∞.
@@ -164,30 +194,6 @@ pub fn all_finite(row: &[f32]) -> bool {
         .iter()
         .fold(0, |largest, x| largest.max(x.abs().to_bits()));
     largest < f32::INFINITY.to_bits()
-}
-
-/// `Σ x`
-#[inline(always)]
-#[must_use]
-pub fn sum_of(row: &[f32]) -> f32 {
-    let mut lanes = [0.0; LANES];
-    let (whole, vectors) = (row.len() / LANES * LANES, row.len() / WIDEST * WIDEST);
-    for chunk in row.chunks_exact(LANES) {
-        add(&mut lanes, chunk);
-    }
-    add(&mut lanes, &row[whole..vectors]);
-    let mut sum = total(lanes);
-    for x in &row[vectors..] {
-        sum += x;
-    }
-    sum
-}
-
-#[inline(always)]
-fn add(lanes: &mut [f32], numbers: &[f32]) {
-    for (lane, x) in lanes.iter_mut().zip(numbers) {
-        *lane += x;
-    }
 }
 
 /// `−Σ x ln x` over the numbers that are positive and normal; smaller ones add less than 10⁻³⁵
@@ -256,7 +262,7 @@ mod tests {
                 assert!((f64::from(sum) - exact).abs() <= 1e-6 * exact.max(1.0));
                 let squares: f64 = row.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
                 let plain: f64 = row.iter().map(|&x| f64::from(x)).sum();
-                assert!((f64::from(sum_of(&row)) - plain).abs() < 1e-4);
+                assert!((f64::from(sum_of(simd, &row)) - plain).abs() < 1e-4);
                 assert!((f64::from(dot(simd, &row, &row)) - squares).abs() < 1e-4);
             }
         }

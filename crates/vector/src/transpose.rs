@@ -47,6 +47,10 @@ pub fn transpose<S: Simd>(simd: S, matrix: Matrix, out: &mut [f32], out_stride: 
 
 /// Turns rows `i .. i + 4` of as many columns from `j` on as a vector has lanes.
 #[inline(always)]
+#[allow(
+    unsafe_code,
+    reason = "a check of every four numbers takes longer than to write them"
+)]
 fn four_rows<S: Simd>(
     simd: S,
     matrix: Matrix,
@@ -63,10 +67,22 @@ fn four_rows<S: Simd>(
     }
     // Each 4×4 square inside the four vectors is turned: vector `v` then holds columns `v`, `4 + v`,
     // `8 + v` and so on, four rows of each.
-    for (v, vector) in simd.deinterleave_shfl_f32s(vectors).iter().enumerate() {
+    let vectors = simd.deinterleave_shfl_f32s(vectors);
+    let last = (S::F32_LANES - 1) * out_stride + FOUR;
+    let out = &mut out[..last];
+    for (v, vector) in vectors.iter().enumerate() {
         let numbers: &[f32] = cast_slice(from_ref(vector));
-        for (square, four) in numbers.chunks_exact(FOUR).enumerate() {
-            out[(square * FOUR + v) * out_stride..][..FOUR].copy_from_slice(four);
+        let (squares, _) = numbers.as_chunks::<FOUR>();
+        for (square, four) in squares.iter().enumerate() {
+            let from = (square * FOUR + v) * out_stride;
+            // SAFETY: `square·4 + v` is less than the number of lanes, so that four numbers from
+            // there on lie inside `out`, as its length says.
+            unsafe {
+                out.as_mut_ptr()
+                    .add(from)
+                    .cast::<[f32; FOUR]>()
+                    .write(*four)
+            };
         }
     }
 }

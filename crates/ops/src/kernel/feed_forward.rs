@@ -120,9 +120,10 @@ fn output<D: Distribution>(inputs: &Inputs, keeps: bool) -> (FlexTensor, Vec<Vec
         y.par_chunks_mut(ROWS * d_out)
             .zip(&mut rows_before)
             .enumerate()
-            .for_each(|(block, (y, before))| {
+            .for_each_init(Vec::new, |middle, (block, (y, before))| {
                 vectorised(Output {
                     y,
+                    middle,
                     before,
                     x: x.some_rows(block * ROWS, ROWS.min(x.rows - block * ROWS)),
                     read: &read,
@@ -151,6 +152,8 @@ fn output<D: Distribution>(inputs: &Inputs, keeps: bool) -> (FlexTensor, Vec<Vec
 /// A step of middle columns for some rows.
 struct Output<'a, D> {
     y: &'a mut [f32],
+    /// Room for the middle columns.
+    middle: &'a mut Vec<f32>,
     /// The middle columns before `f`, or empty.
     before: &'a mut [MaybeUninit<f32>],
     x: Matrix<'a>,
@@ -167,23 +170,22 @@ impl<D: Distribution> Kernel for Output<'_, D> {
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
         let (rows, count) = (self.x.rows, self.read.columns());
-        let mut middle = vec![0.0; rows * count];
-        panel_product(
-            simd,
-            &mut middle,
-            count,
-            self.read_onto,
-            1.0,
-            self.x,
-            self.read,
-        );
-        for (before, &x) in self.before.iter_mut().zip(&middle) {
-            before.write(x);
+        if self.middle.len() < rows * count {
+            self.middle.resize(rows * count, 0.0);
         }
-        for x in &mut middle {
-            *x *= D::at(simd, *x).0;
+        let middle = &mut self.middle[..rows * count];
+        panel_product(simd, middle, count, self.read_onto, 1.0, self.x, self.read);
+        if self.before.is_empty() {
+            for x in &mut *middle {
+                *x *= D::at(simd, *x).0;
+            }
+        } else {
+            for (x, before) in middle.iter_mut().zip(self.before) {
+                before.write(*x);
+                *x *= D::at(simd, *x).0;
+            }
         }
-        let middle = Matrix::dense(&middle, rows, count);
+        let middle = Matrix::dense(middle, rows, count);
         let d_out = self.write.columns();
         panel_product(
             simd,

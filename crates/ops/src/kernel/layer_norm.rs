@@ -101,7 +101,7 @@ impl Kernel for Normalise<'_> {
             .zip(x.chunks_exact(width))
             .zip(statistics)
         {
-            let mean = sum_of(x) / width as f32;
+            let mean = sum_of(simd, x) / width as f32;
             for (y, &x) in y.iter_mut().zip(x) {
                 *y = x - mean;
             }
@@ -156,7 +156,7 @@ impl Kernel for Gradients<'_> {
             for ((d_x, &upstream), &gain) in d_x.iter_mut().zip(upstream).zip(gain) {
                 *d_x = upstream * gain;
             }
-            let mean_g = sum_of(d_x) / width as f32;
+            let mean_g = sum_of(simd, d_x) / width as f32;
             let mean_gn = dot(simd, d_x, &normal) / width as f32;
             for (d_x, &normal) in d_x.iter_mut().zip(&normal) {
                 *d_x = inverse * (*d_x - mean_g - normal * mean_gn);
