@@ -16,7 +16,7 @@ use burn::{
 use headlight_run::{Config, Error, MetricsRow, RunDirectory};
 use headlight_tasks as tasks;
 use headlight_tasks::{Tasks, Use};
-use headlight_trainer::{Setup, StepDropout, Updater, ranks::Ranks};
+use headlight_trainer::{Pass, Setup, StepDropout, Updater, ranks::Ranks};
 use headlight_watch::model;
 
 use headlight::seeds::{run_path, train_seeds};
@@ -116,7 +116,7 @@ fn first_gradient(seat: &Seat) -> Vec<f64> {
     let task = tasks::build(&config.task, config.model.n_ctx, 0).unwrap();
     let model = model::build(&config, task.vocabulary().len(), &device).unwrap();
     let sequences = tasks::batch(&*task, 0, Use::Training, 1, 8);
-    let dropout = Some(StepDropout {
+    let dropout = Pass::Dropping(StepDropout {
         stream: 0.5,
         weights: 0.1,
         seed: 0,

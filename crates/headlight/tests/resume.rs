@@ -279,6 +279,49 @@ fn every_optimizer_goes_on_where_it_was() {
     }
 }
 
+/// Steps 11 to 20 swap other parts than steps 1 to 10 would.
+const SWAPPING: &str = r#"
+seed = 3
+[task]
+name = "program"
+program = "induction"
+length = 6
+[model]
+n_layers = 2
+n_heads = 3
+d_model = 12
+n_ctx = 7
+[interchange.alignment]
+previous = "L0H1"
+next = "L1H2"
+[train]
+steps = 25
+batch_size = 16
+learning_rate = 1e-2
+shards = 2
+accumulate = 2
+[log]
+every = 10
+patterns_every = 20
+[checkpoint]
+every = 10
+"#;
+
+#[test]
+fn interchange_training_goes_on_where_it_was() {
+    let workshop = Workshop::new();
+    let config = workshop.write("small.toml", SWAPPING);
+    assert_ok(&workshop.train(&config, &["--out", "run"]));
+    let reference = files(&workshop.path("run"));
+    let metrics = String::from_utf8(reference["metrics.jsonl"].clone()).unwrap();
+    assert!(metrics.contains("interchange accuracy") && metrics.contains("strictness"));
+    fs::remove_file(workshop.path("run/summary.json")).unwrap();
+    fs::remove_dir_all(workshop.path("run/last")).unwrap();
+    fs::remove_dir_all(workshop.path("run/checkpoints/step-20")).unwrap();
+    assert_ok(&resume(&workshop));
+    assert_same(&workshop.path("run"), &reference);
+}
+
 /// What happens to the bytes of a file.
 type Damage<'a> = &'a dyn Fn(&mut Vec<u8>);
 

@@ -5,7 +5,7 @@ use headlight_residual::{Decoder, Norm};
 use headlight_run::{Config, RunDirectory, Summary};
 use headlight_tasks as tasks;
 use headlight_tasks::Use;
-use headlight_trainer::{Setup, Updater};
+use headlight_trainer::{Pass, Setup, Updater};
 use headlight_watch::model;
 use tempfile::TempDir;
 
@@ -32,7 +32,7 @@ fn one_update(assignments: &[&str]) -> (Decoder, Decoder, [Vec<f32>; 2]) {
     let before = model::build(&config, task.vocabulary().len(), &device).unwrap();
     let sequences = tasks::batch(&*task, 0, Use::Training, 1, config.train.batch_size);
     let mut updater = Updater::new(&config.train, device).unwrap();
-    let gradient = updater.gradient(&before, &sequences, None);
+    let gradient = updater.gradient(&before, &sequences, Pass::Plain);
     let of = |param: &burn::module::Param<Tensor<2>>| {
         values(gradient.gradients.get::<2>(param.id).unwrap())
     };

@@ -104,7 +104,7 @@ pub use role_rate::RoleRate;
 pub use score::{RelationScore, RelationScores, Score, Scores};
 pub use score_name::ScoreName;
 pub use sequence_kind::SequenceKind;
-pub use source::Source;
+pub use source::{NotASource, Source};
 pub use spread::{Spread, Values};
 
 /// The README's program compiles and does what it says.

@@ -147,6 +147,7 @@ fn known_head(
     let place = known.compiled.truth.computed_by(head);
     // A head whose weights are 0 attends evenly: it must look like nothing.
     let expected = known.expected_role(head, probe).unwrap_or(Expected::NoRole);
+    let (must_look_like, role_is) = role_of_program(expected, role);
     let alone = uses.and_then(|uses| {
         let is_head_alone = |set: &&HeadsUse| set.heads == [head] && set.name != HeadSet::Layer;
         uses.uses.iter().find(is_head_alone)?.ablated
@@ -165,16 +166,24 @@ fn known_head(
         head,
         computes: place.map(|place| place.variable.clone()),
         looks_like: role,
-        must_look_like: match expected {
-            Expected::Role(measure) => measure.name().to_owned(),
-            Expected::NoRole => "no role".to_owned(),
-            Expected::Open => "open".to_owned(),
-        },
-        role_is: expected.verdict(role).map(|is| is.in_words().to_owned()),
+        must_look_like,
+        role_is,
         used_as: uses.and_then(|uses| uses.used_as(head)),
         without: alone,
         use_is: use_is.map(|is| is.in_words().to_owned()),
     }
+}
+
+/// The role that a head must have, in words, and whether the role that it has is right, where the
+/// program says so.
+pub(crate) fn role_of_program(expected: Expected, role: Role) -> (String, Option<String>) {
+    let must_be = match expected {
+        Expected::Role(measure) => measure.name(),
+        Expected::NoRole => "no role",
+        Expected::Open => "open",
+    };
+    let verdict = expected.verdict(role).map(|is| is.in_words().to_owned());
+    (must_be.to_owned(), verdict)
 }
 
 /// The lines, the heads, and the values along a sequence.

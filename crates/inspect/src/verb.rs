@@ -67,6 +67,8 @@ pub enum Need {
     Relations,
     /// Weights that were compiled from a program.
     Program,
+    /// Parts that are aligned with the variables of a program.
+    Alignment,
 }
 
 impl Need {
@@ -77,6 +79,7 @@ impl Need {
             Self::Logs => "the logs of training",
             Self::Relations => "a task with gold relations, such as `grammar`",
             Self::Program => "a [compiled program](results/known_answers.md)",
+            Self::Alignment => "a run with a table [`[interchange]`](configuration.md#interchange)",
         }
     }
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use crate::{
     ARCHITECTURES, AblateVerb, ActivationsVerb, AnyVerb, CircuitVerb, CircuitsVerb, CurvesVerb,
-    DetectVerb, EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, LensVerb, OffsetsVerb,
-    PatchVerb, PathsVerb, PatternVerb, PhasesVerb, PositionsVerb, PredictVerb, ProgramVerb,
-    RelationsVerb, ReportVerb, ScoresVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
+    DetectVerb, EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, InterchangeVerb, LensVerb,
+    OffsetsVerb, PatchVerb, PathsVerb, PatternVerb, PhasesVerb, PositionsVerb, PredictVerb,
+    ProgramVerb, RelationsVerb, ReportVerb, ScoresVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
     verb::{Need, Part},
 };
 
@@ -32,6 +32,7 @@ pub fn verbs() -> Vec<AnyVerb> {
         AnyVerb::of::<PhasesVerb>(),
         AnyVerb::of::<RelationsVerb>(),
         AnyVerb::of::<ProgramVerb>(),
+        AnyVerb::of::<InterchangeVerb>(),
         AnyVerb::of::<GenerateVerb>(),
         AnyVerb::of::<ExportVerb>(),
         AnyVerb::of::<ActivationsVerb>(),
@@ -84,8 +85,9 @@ pub fn verbs_page() -> String {
     let _ = writeln!(page, "|---{}|", "|---".repeat(ARCHITECTURES.len()));
     let mut notes: Vec<&str> = Vec::new();
     for verb in verbs() {
-        // A compiled program has an architecture of its own.
-        if verb.needs().contains(&Need::Program) {
+        // A compiled program has an architecture of its own, and runs with a program are few.
+        let needs = verb.needs();
+        if needs.contains(&Need::Program) || needs.contains(&Need::Alignment) {
             continue;
         }
         for part in verb.parts() {

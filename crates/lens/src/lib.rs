@@ -85,6 +85,7 @@
 //! ```
 
 mod ablation;
+mod auroc;
 mod band;
 mod behaviour;
 mod bootstrap;
@@ -123,6 +124,7 @@ mod writer;
 mod writes;
 
 pub use ablation::{Ablations, ablate, all_heads, mean_ablated, without, zeroed};
+pub use auroc::{auroc, auroc_of_effects};
 pub use behaviour::{Behaviour, Performance};
 pub use bootstrap::Estimate;
 pub use by_position::{ScoresByPosition, scores_by_position};

@@ -29,6 +29,7 @@ mod report_page;
 mod role_look;
 mod say;
 mod screen;
+mod sensitivity_svg;
 mod serve;
 mod sparkline;
 mod svg;
@@ -79,6 +80,7 @@ pub use report_page::report_page;
 pub use role_look::{measures_as_told, most_telling_head, role_colour, scores_as_told};
 pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
+pub use sensitivity_svg::sensitivity_svg;
 pub use serve::{
     ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, Sweep,
     SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion, serve,

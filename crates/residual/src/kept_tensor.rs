@@ -99,6 +99,31 @@ impl KeptTensor {
         Self { flat, dims }
     }
 
+    /// The rows of its batch in pairs, each in the place of the other: 1, 0, 3, 2, …
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use headlight_residual::KeptTensor;
+    ///
+    /// let kept = KeptTensor::from(Tensor::<2>::from_floats([[1.0], [2.0], [3.0], [4.0]], &Device::flex()));
+    /// let swapped: Tensor<2> = kept.pairs_swapped().tensor();
+    /// assert_eq!(swapped.into_data().to_vec::<f32>().unwrap(), [2.0, 1.0, 4.0, 3.0]);
+    /// ```
+    ///
+    /// # Panics
+    /// If the number of rows is odd.
+    #[must_use]
+    pub fn pairs_swapped(&self) -> Self {
+        let rows = self.dims[0];
+        assert!(rows.is_multiple_of(2), "{rows} rows are no pairs");
+        let of_row: usize = self.dims[1..].iter().product();
+        let pairs: Tensor<3> = self.flat.clone().reshape([rows / 2, 2, of_row]);
+        Self {
+            flat: pairs.flip([1]).reshape([rows * of_row]),
+            dims: self.dims.clone(),
+        }
+    }
+
     /// Its numbers, row by row.
     #[must_use]
     pub fn into_data(self) -> TensorData {

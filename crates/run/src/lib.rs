@@ -20,9 +20,9 @@ pub use seeds::{NoSeeds, Seeds, SeedsSummary};
 // The parts of these.
 pub use atomic::write_atomically;
 pub use config::{
-    BlockOrder, CheckpointConfig, DecayGroup, FeedForwardKind, InitializationKind, LogConfig,
-    ModelConfig, NoTarget, NormKind, NormPlacement, OptimizerKind, PositionKind, QkNormKind,
-    Quantity, RotaryScaling, ScheduleKind, StopWhen, TrainConfig,
+    BlockOrder, CheckpointConfig, DecayGroup, FeedForwardKind, InitializationKind,
+    InterchangeConfig, LogConfig, ModelConfig, NoTarget, NormKind, NormPlacement, OptimizerKind,
+    PositionKind, QkNormKind, Quantity, RotaryScaling, ScheduleKind, StopWhen, TrainConfig,
 };
 pub use data_file::{DataFile, sha256};
 // Every task's configuration, whichever there are.

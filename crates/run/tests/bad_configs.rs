@@ -70,7 +70,7 @@ fn the_whole_and_its_small_tables() {
         ),
         (
             "tokenizer = 5",
-            "tokenizer = 5: unknown key, there are: seed, task, model, train, log, checkpoint",
+            "tokenizer = 5: unknown key, there are: seed, task, model, train, interchange, log, checkpoint",
         ),
         ("seed = -1", "seed = -1: must be a whole number, 0 or more"),
         (
@@ -881,4 +881,70 @@ fn assignments() {
         error_of(GOOD, &["train.steps=5"]),
         "a.toml: train.warmup = 5: must be below train.steps = 5"
     );
+}
+
+#[test]
+fn interchange() {
+    let aligned = "\
+task = { name = 'program', program = 'induction', length = 15 }
+interchange.alignment.previous = 'L0H1'
+";
+    assert!(Config::parse(&with(aligned), "a.toml", &[]).is_ok());
+    for (lines, message) in [
+        (
+            "interchange.alignment.previous = 'L0H2'",
+            "interchange.alignment.previous = L0H2: there is no such head; the model has 2 layers of 2 heads",
+        ),
+        (
+            "interchange.alignment.previous = 'head 1'",
+            "interchange.alignment.previous = \"head 1\": head 1 is no part of a model, parts are written \
+             L0H1, feed-forward 0, embedding, positions",
+        ),
+        (
+            "interchange.alignment.previous = 'feed-forward 0'",
+            "interchange.alignment.previous = feed-forward 0: the model has no feed-forwards; set \
+             model.feed_forward",
+        ),
+        (
+            "interchange.alignment.previous = 'embedding'",
+            "interchange.alignment.previous = embedding: must be a head or a feed-forward",
+        ),
+        (
+            "interchange.alignment = {}",
+            "interchange.alignment = {}: must name the part of at least one variable, for example \
+             previous = \"L0H1\"",
+        ),
+        (
+            "interchange.weight = -1.0",
+            "interchange.weight = -1.0: must be 0 or more, and finite in 32 bits",
+        ),
+        (
+            "interchange.strictness = nan",
+            "interchange.strictness = NaN: must be 0 or more, and finite in 32 bits",
+        ),
+        (
+            "train.dropout = 0.1",
+            "train.dropout = 0.1: must be 0 with [interchange]: the two rows of a pair would drop \
+             different numbers",
+        ),
+        (
+            "train.accumulate = 4",
+            "train.batch_size = 8: must be a multiple of 16 with [interchange]: each of 8 parts takes \
+             pairs of rows",
+        ),
+        (
+            "task = { name = 'repeat' }",
+            "task.name = repeat: must be program with [interchange]: other tasks have no program to align \
+             with",
+        ),
+    ] {
+        let stays = |line: &&str| !key_of(line).starts_with(key_of(lines));
+        let kept: Vec<&str> = aligned.lines().filter(stays).collect();
+        let text = with(&format!("{}\n{lines}", kept.join("\n")));
+        assert_eq!(
+            error_of(&text, &[]),
+            format!("a.toml: {message}"),
+            "{lines}"
+        );
+    }
 }

@@ -35,7 +35,7 @@ impl Setup {
         loop {
             step += 1;
             let gradient =
-                updater.gradient_over(&*ranks, &model, &self.batch_of(step), self.dropout_of(step));
+                updater.gradient_over(&*ranks, &model, &self.batch_of(step), self.pass_of(step));
             // No number: the first rank makes no more updates, or says what went wrong with this
             // one.
             if !gradient.is_finite() {

@@ -7,7 +7,7 @@ use headlight_heads::Ablation;
 use headlight_residual::Decoder;
 use headlight_run::{Error, FORMAT, MetricsRow, RunDirectory, Summary, UsesRow};
 use headlight_tasks::Sequence;
-use headlight_watch::{Cores, Evaluation, Observation, Watched, evaluate, uses};
+use headlight_watch::{Cores, Evaluation, Observation, Watched, evaluate, interchange, uses};
 
 use crate::{Setup, step::Update};
 
@@ -64,13 +64,20 @@ impl Setup {
     /// Measures the model on the validation sequences, and watches its heads on probe and task.
     pub(crate) fn measure(&self, model: &Decoder, cores: &Cores) -> Result<Measured, Error> {
         let model = model.valid();
-        let evaluation = evaluate(
+        let mut evaluation = evaluate(
             &model,
             &self.validation.sequences,
             &self.validation.questions,
             &self.device,
             cores,
         );
+        if let Some(interchange) = &self.interchange {
+            let sequences = &self.validation.sequences;
+            let swapped = interchange.measure(&model, sequences, &self.device, cores)?;
+            evaluation
+                .breakdown
+                .extend(interchange::breakdown(&swapped));
+        }
         let begun = Instant::now();
         let observe = |watched: &Watched| watched.observe(&model, &self.device);
         let observations = cores

@@ -9,10 +9,10 @@ use headlight_residual::Decoder;
 use headlight_run::{Config, Data, DataFile, Error, RunData, RunDirectory, SequenceRow, Summary};
 use headlight_tasks as tasks;
 use headlight_tasks::{Sequence, Task, Use, Validation};
-use headlight_watch::{Watched, model, probe};
+use headlight_watch::{Interchange, Watched, model, probe};
 
 use crate::{
-    StepDropout, Stopped,
+    Pass, StepDropout, StepSwaps, Stopped,
     progress::{Progress, View},
     ranks::{Alone, Ranks, flat},
     restore,
@@ -32,6 +32,8 @@ pub struct Setup {
     /// The training set, where it is finite.
     pub(crate) trained_on: Option<Vec<Sequence>>,
     pub(crate) watched: [Watched; 2],
+    /// Which part of the model is to compute which variable, if the run says so.
+    pub(crate) interchange: Option<Interchange>,
     pub(crate) model: Decoder,
     pub(crate) floor: Option<f64>,
     pub(crate) bayes: Option<f64>,
@@ -61,6 +63,7 @@ impl Setup {
         let device = headlight_watch::device::open(device_name)?;
         let vocabulary = task.vocabulary().len();
         let model = model::build(&config, vocabulary, &device.clone().autodiff())?;
+        let interchange = Interchange::of(&config)?;
         let validation = task.validation(config.seed);
         let probe = probe(&*task, config.model.n_ctx, config.seed);
         let trained_on = match task.training_rows() {
@@ -96,6 +99,7 @@ impl Setup {
             probe,
             trained_on,
             watched,
+            interchange,
             model,
             view: View::default(),
         })
@@ -213,6 +217,7 @@ impl Setup {
                 "shortcut    {loss:.4} nats on the validation batch: {name}"
             ));
         }
+        lines.extend(self.interchange.as_ref().map(Interchange::in_words));
         lines.extend([format!(
             "training    {} steps of {} tokens in {} shard{}, seed {seed}, device {}",
             train.steps,
@@ -268,13 +273,16 @@ impl Setup {
         tasks::batch(&*self.task, *seed, Use::Training, step, train.batch_size)
     }
 
-    /// The dropout of step `step`, if the run has any.
-    pub(crate) fn dropout_of(&self, step: usize) -> Option<StepDropout> {
+    /// How the batch of step `step` passes through the model.
+    pub(crate) fn pass_of(&self, step: usize) -> Pass<'_> {
         let Config { train, seed, .. } = &self.config;
-        if train.dropout == 0.0 && train.attention_dropout == 0.0 {
-            return None;
+        if let Some(interchange) = &self.interchange {
+            return Pass::Swapping(StepSwaps { interchange, step });
         }
-        Some(StepDropout {
+        if train.dropout == 0.0 && train.attention_dropout == 0.0 {
+            return Pass::Plain;
+        }
+        Pass::Dropping(StepDropout {
             stream: train.dropout,
             weights: train.attention_dropout,
             seed: *seed,

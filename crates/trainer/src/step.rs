@@ -13,6 +13,7 @@ use headlight_watch::{Batch, Cores, count_scored};
 use crate::{
     dropout::StepDropout,
     gradients,
+    interchange::StepSwaps,
     optimizer::{Memory, MemoryError, Optimizer},
     ranks::{Alone, Ranks, flat, rows_of},
 };
@@ -24,6 +25,31 @@ pub struct Updater {
     clip: f64,
     accumulate: usize,
     shards: Cores,
+}
+
+/// How the batch of a step passes through the model.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Pass<'a> {
+    /// Once, as it is.
+    #[default]
+    Plain,
+    /// Some of what flows is dropped.
+    Dropping(StepDropout),
+    /// Again with what parts of the model write swapped between its rows, and that counts too.
+    Swapping(StepSwaps<'a>),
+}
+
+impl Pass<'_> {
+    /// The same of a part of the batch that begins `rows` later.
+    fn later_by(self, rows: usize) -> Self {
+        match self {
+            Self::Dropping(dropout) => Self::Dropping(StepDropout {
+                first_row: dropout.first_row + rows,
+                ..dropout
+            }),
+            Self::Plain | Self::Swapping(_) => self,
+        }
+    }
 }
 
 /// What one update did.
@@ -94,23 +120,18 @@ impl Updater {
         sequences: &[Sequence],
         learning_rate: f64,
     ) -> (Decoder, Update) {
-        let gradient = self.gradient(&model, sequences, None);
+        let gradient = self.gradient(&model, sequences, Pass::Plain);
         let update = gradient.update;
         (self.apply(model, gradient, learning_rate), update)
     }
 
-    /// The gradient at `model`, with dropout if some is given.
+    /// The gradient at `model`.
     ///
     /// # Panics
     /// If a shard's thread panics.
     #[must_use]
-    pub fn gradient(
-        &self,
-        model: &Decoder,
-        sequences: &[Sequence],
-        dropout: Option<StepDropout>,
-    ) -> Gradient {
-        self.gradient_over(&Alone, model, sequences, dropout)
+    pub fn gradient(&self, model: &Decoder, sequences: &[Sequence], pass: Pass) -> Gradient {
+        self.gradient_over(&Alone, model, sequences, pass)
     }
 
     /// The same gradient, to which each rank adds that of its rows of `sequences`.
@@ -123,15 +144,12 @@ impl Updater {
         ranks: &dyn Ranks,
         model: &Decoder,
         sequences: &[Sequence],
-        dropout: Option<StepDropout>,
+        pass: Pass,
     ) -> Gradient {
         let scored = count_scored(sequences).max(1) as f64;
         let rows = rows_of(ranks, sequences.len());
-        let dropout = dropout.map(|dropout| StepDropout {
-            first_row: dropout.first_row + rows.start,
-            ..dropout
-        });
-        let (losses, parts) = self.shards(model, &sequences[rows], scored, dropout);
+        let pass = pass.later_by(rows.start);
+        let (losses, parts) = self.shards(model, &sequences[rows], scored, pass);
         // On a thread of the pool: any other thread would fall asleep at each operation.
         let gradients = rayon::scope(|_| gradients::sum(model, parts));
         let (losses, gradients) = flat::sum(ranks, model, losses, gradients);
@@ -184,7 +202,7 @@ impl Updater {
         model: &Decoder,
         sequences: &[Sequence],
         scored: f64,
-        dropout: Option<StepDropout>,
+        pass: Pass,
     ) -> (Vec<Tensor<1>>, Vec<GradientsParams>) {
         let parts = self.shards.count() * self.accumulate;
         let rows_at_once = sequences.len().div_ceil(parts);
@@ -197,7 +215,7 @@ impl Updater {
             // One part after the other: only the sum of their gradients is kept.
             for (part, rows) in rows.chunks(rows_at_once).enumerate() {
                 let first_row = first_row + part * rows_at_once;
-                let (loss, more) = self.part(&model, first_row, rows, scored, dropout);
+                let (loss, more) = self.part(&model, rows, scored, pass.later_by(first_row));
                 losses.push(loss);
                 gradients = gradients::sum(&model, vec![gradients, more]);
             }
@@ -212,31 +230,29 @@ impl Updater {
         (losses.concat(), gradients)
     }
 
-    /// Loss `[1]` and gradient of some rows of the batch, the first of which has number `first_row`.
+    /// Loss `[1]` and gradient of some rows of the batch. The loss is the task's alone; the gradient
+    /// is that of all that is trained.
     fn part(
         &self,
         model: &Decoder,
-        first_row: usize,
         rows: &[Sequence],
         scored: f64,
-        dropout: Option<StepDropout>,
+        pass: Pass,
     ) -> (Tensor<1>, GradientsParams) {
         let batch = Batch::new(rows, &self.device);
-        let stream = match dropout {
-            Some(dropout) => {
-                let first_row = dropout.first_row + first_row;
-                let of_rows = StepDropout {
-                    first_row,
-                    ..dropout
-                };
-                of_rows.final_stream(model, batch.inputs)
-            }
-            None => model.final_stream(batch.inputs, &mut NoProbe),
+        let (stream, of_swaps) = match pass {
+            Pass::Plain => (model.final_stream(batch.inputs, &mut NoProbe), None),
+            Pass::Dropping(dropout) => (dropout.final_stream(model, batch.inputs), None),
+            Pass::Swapping(swaps) => swaps.run(model, rows, &batch),
         };
         let loss = model
             .summed_loss(stream, batch.targets, batch.scored)
             .div_scalar(scored);
-        let gradients = GradientsParams::from_grads(loss.backward(), model);
+        let trained = match of_swaps {
+            Some(of_swaps) => loss.clone() + of_swaps.div_scalar(scored),
+            None => loss.clone(),
+        };
+        let gradients = GradientsParams::from_grads(trained.backward(), model);
         (loss.inner(), gradients)
     }
 }
@@ -295,8 +311,12 @@ mod tests {
             step: 1,
             first_row: 0,
         };
-        let dropout = (added + weights > 0.0).then_some(dropout);
-        let gradients = updater.gradient(&model, &sequences, dropout).gradients;
+        let pass = if added + weights > 0.0 {
+            Pass::Dropping(dropout)
+        } else {
+            Pass::Plain
+        };
+        let gradients = updater.gradient(&model, &sequences, pass).gradients;
         let mut numbers = Numbers {
             gradients: &gradients,
             numbers: Vec::new(),

@@ -25,7 +25,7 @@ use crate::{
     progress::Progress,
     ranks::Ranks,
     restore::{self, restored},
-    step::{Gradient, Update, Updater},
+    step::{Gradient, Pass, Update, Updater},
     writer::Writer,
 };
 
@@ -212,7 +212,7 @@ impl<'a> Training<'a> {
         let rate = learning_rate(&config.train, step);
         let gradient =
             self.updater
-                .gradient_over(self.ranks, &model, &sequences, self.setup.dropout_of(step));
+                .gradient_over(self.ranks, &model, &sequences, self.setup.pass_of(step));
         if !gradient.is_finite() {
             let not_finite = self.not_finite(&model, step, &gradient, &sequences);
             return Err(self.diverged(not_finite, rate));
@@ -508,7 +508,8 @@ impl<'a> Training<'a> {
         let (row, tensor) = if let Some((row, tensor)) = activation {
             (Some(row), tensor)
         } else {
-            let alone = |row: &[Sequence]| !self.updater.gradient(model, row, None).is_finite();
+            let alone =
+                |row: &[Sequence]| !self.updater.gradient(model, row, Pass::Plain).is_finite();
             let tensor = non_finite::first_gradient(model, &gradient.gradients);
             (
                 sequences.chunks(1).position(alone),

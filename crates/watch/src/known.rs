@@ -80,11 +80,18 @@ impl Known {
         if !is_compiled || config.train.steps > 0 {
             return Ok(None);
         }
-        let code = program_code(program)?;
+        Self::compiled(program_code(program)?, config.model.coldness()).map(Some)
+    }
+
+    /// A program, and what it compiles to.
+    ///
+    /// # Errors
+    /// If it cannot be compiled.
+    pub fn compiled(code: Program, coldness: f64) -> Result<Self, Error> {
         let compiled = code
-            .compile(config.model.coldness())
+            .compile(coldness)
             .map_err(|error| Error::because(ErrorKind::Config, "[task]", error))?;
-        Ok(Some(Self { code, compiled }))
+        Ok(Self { code, compiled })
     }
 
     /// What the program answers, in words; `None` of a random program.
@@ -111,19 +118,26 @@ impl Known {
     #[must_use]
     pub fn expected_role(&self, head: HeadName, sequences: &[Vec<u32>]) -> Option<Expected> {
         let variable = &self.compiled.truth.computed_by(head)?.variable;
+        Some(self.expected_of(variable, sequences))
+    }
+
+    /// What the program says of the role of the head that computes a variable, on sequences whose
+    /// first token is the start.
+    #[must_use]
+    pub fn expected_of(&self, variable: &str, sequences: &[Vec<u32>]) -> Expected {
         let mut is_open = false;
         for measure in Measure::BUILT_IN {
             let fidelity = self.fidelity(variable, measure, sequences);
             if fidelity == 1.0 {
-                return Some(Expected::Role(measure));
+                return Expected::Role(measure);
             }
             is_open |= fidelity >= 0.5;
         }
-        Some(if is_open {
+        if is_open {
             Expected::Open
         } else {
             Expected::NoRole
-        })
+        }
     }
 
     /// The share of queries with targets at which the head of a variable selects targets and nothing

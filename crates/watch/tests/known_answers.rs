@@ -1,15 +1,16 @@
 //! The methods of `lens` against programs whose circuit is known: what each finds, misses, and finds
 //! falsely. `docs/results/known_answers.md` has the numbers that are held here.
 
+mod common;
+
 use std::collections::BTreeSet;
 
 use burn::tensor::Device;
+use common::{inputs_of, task_of};
 use headlight_compile::{Compiled, Input, Part, Program, START, Trace, programs};
 use headlight_heads::{Ablation, HeadName, Role};
 use headlight_lens::{Behaviour, Patching, ablate, all_heads, path_tests};
 use headlight_residual::{BlockSite, Decoder, Site, token_tensor};
-use headlight_run::ProgramConfig;
-use headlight_tasks::{self as tasks, RowKey, Task, Use};
 use headlight_watch::{Watched, compiled::decoder, probe};
 
 const ROWS: usize = 64;
@@ -29,19 +30,10 @@ struct Known {
 
 impl Known {
     fn of(code: Program) -> Self {
-        let task = task_of(&code);
         let names = code.vocabulary();
         let compiled = code.compile(100.0).unwrap();
         let (mut inputs, mut tokens, mut targets) = (Vec::new(), Vec::new(), Vec::new());
-        for row in 0..ROWS {
-            let sequence = task.sequence(RowKey {
-                seed: 1,
-                usage: Use::Validation,
-                step: 0,
-                row,
-                rows: ROWS,
-            });
-            let read = sequence.tokens[..sequence.scored.len()].to_vec();
+        for read in inputs_of(&code, ROWS) {
             let input: Vec<String> = read[1..]
                 .iter()
                 .map(|&id| names[id as usize].clone())
@@ -91,14 +83,6 @@ impl Known {
             .unwrap()
             .accuracy
     }
-}
-
-fn task_of(code: &Program) -> tasks::Program {
-    let config = ProgramConfig {
-        program: code.name().to_owned(),
-        length: code.layout().length(),
-    };
-    tasks::Program::new(&config, code.layout().positions() + 1).unwrap()
 }
 
 /// The programs that ship, on short inputs.

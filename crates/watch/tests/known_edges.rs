@@ -2,15 +2,16 @@
 //! `docs/results/circuits.md` has the tables that
 //! `cargo test --workspace --test known_edges -- --nocapture` prints.
 
+mod common;
+
 use std::collections::BTreeSet;
 
 use burn::tensor::{Device, Tensor};
+use common::inputs_of;
 use headlight_compile::{Compiled, Input, Part, Program, START, programs};
 use headlight_heads::{Edge, Metric, PatchDirection, Source};
-use headlight_lens::{EdgePatching, Effects, PromptPair};
+use headlight_lens::{EdgePatching, Effects, PromptPair, auroc};
 use headlight_residual::{BlockSite, Decoder, Site, site_of_heads, token_tensor};
-use headlight_run::ProgramConfig;
-use headlight_tasks::{self as tasks, RowKey, Task, Use};
 use headlight_watch::compiled::decoder;
 
 const ROWS: usize = 32;
@@ -27,25 +28,9 @@ struct Known {
 impl Known {
     fn of(code: &Program, coldness: f64) -> Self {
         let compiled = code.compile(coldness).unwrap();
-        let config = ProgramConfig {
-            program: code.name().to_owned(),
-            length: code.layout().length(),
-        };
-        let task = tasks::Program::new(&config, code.layout().positions() + 1).unwrap();
         let mut pairs = Vec::new();
-        for row in 0..ROWS {
-            let sequence = task.sequence(RowKey {
-                seed: 1,
-                usage: Use::Validation,
-                step: 0,
-                row,
-                rows: ROWS,
-            });
-            pairs.extend(pair_of(
-                code,
-                &sequence.tokens[..sequence.scored.len()],
-                row,
-            ));
+        for (row, input) in inputs_of(code, ROWS).iter().enumerate() {
+            pairs.extend(pair_of(code, input, row));
         }
         Self {
             name: code.name().to_owned(),
@@ -151,27 +136,12 @@ fn pair_of(code: &Program, clean: &[u32], row: usize) -> Option<PromptPair> {
     None
 }
 
-/// The share of pairs of an edge that carries a variable and one that does not in which the first
-/// has the larger effect; ties count half. `None` without either.
-fn auroc(truths: &[Option<bool>], sizes: &[f64]) -> Option<f64> {
-    let of = |is_true: bool| {
-        let all = truths.iter().zip(sizes);
-        all.filter_map(move |(truth, size)| (*truth == Some(is_true)).then_some(*size))
-    };
-    let (mut above, mut all) = (0.0, 0);
-    for carrying in of(true) {
-        for other in of(false) {
-            above += if carrying > other {
-                1.0
-            } else if carrying < other {
-                0.0
-            } else {
-                0.5
-            };
-            all += 1;
-        }
-    }
-    (all > 0).then(|| above / f64::from(all))
+/// How well sizes tell edges that carry a variable from those that do not; `None` without either.
+fn auroc_of(truths: &[Option<bool>], sizes: &[f64]) -> Option<f64> {
+    let counted = truths.iter().zip(sizes);
+    let counted = counted.filter_map(|(truth, &size)| truth.map(|truth| (size, truth)));
+    let (sizes, truths): (Vec<f64>, Vec<bool>) = counted.unzip();
+    auroc(&sizes, &truths)
 }
 
 /// The mean size of each effect over pairs. What is rounding counts as 0.
@@ -231,11 +201,11 @@ fn exact_effects_are_those_of_edges_that_carry_and_of_no_other() {
             known.name,
             known.pairs.len(),
             edges.len(),
-            auroc(&truths, &sizes).unwrap_or(f64::NAN),
+            auroc_of(&truths, &sizes).unwrap_or(f64::NAN),
         );
         if without_effect > 0 {
             silent.push((entry.name, without_effect));
-        } else if let Some(found) = auroc(&truths, &sizes) {
+        } else if let Some(found) = auroc_of(&truths, &sizes) {
             assert_eq!(found, 1.0, "{}", known.name);
         }
     }
@@ -277,7 +247,7 @@ fn gradients_fade_with_coldness() {
         );
         println!(
             "| {coldness} | AUROC | {} | |",
-            row(&|effects| auroc(&truths, &sizes(effects)).unwrap())
+            row(&|effects| auroc_of(&truths, &sizes(effects)).unwrap())
         );
         let [exact, eap, _, many] = [0, 1, 2, 3].map(|at| effect_of(&patching, &all[at], key));
         assert!(exact < -0.01, "{coldness}: {exact}");
@@ -289,4 +259,82 @@ fn gradients_fade_with_coldness() {
             assert!((many / exact - 1.0).abs() < 0.2, "{many}, not {exact}");
         }
     }
+}
+
+/// Points on the way between two runs: few, and as many as it takes up to so many.
+const POINTS: [usize; 2] = [5, 320];
+
+/// AUROC of the effects of edges at one coldness.
+struct Areas {
+    exact: f64,
+    eap: f64,
+    /// Of EAP-IG with few and with many points.
+    eap_ig: [f64; 2],
+    /// What the edges of the embedding add up to with few and with many points, as a share.
+    shares: [f64; 2],
+    /// The most points of a batch.
+    points: usize,
+}
+
+impl Areas {
+    /// `None` where no edge that counts carries nothing.
+    fn of(known: &Known) -> Option<Self> {
+        let metric = Metric::LogitDifference;
+        let patching = EdgePatching::new(&known.model, &known.pairs, metric).unwrap();
+        let truths = known.truths(patching.graph().edges());
+        let area = |effects: &Effects| auroc_of(&truths, &sizes(effects));
+        let [few, many] = POINTS.map(|points| patching.eap_ig(NOISE, points).unwrap());
+        Some(Self {
+            exact: area(&patching.exact_of_all(NOISE).unwrap())?,
+            eap: area(&patching.eap(NOISE).unwrap())?,
+            eap_ig: [area(&few.0)?, area(&many.0)?],
+            shares: [few.1.share, many.1.share],
+            points: many.1.steps,
+        })
+    }
+
+    fn adds_up(&self) -> bool {
+        (self.shares[1] - 1.0).abs() < 0.02
+    }
+}
+
+/// Programs of which 320 points do not add up within 2 % at coldness 100.
+const NOT_ADDED_UP: [&str; 0] = [];
+
+#[test]
+fn averaged_gradients_find_what_patching_finds_wherever_they_add_up() {
+    println!("| program | coldness | exact | eap | eap-ig, 5 points | more | adds up to |");
+    let mut not_added_up = Vec::new();
+    for entry in programs::ALL {
+        for coldness in [1.0, 10.0, 100.0] {
+            let Some(areas) = Areas::of(&Known::named(entry.name, coldness)) else {
+                continue;
+            };
+            let Areas {
+                exact,
+                eap,
+                eap_ig: [few, many],
+                shares,
+                points,
+            } = areas;
+            println!(
+                "| `{}` | {coldness} | {exact:.3} | {eap:.3} | {few:.3} | {many:.3} | {:.3}, {:.3} ({points} points) |",
+                entry.name, shares[0], shares[1],
+            );
+            if areas.adds_up() {
+                assert!((many - exact).abs() < 0.02, "{} {coldness}", entry.name);
+            } else if coldness == 100.0 {
+                not_added_up.push(entry.name);
+            }
+            // One head alone is all that `previous_token` has: its values have a gradient.
+            if coldness == 100.0 && entry.name != "previous_token" {
+                assert!(
+                    eap < exact - 0.05,
+                    "{}: saturated, but eap finds it",
+                    entry.name
+                );
+            }
+        }
+    }
+    assert_eq!(not_added_up, NOT_ADDED_UP);
 }

@@ -1,17 +1,18 @@
 //! False-positive rates and sensitivity of the roles, on heads whose programs are known. The numbers
 //! stand in `crates/heads/src/role_rate.rs`; here they are measured anew.
 
+mod common;
+
 use std::fmt::Write as _;
 
 use burn::tensor::Device;
+use common::{inputs_of, task_of};
 use headlight_compile::{Draft, Error, Layout, Program, programs, select};
 use headlight_heads::{
     Measure, Role, RoleRate,
     role_rate::{DRAWS, SHARES},
 };
 use headlight_lens::{LayerPattern, RoleTargets, TargetWeights, role_checks, score_layer_on};
-use headlight_run::ProgramConfig;
-use headlight_tasks::{self as tasks, RowKey, Task, Use};
 use headlight_watch::{Known, Watched, compiled::decoder, probe};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,17 +22,8 @@ const LENGTH: usize = 24;
 const PROGRAMS: usize = 50;
 const INPUTS: usize = 64;
 
-fn task_of(code: &Program) -> tasks::Program {
-    let config = ProgramConfig {
-        program: code.name().to_owned(),
-        length: code.layout().length(),
-    };
-    tasks::Program::new(&config, code.layout().positions() + 1).unwrap()
-}
-
 fn known(code: Program) -> Known {
-    let compiled = code.compile(100.0).unwrap();
-    Known { code, compiled }
+    Known::compiled(code, 100.0).unwrap()
 }
 
 /// The first 50 random programs that have a head.
@@ -40,22 +32,6 @@ fn population() -> Vec<Known> {
     let compiled = random.map(|name| known(programs::named(&name, Some(LENGTH)).unwrap()));
     let with_heads = compiled.filter(|known| !known.compiled.truth.heads.is_empty());
     with_heads.take(PROGRAMS).collect()
-}
-
-/// Random inputs behind the start of the sequence.
-fn inputs(known: &Known) -> Vec<Vec<u32>> {
-    let task = task_of(&known.code);
-    let input = |row| {
-        let sequence = task.sequence(RowKey {
-            seed: 1,
-            usage: Use::Validation,
-            step: 0,
-            row,
-            rows: INPUTS,
-        });
-        sequence.tokens[..sequence.scored.len()].to_vec()
-    };
-    (0..INPUTS).map(input).collect()
 }
 
 /// The role of each head on the probe; with the start of the sequence left out, or as a token like
@@ -78,7 +54,7 @@ struct Counts {
 fn counts(population: &[Known], measure: Measure, roles: &[Vec<Role>]) -> Counts {
     let mut all = Counts::default();
     for (known, roles) in population.iter().zip(roles) {
-        let inputs = inputs(known);
+        let inputs = inputs_of(&known.code, INPUTS);
         let mut heads = [0; 4];
         // A head whose weights are 0 attends evenly: it is no negative.
         for &head in &known.compiled.truth.heads {

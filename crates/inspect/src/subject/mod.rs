@@ -15,7 +15,7 @@ use headlight_run::{
     UsesRow, Weights,
 };
 use headlight_tasks::{Sequence, Tasks, Validation, Vocabulary};
-use headlight_watch::{Cores, Watched, evaluate, model};
+use headlight_watch::{Cores, Interchange, Watched, evaluate, interchange, model};
 
 pub(crate) use self::trained_run::TrainedRun;
 use self::{
@@ -271,13 +271,20 @@ impl Subject {
     fn measured_summary(&self, run: &TrainedRun) -> Result<Summary, Error> {
         let ModelParts { model, .. } = self.model()?;
         let validation = self.validation()?;
-        let evaluation = evaluate(
+        let mut evaluation = evaluate(
             &model,
             &validation.sequences,
             &validation.questions,
             &self.device,
             Cores::all(),
         );
+        if let Some(interchange) = Interchange::of(&run.config)? {
+            let sequences = &validation.sequences;
+            let swapped = interchange.measure(&model, sequences, &self.device, Cores::all())?;
+            evaluation
+                .breakdown
+                .extend(interchange::breakdown(&swapped));
+        }
         let probe = self.probe()?.observe(&model, &self.device)?;
         let CheckpointState {
             device,

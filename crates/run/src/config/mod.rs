@@ -1,6 +1,7 @@
 //! What a run is told to do: one TOML file of a few tables.
 
 mod difference;
+mod interchange;
 mod model;
 mod parse;
 mod preset;
@@ -15,6 +16,7 @@ mod train;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use interchange::InterchangeConfig;
 pub use model::{
     BlockOrder, FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement,
     PositionKind, QkNormKind, RotaryScaling,
@@ -41,6 +43,9 @@ pub struct Config {
     pub model: ModelConfig,
     /// How it is trained.
     pub train: TrainConfig,
+    /// Which part of the model is to compute which variable of the task's program; left out: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interchange: Option<InterchangeConfig>,
     /// What is written while training.
     #[serde(default)]
     pub log: LogConfig,
@@ -103,6 +108,7 @@ impl Config {
             task,
             model,
             train,
+            interchange,
             log,
             checkpoint,
             ..
@@ -119,6 +125,9 @@ impl Config {
             require(value >= 1, key, value, "must be at least 1")?;
         }
         task.check(model)?;
+        if let Some(interchange) = interchange {
+            interchange.check(task, model, train)?;
+        }
         let has_program = matches!(task, TaskConfig::Program(_));
         require(
             has_program || !is_compiled,

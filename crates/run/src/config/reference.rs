@@ -17,9 +17,10 @@ editors that complete TOML. The run's own `config.toml` has every key in force.
 ";
 
 /// The tables in the order in which people write them.
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 5] = [
     ("model", "ModelConfig"),
     ("train", "TrainConfig"),
+    ("interchange", "InterchangeConfig"),
     ("log", "LogConfig"),
     ("checkpoint", "CheckpointConfig"),
 ];

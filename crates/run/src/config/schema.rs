@@ -57,7 +57,15 @@ mod tests {
         let tables: Vec<&String> = properties(&schema).map(|(name, _)| name).collect();
         assert_eq!(
             tables,
-            ["checkpoint", "log", "model", "seed", "task", "train"]
+            [
+                "checkpoint",
+                "interchange",
+                "log",
+                "model",
+                "seed",
+                "task",
+                "train"
+            ]
         );
         let tasks = schema["$defs"]["TaskConfig"]["oneOf"].as_array().unwrap();
         assert_eq!(tasks.len(), crate::TaskConfig::NAMES.len());

@@ -81,12 +81,24 @@ pub fn rows_of(ranks: &dyn Ranks, rows: usize) -> Range<usize> {
 /// ```
 pub fn check_parts(config: &Config, ranks: usize) -> Result<(), Error> {
     let train = &config.train;
-    if train.batch_size.is_multiple_of(ranks * train.shards) {
+    let parts = ranks * train.shards;
+    if !train.batch_size.is_multiple_of(parts) {
+        let message = format!(
+            "must be divisible by {ranks} ranks × train.shards = {}",
+            train.shards
+        );
+        return Err(Error::config(message)
+            .key("train.batch_size")
+            .value(train.batch_size));
+    }
+    let rows = train.batch_size / parts;
+    if config.interchange.is_none() || rows.is_multiple_of(2 * train.accumulate) {
         return Ok(());
     }
     let message = format!(
-        "must be divisible by {ranks} ranks × train.shards = {}",
-        train.shards
+        "leaves {rows} rows to each of {parts} shards; with [interchange] they must be pairs in each of \
+         train.accumulate = {} parts",
+        train.accumulate
     );
     Err(Error::config(message)
         .key("train.batch_size")
