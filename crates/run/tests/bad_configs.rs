@@ -933,7 +933,7 @@ interchange.alignment.previous = 'L0H1'
              pairs of rows",
         ),
         (
-            "task = { name = 'repeat' }",
+            "task = { name = 'repeat', prefix = [0, 2], block = [3, 5] }",
             "task.name = repeat: must be program with [interchange]: other tasks have no program to align \
              with",
         ),
