@@ -279,6 +279,8 @@ struct Areas {
     shares: [f64; 2],
     /// The most points of a batch.
     points: usize,
+    /// Whether the graph has more than [`LARGE`] edges.
+    is_large: bool,
 }
 
 impl Areas {
@@ -288,11 +290,8 @@ impl Areas {
         let patching = EdgePatching::new(&known.model, &known.pairs, metric).unwrap();
         let truths = known.truths(patching.graph().edges());
         let area = |effects: &Effects| auroc_of(&truths, &sizes(effects));
-        let most = if truths.len() > LARGE {
-            MANY_OF_LARGE
-        } else {
-            MANY
-        };
+        let is_large = truths.len() > LARGE;
+        let most = if is_large { MANY_OF_LARGE } else { MANY };
         let [few, many] = [FEW, most].map(|points| patching.eap_ig(NOISE, points).unwrap());
         Some(Self {
             exact: area(&patching.exact_of_all(NOISE).unwrap())?,
@@ -300,6 +299,7 @@ impl Areas {
             eap_ig: [area(&few.0)?, area(&many.0)?],
             shares: [few.1.share, many.1.share],
             points: many.1.steps,
+            is_large,
         })
     }
 
@@ -308,23 +308,21 @@ impl Areas {
     }
 }
 
-/// Programs of which the most points do not add up within 2 % at coldness 100.
-const NOT_ADDED_UP: [&str; 6] = [
+/// Programs of which the most points do not add up within 2 % at coldness 100, large graphs aside.
+const NOT_ADDED_UP: [&str; 5] = [
     "histogram",
     "double_histogram",
     "reverse",
-    "sort",
     "most_frequent",
     "shuffle_dyck_1",
 ];
-/// Programs of which EAP finds at coldness 100 what patching finds: their heads select by position,
-/// which no token changes, and values have a gradient.
-const FOUND_BY_EAP: [&str; 2] = ["previous_token", "palindrome"];
+/// Programs whose heads select by position. No token changes that, and values have a gradient.
+const BY_POSITION: [&str; 2] = ["previous_token", "palindrome"];
 
 #[test]
 fn averaged_gradients_find_what_patching_finds_wherever_they_add_up() {
     println!("| program | coldness | exact | eap | eap-ig, 5 points | more | adds up to |");
-    let (mut not_added_up, mut found_by_eap) = (Vec::new(), Vec::new());
+    let mut not_added_up = Vec::new();
     for entry in programs::ALL {
         for coldness in [1.0, 10.0, 100.0] {
             let Some(areas) = Areas::of(&Known::named(entry.name, coldness)) else {
@@ -336,6 +334,7 @@ fn averaged_gradients_find_what_patching_finds_wherever_they_add_up() {
                 eap_ig: [few, many],
                 shares,
                 points,
+                is_large,
             } = areas;
             println!(
                 "| `{}` | {coldness} | {exact:.3} | {eap:.3} | {few:.3} | {many:.3} | {:.3}, {:.3} ({points} points) |",
@@ -343,14 +342,17 @@ fn averaged_gradients_find_what_patching_finds_wherever_they_add_up() {
             );
             if areas.adds_up() {
                 assert!(many > exact - 0.02, "{} {coldness}", entry.name);
-            } else if coldness == 100.0 {
+            } else if coldness == 100.0 && !is_large {
                 not_added_up.push(entry.name);
             }
-            if coldness == 100.0 && eap > exact - 0.05 {
-                found_by_eap.push(entry.name);
+            if coldness == 100.0 && !BY_POSITION.contains(&entry.name) {
+                assert!(
+                    eap < exact - 0.05,
+                    "{}: saturated, but eap finds it",
+                    entry.name
+                );
             }
         }
     }
-    assert_eq!(found_by_eap, FOUND_BY_EAP);
     assert_eq!(not_added_up, NOT_ADDED_UP);
 }
