@@ -6,7 +6,7 @@ use crate::{
     ARCHITECTURES, AblateVerb, ActivationsVerb, AnyVerb, CircuitVerb, CircuitsVerb, CurvesVerb,
     DetectVerb, EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, LensVerb, OffsetsVerb,
     PatchVerb, PathsVerb, PatternVerb, PhasesVerb, PositionsVerb, PredictVerb, ProgramVerb,
-    RelationsVerb, ReportVerb, ScoresVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
+    RelationsVerb, ReportVerb, ScoresVerb, SensesVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
     verb::{Need, Part},
 };
 
@@ -31,6 +31,7 @@ pub fn verbs() -> Vec<AnyVerb> {
         AnyVerb::of::<OffsetsVerb>(),
         AnyVerb::of::<PhasesVerb>(),
         AnyVerb::of::<RelationsVerb>(),
+        AnyVerb::of::<SensesVerb>(),
         AnyVerb::of::<ProgramVerb>(),
         AnyVerb::of::<GenerateVerb>(),
         AnyVerb::of::<ExportVerb>(),

@@ -22,7 +22,7 @@ pub use atomic::write_atomically;
 pub use config::{
     BlockOrder, CheckpointConfig, DecayGroup, FeedForwardKind, InitializationKind, LogConfig,
     ModelConfig, NoTarget, NormKind, NormPlacement, OptimizerKind, PositionKind, QkNormKind,
-    Quantity, RotaryScaling, ScheduleKind, StopWhen, TrainConfig,
+    Quantity, ReadModel, RotaryScaling, ScheduleKind, StopWhen, TrainConfig, WatchedHeads,
 };
 pub use data_file::{DataFile, sha256};
 // Every task's configuration, whichever there are.
