@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const CONFIG: &str = r#"
 task = { name = "text", path = "sea.txt" }
-model = { from = "model.gguf", n_ctx = 24 }
+model = { from = "model.gguf", n_ctx = 14 }
 train = { steps = 6, batch_size = 2, learning_rate = 1e-3, shards = 1 }
 log = { every = 3, patterns_every = 6, heads = 3 }
 checkpoint = { every = 2 }
@@ -82,7 +82,7 @@ fn training_begins_with_the_weights_and_the_tokens_of_the_model() {
         &format!("from_sha256 = \"{hash}\""),
         "tokens = \"model\"",
         "initialization = \"from\"",
-        "n_ctx = 24",
+        "n_ctx = 14",
         "heads = 3",
     ] {
         assert!(written.contains(line), "{line}\n{written}");

@@ -430,3 +430,47 @@ fn a_wrong_line_of_words_is_named() {
         assert!(error.contains(message), "{error}\n{message}");
     }
 }
+
+#[test]
+fn long_tests_can_be_narrowed() {
+    let exported = Exported::new();
+    let all = exported.json("folder", &["paths"]);
+    let some = exported.json(
+        "folder",
+        &["paths", "--heads", "L0H1,L0H3", "--reader", "1"],
+    );
+    let chosen: Vec<Value> = all["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|path| path["writer"] == "L0H1" || path["writer"] == "L0H3")
+        .cloned()
+        .collect();
+    assert_eq!(chosen.len(), 6);
+    assert_eq!(some["paths"], json!(chosen));
+    let all = exported.json("folder", &["shared"]);
+    let some = exported.json("folder", &["shared", "--layers", "1"]);
+    let of_layer = |shared: &Value| -> Vec<Value> {
+        let distances = shared["distances"].as_array().unwrap().iter();
+        distances.filter(|one| one["layer"] == 1).cloned().collect()
+    };
+    assert_eq!(json!(of_layer(&all)), some["distances"]);
+    assert_eq!(some["readers"], json!([]));
+    for (arguments, message) in [
+        (
+            ["paths", "--heads", "L2H0"],
+            "--heads L2H0: there is no such head",
+        ),
+        (
+            ["paths", "--reader", "2"],
+            "--reader: 2: the last layer is 1",
+        ),
+        (
+            ["shared", "--layers", "2"],
+            "--layers: 2: the last layer is 1",
+        ),
+    ] {
+        let error = exported.refused("folder", &arguments);
+        assert!(error.contains(message), "{error}");
+    }
+}
