@@ -366,9 +366,9 @@ fn gold_relations_of_another_task_are_cut_into_the_tokens_of_the_model() {
         .sum();
     assert!(sure < best.len() * 8, "{of_run}");
     assert_ok(&exported.workshop.inspect("of-words", &on));
-    let error = exported.refused("of-words", &["relations", "--on", "small.toml"]);
+    let error = exported.refused("run", &on);
     assert!(
-        error.contains("--on small.toml: cannot be cut into tokens of the model"),
+        error.contains("--on grammar.toml: cannot be cut into tokens of the model"),
         "{error}"
     );
     let error = exported.refused("folder", &["relations", "--on", "small.toml"]);

@@ -460,9 +460,10 @@ impl Decoder {
     #[must_use]
     pub fn shortened(mut self, n_ctx: usize) -> Self {
         let cut = |positions: Tensor<2>| {
-            let learns = positions.is_require_grad();
+            let (learns, device) = (positions.is_require_grad(), positions.device());
             let first = positions.detach().narrow(0, 0, n_ctx);
-            first.set_require_grad(learns)
+            // What an operation gave cannot learn; its numbers can.
+            Tensor::from_data(first.into_data(), &device).set_require_grad(learns)
         };
         self.w_pos = self.w_pos.map(|w_pos| w_pos.map(cut));
         self.config.window = self.config.window.map(|window| window.min(n_ctx));

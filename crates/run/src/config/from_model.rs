@@ -31,7 +31,10 @@ pub fn expand(model: &mut Table, read: ReadModel) -> Result<Option<ModelConfig>,
         let message = "does not go with model.from, whose model has its own sizes and parts";
         return Err(wrong("model.preset", Some(preset), message));
     }
-    let mut source = read(&path)?;
+    let mut source = read(&path).map_err(|error| {
+        let cannot = Error::of(error.kind(), "config", &error).key("model.from");
+        cannot.caused_by(error)
+    })?;
     source.from = Some(path);
     let longest = source.n_ctx;
     source.n_ctx = match model.get("n_ctx") {
