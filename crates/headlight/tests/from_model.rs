@@ -303,8 +303,8 @@ fn whatever_contradicts_the_model_is_refused_by_name() {
             ["task.tokens = characters", "the tokenizer of the model"],
         ),
         (
-            "task={name='repeat'}",
-            ["task.name = \"repeat\"", "set task.name = \"text\""],
+            "task={name='grammar'}",
+            ["task.name = \"grammar\"", "set task.name = \"text\""],
         ),
         ("log.heads=9", ["log.heads = 9", "must be between 1 and 8"]),
         (
