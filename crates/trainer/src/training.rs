@@ -132,6 +132,12 @@ impl<'a> Training<'a> {
             let measured = setup.measure(&setup.model, training.updater.cores())?;
             training.heads = HeadsToWatch::of(asked, measured.probe());
             let measured = training.heads.seen(measured);
+            if setup.config.model.from.is_some() {
+                // The roles that the heads of the model have do not emerge here.
+                let (state, probe) = (&mut training.state, measured.probe());
+                let _ = events::role_events(&mut state.roles, 0, probe);
+                let _ = events::range_events(&mut state.ranges, 0, probe);
+            }
             training.write_measured(&setup.model, measured, None)?;
             training.write_patterns_and_uses(&setup.model)?;
             setup.model.clone()
