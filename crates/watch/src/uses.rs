@@ -19,8 +19,7 @@ pub const SEQUENCES: usize = 128;
 const WHILE_TRAINING: usize = 32;
 /// As few as that are still measured on.
 const AT_LEAST: usize = 8;
-/// Sequences that some heads of a large model are ablated on: one pass of SmolLM2 takes 5 s on 32
-/// of 64 tokens.
+/// Sequences that some heads of a large model are ablated on.
 pub const OF_A_LARGE_MODEL: usize = 32;
 /// The share of training time that the tests may take: a forward pass is about a third of a
 /// training step.

@@ -27,8 +27,7 @@ use super::{DataFile, RowKey, Sequence, Task, Use, Vocabulary};
 const TRAINING_SHARE: f64 = 0.9;
 /// Sequences a model is measured on: as many as 100 batches of 12.
 const VALIDATION_SEQUENCES: usize = 1200;
-/// Sequences that a model of another tool is measured on: SmolLM2 with its 135 million parameters reads
-/// 64 of 128 tokens in 20 s on two cores.
+/// Sequences that a model of another tool is measured on: such a model is large.
 const SEQUENCES_FOR_MODEL: usize = 64;
 
 /// Windows of a file or of a folder of files, each inside one file, begun at a token drawn
