@@ -200,13 +200,16 @@ fn a_folder_learns_on_too() {
     let prompt = ["predict", "--prompt", PROMPT];
     let of_file = told(&workshop, "model.gguf", &prompt);
     assert_eq!(told(&workshop, "run", &prompt), of_file);
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     for name in ["config.json", "model.safetensors", "tokenizer.json"] {
         let hash = sha256(&fs::read(workshop.path("folder").join(name)).unwrap());
-        lines += &format!("{hash}  {name}\n");
+        lines.push(format!("{hash}  {name}\n"));
     }
     let written = fs::read_to_string(workshop.path("run/config.toml")).unwrap();
-    assert!(written.contains(&sha256(lines.as_bytes())), "{written}");
+    assert!(
+        written.contains(&sha256(lines.concat().as_bytes())),
+        "{written}"
+    );
     fs::remove_file(workshop.path("folder/tokenizer.json")).unwrap();
     let refused = train(&workshop, &[&["--out", "other"], &from[..]].concat());
     assert_one_line(&refused, 2, &["folder: has no tokenizer.json"]);

@@ -715,12 +715,12 @@ fn check_relations(keys: &str) -> Verdict {
 /// The distances behind the last layer, and the weights on the cue, from whole passes.
 fn check_senses(run: &Looked) -> Verdict {
     let texts = ["a c d", "a e d", "b c d", "b f d"];
-    let mut lines = String::new();
+    let mut lines = Vec::new();
     for (text, sense) in texts.iter().zip(["one", "one", "two", "two"]) {
         let line = json!({ "text": text, "word": "d", "sense": sense, "cue": &text[..1] });
-        lines += &format!("{line}\n");
+        lines.push(line.to_string());
     }
-    run.workshop.write("words.jsonl", &lines);
+    run.workshop.write("words.jsonl", &lines.join("\n"));
     let found = run.verb(&["senses", "--words", "words.jsonl", "--control", "g"]);
     let tokens = texts.map(|text| run.tokens(text));
     let last = LAYERS - 1;
