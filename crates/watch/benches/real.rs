@@ -73,7 +73,7 @@ fn main() {
     println!("{:.1}\n{}", milliseconds(begun), left.len());
     println!(
         "{:.1}",
-        model.config().parameters() as f64 * 4.0 / (1 << 20) as f64
+        model.config().parameters() as f64 * 4.0 / 1024.0 / 1024.0
     );
     println!("{memory:.1}");
     for performance in left {
