@@ -7,6 +7,7 @@ use headlight_heads::{Measure, TargetKeys};
 use headlight_inspect::{AnyVerb, Verb, verbs};
 use headlight_run::Error;
 use headlight_tasks::{FromKeys, Tasks};
+use headlight_watch::read_model;
 
 use crate::{
     command_line::{self, Failure},
@@ -72,7 +73,7 @@ impl Program {
     /// The stock programs.
     pub fn new() -> Self {
         Self {
-            tasks: Tasks::built_in(&name_of_program()),
+            tasks: Tasks::built_in(&name_of_program()).reading_models(read_model),
             measures: Vec::new(),
             verbs: verbs(),
             wrong: None,

@@ -20,7 +20,7 @@ use headlight_trainer::{
     Setup, Stopped, View, interrupt,
     ranks::{Ranks, on_this_machine},
 };
-use headlight_watch::cores_of_machine;
+use headlight_watch::{cores_of_machine, task};
 
 use crate::command_line::Failure;
 
@@ -123,7 +123,7 @@ fn train_side_by_side(
     for &seed in seeds {
         let mut config = config.clone();
         config.seed = seed;
-        let task = tasks.build(&config.task, config.model.n_ctx, seed)?;
+        let task = task::build(&config, tasks)?;
         let training = Setup::prepare_with(config, task, device)?;
         trainings.push((seed, training.shown(View::Lines(format!("seed {seed}")))));
     }

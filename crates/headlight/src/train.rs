@@ -17,6 +17,7 @@ use headlight_trainer::{
     Setup, View, interrupt,
     ranks::{self, Ranks},
 };
+use headlight_watch::task;
 
 use crate::{
     command_line::Failure,
@@ -95,7 +96,7 @@ pub fn run(matches: &ArgMatches, tasks: &Tasks) -> Result<(), Failure> {
     let started = ranks::started();
     ranks::check_parts(&config, started)?;
     // Everything is checked and built before anything is written.
-    let task = tasks.build(&config.task, config.model.n_ctx, config.seed)?;
+    let task = task::build(&config, tasks)?;
     let mut training = Setup::prepare_with(config.clone(), task, &arguments.device)?;
     let ranks = ranks::meet()?;
     if ranks.rank() > 0 {

@@ -320,3 +320,157 @@ fn causal_tests_take_pairs_of_prompts_in_place_of_sequences() {
     let error = exported.refused("run", &["ablate", "--pairs", "nowhere.jsonl"]);
     assert!(error.contains("nowhere.jsonl"), "{error}");
 }
+
+#[test]
+fn gold_relations_of_another_task_are_cut_into_the_tokens_of_the_model() {
+    let exported = Exported::new();
+    let text = "
+        task = { name = 'grammar' }
+        model = { preset = 'llama', n_layers = 2, n_heads = 4, d_model = 16, n_ctx = 32, init_std = 0.5, initialization = 'normal' }
+        train = { steps = 4, batch_size = 4, learning_rate = 1e-3, shards = 1 }
+        log = { every = 2, patterns_every = 4 }
+    ";
+    let config = exported.workshop.write("grammar.toml", text);
+    assert_ok(&exported.workshop.train(&config, &["--out", "words"]));
+    assert_ok(
+        &exported
+            .workshop
+            .inspect("words", &["export", "--to", "of-words"]),
+    );
+    let on = ["relations", "--on", "grammar.toml"];
+    let of_run = exported.json("words", &on);
+    assert_eq!(exported.json("of-words", &on), of_run);
+    let best = of_run["best"].as_array().unwrap();
+    let names: Vec<&str> = best
+        .iter()
+        .map(|best| best["relation"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"verb→subject") && names.contains(&"noun→determiner"),
+        "{names:?}"
+    );
+    // The same sentences as in the run, but for what is said of the first token.
+    let own = exported.json("words", &["relations"]);
+    for (here, there) in best.iter().zip(own["best"].as_array().unwrap()) {
+        assert_eq!(here["relation"], there["relation"]);
+        let pairs = |best: &Value| best["score"]["rows"].as_u64().unwrap();
+        assert!(
+            pairs(here) > 0 && pairs(here) < pairs(there),
+            "{here} {there}"
+        );
+    }
+    // Random weights follow nothing.
+    let sure: usize = best
+        .iter()
+        .map(|best| best["sure"].as_array().unwrap().len())
+        .sum();
+    assert!(sure < best.len() * 8, "{of_run}");
+    assert_ok(&exported.workshop.inspect("of-words", &on));
+    let error = exported.refused("run", &on);
+    assert!(
+        error.contains("--on grammar.toml: cannot be cut into tokens of the model"),
+        "{error}"
+    );
+    let error = exported.refused("folder", &["relations", "--on", "small.toml"]);
+    assert!(
+        error.contains("small.toml has no gold relations"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_wrong_line_of_words_is_named() {
+    let exported = Exported::new();
+    let line = |text: &str, word: &str, sense: &str, cue: &str| {
+        json!({ "text": text, "word": word, "sense": sense, "cue": cue }).to_string()
+    };
+    let good = [
+        line("a c d", "d", "one", "a"),
+        line("a e d", "d", "one", "a"),
+        line("b c d", "d", "two", "b"),
+        line("b e d", "d", "two", "b"),
+    ];
+    let words = ["senses", "--words", "words.jsonl"];
+    exported.workshop.write("words.jsonl", &good.join("\n"));
+    assert_eq!(
+        exported.json("folder", &words),
+        exported.json("run", &words)
+    );
+    assert_ok(&exported.workshop.inspect("folder", &words));
+    for (bad, message) in [
+        (
+            line("a c d", "x", "one", "a"),
+            "context 5: word = \"x\": does not occur in the text",
+        ),
+        (
+            line("a c d", "d", "one", "d"),
+            "cue = \"d\": does not occur in the text before",
+        ),
+        (
+            line("a c e", "e", "one", "a"),
+            "word = \"e\": ends in another token",
+        ),
+        (
+            line("a lamp d", "d", "one", "a"),
+            "cannot be cut into tokens of the model: lamp",
+        ),
+        (
+            line("a c d", "d", "three", "a"),
+            "must have two senses or more",
+        ),
+        (
+            line(&"a ".repeat(20), "a", "one", "a"),
+            "has 20 tokens, the model takes 16",
+        ),
+        ("{}".to_owned(), "words.jsonl line 5: must be {\"text\""),
+    ] {
+        let lines = [&good[..], &[bad]].concat().join("\n");
+        exported.workshop.write("words.jsonl", &lines);
+        let error = exported.refused("run", &words);
+        assert!(error.contains(message), "{error}\n{message}");
+    }
+}
+
+#[test]
+fn long_tests_can_be_narrowed() {
+    let exported = Exported::new();
+    let all = exported.json("folder", &["paths"]);
+    let some = exported.json(
+        "folder",
+        &["paths", "--heads", "L0H1,L0H3", "--reader", "1"],
+    );
+    let chosen: Vec<Value> = all["paths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|path| path["writer"] == "L0H1" || path["writer"] == "L0H3")
+        .cloned()
+        .collect();
+    assert_eq!(chosen.len(), 6);
+    assert_eq!(some["paths"], json!(chosen));
+    let all = exported.json("folder", &["shared"]);
+    let some = exported.json("folder", &["shared", "--layers", "1"]);
+    let of_layer = |shared: &Value| -> Vec<Value> {
+        let distances = shared["distances"].as_array().unwrap().iter();
+        distances.filter(|one| one["layer"] == 1).cloned().collect()
+    };
+    assert_eq!(json!(of_layer(&all)), some["distances"]);
+    assert_eq!(some["readers"], json!([]));
+    for (arguments, message) in [
+        (
+            ["paths", "--heads", "L2H0"],
+            "--heads L2H0: there is no such head",
+        ),
+        (
+            ["paths", "--reader", "2"],
+            "--reader: 2: the last layer is 1",
+        ),
+        (
+            ["shared", "--layers", "2"],
+            "--layers: 2: the last layer is 1",
+        ),
+    ] {
+        let error = exported.refused("folder", &arguments);
+        assert!(error.contains(message), "{error}");
+    }
+}

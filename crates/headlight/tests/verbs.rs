@@ -712,6 +712,63 @@ fn check_relations(keys: &str) -> Verdict {
     None
 }
 
+/// The distances behind the last layer, and the weights on the cue, from whole passes.
+fn check_senses(run: &Looked) -> Verdict {
+    let texts = ["a c d", "a e d", "b c d", "b f d"];
+    let mut lines = Vec::new();
+    for (text, sense) in texts.iter().zip(["one", "one", "two", "two"]) {
+        let line = json!({ "text": text, "word": "d", "sense": sense, "cue": &text[..1] });
+        lines.push(line.to_string());
+    }
+    run.workshop.write("words.jsonl", &lines.join("\n"));
+    let found = run.verb(&["senses", "--words", "words.jsonl", "--control", "g"]);
+    let tokens = texts.map(|text| run.tokens(text));
+    let last = LAYERS - 1;
+    let sites = run
+        .model
+        .select(&format!("blocks.{last}.hook_resid_post"))
+        .unwrap();
+    let seen = run
+        .model
+        .activations(token_tensor(&tokens, &device()), &sites)
+        .unwrap();
+    let stream = rows(seen.tensor::<3>(sites[0]).narrow(1, 2, 1));
+    let product = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let distance = |i: usize, j: usize| {
+        let norms = product(&stream[i], &stream[i]) * product(&stream[j], &stream[j]);
+        1.0 - product(&stream[i], &stream[j]) / norms.sqrt()
+    };
+    let within = f64::midpoint(distance(0, 1), distance(2, 3));
+    let between = (distance(0, 2) + distance(0, 3) + distance(1, 2) + distance(1, 3)) / 4.0;
+    let layer = &found["layers"][last];
+    assert_near("within", layer["within"].as_f64().unwrap(), within);
+    assert_near("between", layer["between"].as_f64().unwrap(), between);
+    assert_eq!(list(&found["control"]["layers"]).len(), LAYERS);
+    let heads = list(&found["heads"]);
+    assert_eq!(
+        heads.len(),
+        HEADS * (1 + found["most_apart"].as_u64().unwrap() as usize)
+    );
+    let sites = run.model.select("blocks.0.attn.hook_pattern").unwrap();
+    let seen = run
+        .model
+        .activations(token_tensor(&tokens, &device()), &sites)
+        .unwrap();
+    let on_cue = seen
+        .tensor::<4>(sites[0])
+        .narrow(1, 1, 1)
+        .narrow(2, 2, 1)
+        .narrow(3, 0, 1);
+    let on_cue: f32 = on_cue.mean().into_scalar();
+    assert_eq!(heads[1]["head"], "L0H1");
+    assert_near(
+        "weight",
+        heads[1]["weight"].as_f64().unwrap(),
+        f64::from(on_cue),
+    );
+    None
+}
+
 /// `[vocabulary][vocabulary]`: what looking at a token adds to the logits of each, by plain loops.
 fn full_ov(model: &Decoder, head: usize) -> Vec<Vec<f64>> {
     let of = |tensor: Tensor<2>| rows(tensor.unsqueeze());
@@ -964,6 +1021,7 @@ fn verdicts(keys: &str) -> BTreeMap<&'static str, Verdict> {
         ("`why`", check_why(&run)),
         ("`predict`", check_predict(&run)),
         ("`relations`", check_relations(keys)),
+        ("`senses`", check_senses(&run)),
         ("`circuits`: tokens", circuits),
         ("`circuits`: positions", positions),
         ("`lens`: by depth", lens),

@@ -48,7 +48,15 @@ impl Verb for AblateVerb {
 
 /// Which input of a later layer needs what a layer or head wrote
 #[derive(Debug, clap::Args)]
-pub struct PathsVerb;
+pub struct PathsVerb {
+    /// What these heads wrote and no others, each alone, written L1H0,L1H2 [default: each layer and
+    /// each head]
+    #[arg(long, value_delimiter = ',')]
+    heads: Vec<HeadName>,
+    /// Hidden from this layer alone [default: from each later one]
+    #[arg(long)]
+    reader: Option<usize>,
+}
 
 impl Verb for PathsVerb {
     const NAME: &'static str = "paths";
@@ -63,7 +71,7 @@ impl Verb for PathsVerb {
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
         interrupt::listen()?;
-        out.show(&subject.paths()?, Paths::printout)
+        out.show(&subject.paths(&self.heads, self.reader)?, Paths::printout)
     }
 }
 
@@ -220,15 +228,28 @@ impl Subject {
     }
 
     /// Hides what each layer and each head wrote from the queries, the keys or the values of each
-    /// later layer.
+    /// later layer. With `heads` these alone are the writers, and `reader` the only layer that reads.
     ///
     /// # Errors
-    /// If the run has no weights, or the model has no paths: it has one layer, or its norms replace
-    /// the stream.
-    pub fn paths(&self) -> Result<Paths, Error> {
+    /// If the run has no weights, a head or a layer does not exist, or the model has no paths: it has
+    /// one layer, or its norms replace the stream.
+    pub fn paths(&self, heads: &[HeadName], reader: Option<usize>) -> Result<Paths, Error> {
         let (model, behaviour) = self.behaviour()?;
-        let tests = writers_and_readers(&model);
-        let what = format!("{} writers and readers", tests.len());
+        check_heads(&all_heads(&model), heads)?;
+        let layers = model.blocks.len();
+        if let Some(reader) = reader.filter(|&reader| reader >= layers) {
+            let message = format!("the last layer is {}", layers - 1);
+            return Err(Error::new("--reader", message).value(reader));
+        }
+        let mut tests = writers_and_readers(&model);
+        if !heads.is_empty() {
+            tests.retain(|test| matches!(test.heads[..], [head] if heads.contains(&head)));
+        }
+        if let Some(reader) = reader {
+            tests.retain(|test| test.reader == reader);
+        }
+        let narrower = "--heads and --reader choose some of them";
+        let what = format!("{} writers and readers ({narrower})", tests.len());
         let mut progress = Progress::new(what, "tests", tests.len(), tests.len() as f64);
         let mut paths = Vec::new();
         for some in tests.chunks(Cores::all().count()) {
@@ -264,7 +285,7 @@ impl Subject {
     }
 
     /// An error once a signal asked to stop.
-    fn check_not_interrupted(&self) -> Result<(), Error> {
+    pub(super) fn check_not_interrupted(&self) -> Result<(), Error> {
         if interrupt::requested() {
             let path = self.path().display();
             return Err(Error::of(ErrorKind::Interrupted, path, "by a signal"));

@@ -6,7 +6,7 @@ use headlight_report::{HeadLine, Printout, Table, heads_table};
 use headlight_residual::Decoder;
 use headlight_run::{Answers, Breakdown, Error, ErrorKind, HeadSummary};
 use headlight_tasks::Validation;
-use headlight_watch::{Cores, Watched, evaluate};
+use headlight_watch::{Cores, Watched, evaluate, task};
 use serde::Serialize;
 
 use super::{ModelParts, Output, Subject, Verb, heads::score_names};
@@ -69,10 +69,8 @@ impl Subject {
     fn evaluate_on(&self, on: &Path) -> Result<Elsewhere, Error> {
         let other = self.tasks.load(on, &[])?;
         let ModelParts { model, vocabulary } = self.model()?;
-        let task = self
-            .tasks
-            .build(&other.task, other.model.n_ctx, other.seed)?;
-        if task.vocabulary().names() != vocabulary {
+        let task = task::build(&other, &self.tasks)?;
+        if task.vocabulary().names_for(vocabulary.len()) != vocabulary {
             let message = format!(
                 "has {} tokens, the model was trained on {} others",
                 task.vocabulary().len(),

@@ -8,12 +8,13 @@ use headlight_lens::{
 use headlight_report::{Printout, Table, with_interval};
 use headlight_residual::Decoder;
 use headlight_run::Error;
-use headlight_watch::no_room;
+use headlight_watch::{interrupt, no_room};
 use serde::Serialize;
 
 use super::{
     Limit, Output, Part, Subject, Verb,
     causal::{accuracy, names},
+    progress::Progress,
     verb::POST_NORM,
 };
 
@@ -21,6 +22,10 @@ use super::{
 /// of heads
 #[derive(Debug, clap::Args)]
 pub struct SharedVerb {
+    /// Distances forbidden to these layers and the output of these layers hidden, and of no others,
+    /// written 16,17 [default: all layers]
+    #[arg(long, value_delimiter = ',')]
+    layers: Vec<usize>,
     /// What stands in place of heads that are off
     #[arg(long, value_name = "zero|mean|resample", default_value_t)]
     by: Ablation,
@@ -41,7 +46,9 @@ impl Verb for SharedVerb {
     ];
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
-        out.show(&subject.shared_work(self.by)?, SharedWork::printout)
+        interrupt::listen()?;
+        let shared = subject.shared_work(&self.layers, self.by)?;
+        out.show(&shared, SharedWork::printout)
     }
 }
 
@@ -98,34 +105,62 @@ pub struct JointReaders {
 }
 
 impl Subject {
-    /// Tests of work that heads share, on the run's own task.
+    /// Tests of work that heads share, on the run's own task; of `layers`, or of all if there are none.
     ///
     /// # Errors
-    /// If the run has no weights.
-    pub fn shared_work(&self, by: Ablation) -> Result<SharedWork, Error> {
+    /// If the run has no weights, or a layer does not exist.
+    pub fn shared_work(&self, layers: &[usize], by: Ablation) -> Result<SharedWork, Error> {
         let (model, behaviour) = self.behaviour()?;
+        let count = model.blocks.len();
+        if let Some(layer) = layers.iter().find(|&&layer| layer >= count) {
+            let message = format!("the last layer is {}", count - 1);
+            return Err(Error::new("--layers", message).value(layer));
+        }
+        let is_chosen = |layer: usize| layers.is_empty() || layers.contains(&layer);
+        let farthest = FARTHEST.min(model.n_ctx() - 1);
+        let mut forbidden = Vec::new();
+        for layer in (0..count).filter(|&layer| is_chosen(layer)) {
+            forbidden.extend((0..=farthest).map(|distance| (layer, distance)));
+        }
+        let mut writers = writers(&model);
+        writers.retain(|(_, heads)| heads.iter().all(|head| is_chosen(head.layer)));
+        let tests = forbidden.len() + writers.len();
+        let what = format!(
+            "{} distances and {} writers (--layers chooses some of them)",
+            forbidden.len(),
+            writers.len()
+        );
+        // Of a writer, keys, queries and both are hidden.
+        let all = (forbidden.len() + 3 * writers.len()) as f64;
+        let mut progress = Progress::new(what, "tests", tests, all);
         let mut distances = Vec::new();
-        for layer in 0..model.blocks.len() {
-            for distance in 0..=FARTHEST.min(model.n_ctx() - 1) {
-                let performance = without_distance(&model, &behaviour, layer, distance);
-                distances.push(ForbiddenDistance {
-                    layer,
-                    distance,
-                    performance: performance.map_err(no_room)?,
-                });
-            }
+        for (layer, distance) in forbidden {
+            self.check_not_interrupted()?;
+            let performance = without_distance(&model, &behaviour, layer, distance);
+            distances.push(ForbiddenDistance {
+                layer,
+                distance,
+                performance: performance.map_err(no_room)?,
+            });
+            progress.add(1, 1.0);
         }
         let mut readers = Vec::new();
-        for (writer, heads) in writers(&model) {
+        for (writer, heads) in writers {
+            self.check_not_interrupted()?;
             let joint = keys_and_queries(&model, &behaviour, &heads).map_err(no_room)?;
             readers.extend(joint.map(|joint| JointReaders {
                 writer,
                 heads,
                 joint,
             }));
+            progress.add(1, 3.0);
         }
-        let no_readers = match (readers.is_empty(), model.blocks.len()) {
+        progress.end();
+        let no_readers = match (readers.is_empty(), count) {
             (false, _) => None,
+            (true, _) if layers == [count - 1] => {
+                Some("Nothing was hidden from readers: no layer comes later.")
+            }
             (true, 1) => Some("Nothing was hidden from readers: no layer comes later."),
             (true, _) => Some("Nothing was hidden from readers: the norms replace the stream."),
         };

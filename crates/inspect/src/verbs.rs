@@ -6,7 +6,8 @@ use crate::{
     ARCHITECTURES, AblateVerb, ActivationsVerb, AnyVerb, CircuitVerb, CircuitsVerb, CurvesVerb,
     DetectVerb, EvaluateVerb, ExportVerb, GenerateVerb, HeadsVerb, InterchangeVerb, LensVerb,
     OffsetsVerb, PatchVerb, PathsVerb, PatternVerb, PhasesVerb, PositionsVerb, PredictVerb,
-    ProgramVerb, RelationsVerb, ReportVerb, ScoresVerb, ServeVerb, SharedVerb, SwapVerb, WhyVerb,
+    ProgramVerb, RelationsVerb, ReportVerb, ScoresVerb, SensesVerb, ServeVerb, SharedVerb,
+    SwapVerb, WhyVerb,
     verb::{Need, Part},
 };
 
@@ -31,6 +32,7 @@ pub fn verbs() -> Vec<AnyVerb> {
         AnyVerb::of::<OffsetsVerb>(),
         AnyVerb::of::<PhasesVerb>(),
         AnyVerb::of::<RelationsVerb>(),
+        AnyVerb::of::<SensesVerb>(),
         AnyVerb::of::<ProgramVerb>(),
         AnyVerb::of::<InterchangeVerb>(),
         AnyVerb::of::<GenerateVerb>(),

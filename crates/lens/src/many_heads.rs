@@ -3,13 +3,84 @@
 
 use std::collections::BTreeMap;
 
-use headlight_heads::{Measure, RoleCheck};
+use headlight_heads::{Interval, Measure, RoleCheck};
+use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::{TargetWeights, target_weights::Series};
 
 /// The false discovery rate, and the false coverage rate of the intervals.
 const RATE: f64 = 0.05;
+
+/// A mean over sequences that is tested among many: is it above 0?
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct MeanCheck {
+    /// The mean.
+    pub mean: f64,
+    /// Of the null hypothesis "mean ≤ 0", by a one-sided t test over sequences.
+    pub p: f64,
+    /// Whether the mean is among those that Benjamini and Hochberg's procedure keeps at q = 0.05.
+    pub is_sure: bool,
+    /// Adjusted for the selection (false coverage rate 0.05).
+    #[serde(flatten)]
+    pub interval: Interval,
+}
+
+/// Which of many means are surely above 0, each given as one value for each of its sequences: as
+/// [`role_checks`] with the false discovery rate 0.05 over all means.
+///
+/// ```
+/// use headlight_lens::mean_checks;
+///
+/// let [clear, none] = mean_checks(&[vec![0.5, 0.6, 0.5, 0.6], vec![0.5, -0.6, 0.6, -0.5]])[..] else { panic!() };
+/// assert!(clear.is_sure && clear.interval.low > 0.0);
+/// assert!(!none.is_sure && none.p > 0.4);
+/// ```
+#[must_use]
+pub fn mean_checks(values: &[Vec<f64>]) -> Vec<MeanCheck> {
+    let tests: Vec<MeanTest> = values.iter().map(|values| MeanTest::of(values)).collect();
+    let kept = benjamini_hochberg(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
+    let outside = share_outside(&kept);
+    let mut checks = Vec::new();
+    for (test, is_sure) in tests.iter().zip(kept) {
+        let half = half_width(test.freedom, test.error, outside);
+        checks.push(MeanCheck {
+            mean: test.mean,
+            p: test.p,
+            is_sure,
+            interval: Interval {
+                low: test.mean - half,
+                high: test.mean + half,
+            },
+        });
+    }
+    checks
+}
+
+/// The test of one mean.
+struct MeanTest {
+    mean: f64,
+    /// The standard error over sequences.
+    error: f64,
+    /// Sequences less one.
+    freedom: f64,
+    p: f64,
+}
+
+impl MeanTest {
+    fn of(values: &[f64]) -> Self {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let (freedom, error) = (n - 1.0, (squares / (n - 1.0) / n).sqrt());
+        Self {
+            mean,
+            error,
+            freedom,
+            p: p_above_zero(mean, error, freedom),
+        }
+    }
+}
 
 /// The test of one head on one measure.
 struct Tested {
@@ -54,14 +125,10 @@ pub fn role_checks(weights: &TargetWeights) -> Vec<BTreeMap<Measure, RoleCheck>>
         .filter_map(|series| tested(series, weights.sequences()))
         .collect();
     let kept = benjamini_hochberg(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
-    let discoveries = kept.iter().filter(|&&kept| kept).count();
-    let outside = RATE * discoveries.max(1) as f64 / tests.len().max(1) as f64;
+    let outside = share_outside(&kept);
     let mut checks = vec![BTreeMap::new(); weights.n_heads()];
     for (test, is_sure) in tests.iter().zip(kept) {
-        let half = match student(test.freedom) {
-            Some(student) => student.inverse_cdf(1.0 - outside / 2.0) * test.error,
-            None => f64::INFINITY,
-        };
+        let half = half_width(test.freedom, test.error, outside);
         checks[test.head].insert(
             test.measure,
             RoleCheck {
@@ -107,12 +174,7 @@ fn tested(series: &Series, n_sequences: usize) -> Option<Tested> {
     let (value, error) = ratio(|(_, weight, _)| *weight);
     let (beyond, beyond_error) = ratio(|(.., beyond)| *beyond);
     let freedom = sequences.len() as f64 - 1.0;
-    let p = match student(freedom) {
-        Some(student) if beyond_error > 0.0 => student.sf(beyond / beyond_error),
-        // All sequences say the same.
-        Some(_) if beyond > 0.0 => 0.0,
-        _ => 1.0,
-    };
+    let p = p_above_zero(beyond, beyond_error, freedom);
     Some(Tested {
         head: series.head,
         measure: series.measure,
@@ -121,6 +183,30 @@ fn tested(series: &Series, n_sequences: usize) -> Option<Tested> {
         freedom,
         p,
     })
+}
+
+/// Of the null hypothesis that a mean is at most 0.
+fn p_above_zero(mean: f64, error: f64, freedom: f64) -> f64 {
+    match student(freedom) {
+        Some(student) if error > 0.0 => student.sf(mean / error),
+        // All sequences say the same.
+        Some(_) if mean > 0.0 => 0.0,
+        _ => 1.0,
+    }
+}
+
+/// The share of cases in which an interval of a test that was kept may miss.
+fn share_outside(kept: &[bool]) -> f64 {
+    let discoveries = kept.iter().filter(|&&kept| kept).count();
+    RATE * discoveries.max(1) as f64 / kept.len().max(1) as f64
+}
+
+/// Half of an interval that misses in the share `outside` of cases.
+fn half_width(freedom: f64, error: f64, outside: f64) -> f64 {
+    match student(freedom) {
+        Some(student) => student.inverse_cdf(1.0 - outside / 2.0) * error,
+        None => f64::INFINITY,
+    }
 }
 
 fn student(freedom: f64) -> Option<StudentsT> {

@@ -1,5 +1,7 @@
 //! Does a head attend from a word to the word it depends on? Scores against gold relations.
 
+use std::collections::BTreeMap;
+
 use headlight_heads::{HeadName, Relation, RelationScore, RelationScores, Score, first_largest};
 
 use crate::{
@@ -40,33 +42,7 @@ use crate::{
 #[must_use]
 pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Vec<RelationScores> {
     pattern.assert_causal();
-    let mut pairs: Vec<(String, Pairs)> = Vec::new();
-    let mut add = |name: String, sequence: usize, query: usize, key: usize| {
-        let index = pairs
-            .iter()
-            .position(|(known, _)| *known == name)
-            .unwrap_or_else(|| {
-                pairs.push((name, vec![Vec::new(); relations.len()]));
-                pairs.len() - 1
-            });
-        pairs[index].1[sequence].push((query, key));
-    };
-    for (sequence, relations) in relations.iter().enumerate() {
-        for relation in relations.iter().filter(|relation| relation.is_visible()) {
-            add(
-                relation.name.to_string(),
-                sequence,
-                relation.dependent,
-                relation.source,
-            );
-            add(
-                format!("next {}", relation.name),
-                sequence,
-                relation.dependent - 1,
-                relation.source,
-            );
-        }
-    }
+    let pairs = pairs_of(relations);
     let score = |head| {
         pairs
             .iter()
@@ -74,6 +50,63 @@ pub fn score_relations(pattern: LayerPattern, relations: &[Vec<Relation>]) -> Ve
             .collect()
     };
     (0..pattern.n_heads()).map(score).collect()
+}
+
+/// How far above both nulls of [`score_relations`] each head of a layer is on every relation: for each
+/// sequence that has the relation, the mean over its pairs of `A[q, k]` less the larger of `1/(q + 1)`
+/// and what the head gives elsewhere at the same distance.
+///
+/// # Panics
+/// As [`score_relations`].
+///
+/// ```
+/// use headlight_heads::Relation;
+/// use headlight_lens::{LayerPattern, relation_excess};
+///
+/// let weights = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.7, 0.1, 0.2];
+/// let relation = Relation { name: "verb→subject".into(), dependent: 2, source: 0 };
+/// let excess = relation_excess(LayerPattern::new([1, 1, 3], &weights), &[vec![relation]]);
+/// // 0.7 − 1/3: no other query is at distance 2.
+/// assert!((excess[0]["verb→subject"][0] - 0.3667).abs() < 1e-4);
+/// ```
+#[must_use]
+pub fn relation_excess(
+    pattern: LayerPattern,
+    relations: &[Vec<Relation>],
+) -> Vec<BTreeMap<String, Vec<f64>>> {
+    pattern.assert_causal();
+    let pairs = pairs_of(relations);
+    let mut heads = Vec::new();
+    for head in 0..pattern.n_heads() {
+        let mut excess = BTreeMap::new();
+        for (name, pairs) in &pairs {
+            excess.insert(name.clone(), excess_of(pattern, head, pairs));
+        }
+        heads.push(excess);
+    }
+    heads
+}
+
+fn excess_of(pattern: LayerPattern, head: usize, pairs: &Pairs) -> Vec<f64> {
+    let elsewhere = mean_at_distance_elsewhere(pattern, head, pairs);
+    let mut of_sequences = Vec::new();
+    for (sequence, pairs) in pairs.iter().enumerate() {
+        let mut sum = 0.0;
+        for &(query, key) in pairs {
+            let seen = pattern.seen(query);
+            let uniform = if seen.contains(&key) {
+                1.0 / seen.len() as f64
+            } else {
+                0.0
+            };
+            let weight = f64::from(pattern.row(sequence, head, query)[key]);
+            sum += weight - uniform.max(elsewhere[query - key]);
+        }
+        if !pairs.is_empty() {
+            of_sequences.push(sum / pairs.len() as f64);
+        }
+    }
+    of_sequences
 }
 
 /// The head that follows a relation best: the largest score above both of its nulls, and of equal
@@ -113,6 +146,38 @@ pub fn best_head(heads: &[(HeadName, RelationScores)], relation: &str) -> Option
 
 /// Query and key, for each sequence.
 type Pairs = Vec<Vec<(usize, usize)>>;
+
+/// The pairs of every relation and of its `next`, in the order in which they occur.
+fn pairs_of(relations: &[Vec<Relation>]) -> Vec<(String, Pairs)> {
+    let mut pairs: Vec<(String, Pairs)> = Vec::new();
+    let mut add = |name: String, sequence: usize, query: usize, key: usize| {
+        let index = pairs
+            .iter()
+            .position(|(known, _)| *known == name)
+            .unwrap_or_else(|| {
+                pairs.push((name, vec![Vec::new(); relations.len()]));
+                pairs.len() - 1
+            });
+        pairs[index].1[sequence].push((query, key));
+    };
+    for (sequence, relations) in relations.iter().enumerate() {
+        for relation in relations.iter().filter(|relation| relation.is_visible()) {
+            add(
+                relation.name.to_string(),
+                sequence,
+                relation.dependent,
+                relation.source,
+            );
+            add(
+                format!("next {}", relation.name),
+                sequence,
+                relation.dependent - 1,
+                relation.source,
+            );
+        }
+    }
+    pairs
+}
 
 fn score_pairs(pattern: LayerPattern, head: usize, pairs: &Pairs) -> RelationScore {
     let shares = |value: &dyn Fn(usize, usize, usize) -> f64| -> Vec<Share> {

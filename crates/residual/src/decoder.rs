@@ -441,6 +441,36 @@ impl Decoder {
         self.config.n_ctx
     }
 
+    /// The same model for sequences of at most `n_ctx` tokens, which need not be more than it was
+    /// built for. It computes the same on them: learned positions after the last are left out, and a
+    /// window is no longer than a sequence.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use headlight_residual::{DecoderConfig, token_tensor};
+    ///
+    /// let device = Device::flex();
+    /// let model = DecoderConfig { vocabulary: 5, n_ctx: 8, ..DecoderConfig::default() }.try_init(0, &device)?;
+    /// let short = model.clone().shortened(3);
+    /// assert_eq!(short.w_pos.as_ref().unwrap().dims(), [3, 64]);
+    /// let tokens = token_tensor(&[vec![1, 2, 3]], &device);
+    /// assert_eq!(short.forward(tokens.clone()).into_data(), model.forward(tokens).into_data());
+    /// # Ok::<(), headlight_attention::ConfigError>(())
+    /// ```
+    #[must_use]
+    pub fn shortened(mut self, n_ctx: usize) -> Self {
+        let cut = |positions: Tensor<2>| {
+            let (learns, device) = (positions.is_require_grad(), positions.device());
+            let first = positions.detach().narrow(0, 0, n_ctx);
+            // What an operation gave cannot learn; its numbers can.
+            Tensor::from_data(first.into_data(), &device).set_require_grad(learns)
+        };
+        self.w_pos = self.w_pos.map(|w_pos| w_pos.map(cut));
+        self.config.window = self.config.window.map(|window| window.min(n_ctx));
+        self.config.n_ctx = n_ctx;
+        self
+    }
+
     /// The size of the vocabulary.
     #[must_use]
     pub fn vocabulary(&self) -> usize {

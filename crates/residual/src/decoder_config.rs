@@ -167,9 +167,12 @@ impl DecoderConfig {
         Ok(initialize(self.try_lay_out(device)?, seed, self))
     }
 
-    /// Builds the model without its matrices: each matrix takes memory when it is first set or
-    /// read.
-    pub(crate) fn try_lay_out(&self, device: &Device) -> Result<Decoder, ConfigError> {
+    /// Builds the model without its matrices, to be loaded: each matrix takes memory when it is first
+    /// set or read.
+    ///
+    /// # Errors
+    /// As [`try_init`](Self::try_init).
+    pub fn try_lay_out(&self, device: &Device) -> Result<Decoder, ConfigError> {
         self.validate()?;
         let d_model = self.d_model;
         let norm = || self.norm.init(d_model, self.norm_epsilon, device);

@@ -134,8 +134,8 @@ pub use decoder_config::DecoderConfig;
 pub use edit::{Edit, Edits, Part};
 #[cfg(feature = "exchange")]
 pub use exchange::{
-    ExchangeError, ExportedFiles, Gguf, expected_of, from_huggingface, to_huggingface,
-    to_transformer_lens,
+    ExchangeError, ExportedFiles, Gguf, expected_of, from_huggingface, huggingface_config,
+    to_huggingface, to_transformer_lens,
 };
 pub use feed_forward::{FeedForward, FeedForwardKind, GatedFeedForward, PlainFeedForward};
 pub use generate::{Ending, GenerateError, Generated, GeneratedTexts, Generation, NextToken};

@@ -22,7 +22,8 @@ pub use atomic::write_atomically;
 pub use config::{
     BlockOrder, CheckpointConfig, DecayGroup, FeedForwardKind, InitializationKind,
     InterchangeConfig, LogConfig, ModelConfig, NoTarget, NormKind, NormPlacement, OptimizerKind,
-    PositionKind, QkNormKind, Quantity, RotaryScaling, ScheduleKind, StopWhen, TrainConfig,
+    PositionKind, QkNormKind, Quantity, ReadModel, RotaryScaling, ScheduleKind, StopWhen,
+    TrainConfig, WatchedHeads,
 };
 pub use data_file::{DataFile, sha256};
 // Every task's configuration, whichever there are.

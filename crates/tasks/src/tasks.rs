@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use headlight_run::{Config, Error, OwnTask, OwnTaskKeys, OwnTasks, TaskConfig};
+use headlight_run::{Config, Error, OwnTask, OwnTaskKeys, OwnTasks, ReadModel, TaskConfig};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{RowKey, Sequence, Task, Use, build};
@@ -84,6 +84,7 @@ pub struct Tasks {
     program: String,
     keys: Vec<OwnTaskKeys>,
     builders: Vec<Builder>,
+    read_model: Option<ReadModel>,
 }
 
 type Builder = fn(&OwnTask, usize, u64) -> Result<Box<dyn Task>, Error>;
@@ -96,6 +97,17 @@ impl Tasks {
             program: program.to_owned(),
             keys: Vec::new(),
             builders: Vec::new(),
+            read_model: None,
+        }
+    }
+
+    /// The same for a program that reads models of other tools, so that a configuration may name one
+    /// in `model.from`.
+    #[must_use]
+    pub fn reading_models(self, read: ReadModel) -> Self {
+        Self {
+            read_model: Some(read),
+            ..self
         }
     }
 
@@ -124,7 +136,7 @@ impl Tasks {
             program: &self.program,
             tasks: &self.keys,
         };
-        Config::load_with(path, assignments, own)
+        Config::load_with(path, assignments, own, self.read_model)
     }
 
     /// Whether the task of a configuration is one of these.

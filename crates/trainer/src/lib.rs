@@ -22,6 +22,7 @@ mod setup;
 mod step;
 mod stopped;
 mod training;
+mod watched_heads;
 mod writer;
 
 pub use dropout::StepDropout;

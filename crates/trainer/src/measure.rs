@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use burn::module::Module;
-use headlight_heads::Ablation;
+use headlight_heads::{Ablation, HeadName};
 use headlight_residual::Decoder;
 use headlight_run::{Error, FORMAT, MetricsRow, RunDirectory, Summary, UsesRow};
 use headlight_tasks::Sequence;
@@ -32,6 +32,13 @@ impl Measured {
     /// On the probe, where roles are read.
     pub fn probe(&self) -> &Observation {
         &self.observations[0]
+    }
+
+    /// The same of some heads alone.
+    pub fn only(mut self, heads: &[HeadName]) -> Self {
+        let of_heads = |seen: Observation| seen.only(heads);
+        self.observations = self.observations.into_iter().map(of_heads).collect();
+        self
     }
 
     /// Writes the rows of this step; the first step of all has no update before it.
@@ -106,6 +113,14 @@ impl Setup {
         cores: &Cores,
     ) -> Result<UsesRow, Error> {
         let (model, probe) = (model.valid(), measured.probe());
+        if self.config.log.heads.is_some() {
+            let behaviour = uses::behaviour(
+                &self.validation.sequences,
+                uses::OF_A_LARGE_MODEL,
+                &self.device,
+            );
+            return uses::uses_of_some_heads(&model, &behaviour, probe, step, cores);
+        }
         if at_the_end {
             let behaviour =
                 uses::behaviour(&self.validation.sequences, uses::SEQUENCES, &self.device);
@@ -115,7 +130,7 @@ impl Setup {
         uses::watch_uses(
             &model,
             &uses::behaviour(&self.validation.sequences, sequences, &self.device),
-            &probe.roles(),
+            probe,
             step,
             cores,
         )

@@ -8,8 +8,8 @@ use headlight_report::{State, say};
 use headlight_residual::Decoder;
 use headlight_run::{Config, Data, DataFile, Error, RunData, RunDirectory, SequenceRow, Summary};
 use headlight_tasks as tasks;
-use headlight_tasks::{Sequence, Task, Use, Validation};
-use headlight_watch::{Interchange, Watched, model, probe};
+use headlight_tasks::{Sequence, Task, Tasks, Use, Validation};
+use headlight_watch::{Interchange, Watched, model, probe, task};
 
 use crate::{
     Pass, StepDropout, StepSwaps, Stopped,
@@ -46,7 +46,7 @@ impl Setup {
     /// # Errors
     /// If the configuration does not make a task and a model.
     pub fn prepare(config: Config, device_name: &str) -> Result<Self, Error> {
-        let task = tasks::build(&config.task, config.model.n_ctx, config.seed)?;
+        let task = task::build(&config, &Tasks::built_in(""))?;
         Self::prepare_with(config, task, device_name)
     }
 
@@ -113,7 +113,7 @@ impl Setup {
         let vocabulary = self.task.vocabulary();
         let data = RunData {
             data: self.data(self.task.files()),
-            vocabulary: vocabulary.names(),
+            vocabulary: vocabulary.names_for(self.model.vocabulary()),
             tokenizer: vocabulary.tokenizer_json().map(String::into_bytes),
             validation: self.validation.rows(),
             probe: self.probe.iter().map(SequenceRow::from).collect(),

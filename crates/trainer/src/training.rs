@@ -26,6 +26,7 @@ use crate::{
     ranks::Ranks,
     restore::{self, restored},
     step::{Gradient, Pass, Update, Updater},
+    watched_heads::HeadsToWatch,
     writer::Writer,
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct Training<'a> {
     state: CheckpointState,
     /// The model of the lowest validation loss, while `best/` holds an older one.
     unwritten_best: Option<Decoder>,
+    /// The heads that are watched.
+    heads: HeadsToWatch,
     /// What was measured last.
     measured: Option<Measured>,
     started: Instant,
@@ -87,6 +90,7 @@ impl<'a> Training<'a> {
                 logs: BTreeMap::new(),
             },
             unwritten_best: None,
+            heads: HeadsToWatch::ALL,
             measured: None,
             started: Instant::now(),
             seconds_before: 0.0,
@@ -117,13 +121,23 @@ impl<'a> Training<'a> {
         run.cut_logs(&training.state.logs)?;
         let checkpoint = found.as_ref().map(|(_, checkpoint)| checkpoint);
         restore::share(ranks, setup.data(setup.task.files()), checkpoint)?;
+        let asked = setup.config.log.heads.as_ref();
         let model = if let Some((model, _)) = found {
+            training.heads = HeadsToWatch::of_run(asked, run)?;
             training
                 .progress
                 .say(&format!("going on after step {}", training.state.step));
             model
         } else {
             let measured = setup.measure(&setup.model, training.updater.cores())?;
+            training.heads = HeadsToWatch::of(asked, measured.probe());
+            let measured = training.heads.seen(measured);
+            if setup.config.model.from.is_some() {
+                // The roles that the heads of the model have do not emerge here.
+                let (state, probe) = (&mut training.state, measured.probe());
+                let _ = events::role_events(&mut state.roles, 0, probe);
+                let _ = events::range_events(&mut state.ranges, 0, probe);
+            }
             training.write_measured(&setup.model, measured, None)?;
             training.write_patterns_and_uses(&setup.model)?;
             setup.model.clone()
@@ -195,7 +209,10 @@ impl<'a> Training<'a> {
         self.progress.finish();
         let measured = match self.measured.take() {
             Some(measured) => measured,
-            None => self.setup.measure(&model, self.updater.cores())?,
+            // The writer is gone, so `self` is no longer whole.
+            None => self
+                .heads
+                .seen(self.setup.measure(&model, self.updater.cores())?),
         };
         // Training may have ended before the last step that was allowed.
         let (steps, seconds) = (self.state.step, self.state.seconds);
@@ -236,7 +253,7 @@ impl<'a> Training<'a> {
                 update,
                 learning_rate: rate,
             };
-            let measured = self.setup.measure(&model, self.updater.cores())?;
+            let measured = self.measure(&model)?;
             if !measured.evaluation.loss.is_finite() {
                 let loss = measured.evaluation.loss;
                 let not_finite = self.weights_not_finite(&model, loss, update, &sequences);
@@ -265,6 +282,12 @@ impl<'a> Training<'a> {
         }
         self.progress.step(step);
         Ok(model)
+    }
+
+    /// Measures the model as it is, and the heads that are watched.
+    fn measure(&self, model: &Decoder) -> Result<Measured, Error> {
+        let measured = self.setup.measure(model, self.updater.cores())?;
+        Ok(self.heads.seen(measured))
     }
 
     /// Writes what the model is like now, and says whether a head took on a role or lost one.

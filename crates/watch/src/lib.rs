@@ -11,8 +11,10 @@ pub mod interchange;
 pub mod interrupt;
 mod known;
 pub mod model;
+mod model_files;
 mod observation;
 mod patterns;
+pub mod task;
 pub mod uses;
 
 pub use batch::{Batch, Right, count_right, count_scored};
@@ -20,8 +22,11 @@ pub use cores::{Cores, cores_of_machine};
 pub use evaluate::{Evaluation, evaluate, evaluate_without};
 pub use interchange::{Aligned, Interchange, Swapped};
 pub use known::{Expected, Known, RoleVerdict};
+pub use model_files::{ModelFiles, read_model};
 pub use observation::{Observation, WATCHED_SEQUENCES, Watched, probe};
-pub use patterns::{CarriedPatterns, LayerSeen, Patterns, each_layer, value_norms};
+pub use patterns::{
+    CarriedPatterns, LayerSeen, Patterns, each_carried_layer, each_layer, value_norms,
+};
 
 use headlight_residual::ActivationsError;
 use headlight_run::Error;

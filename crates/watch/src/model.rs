@@ -1,5 +1,7 @@
 //! From a configuration to a model, and from a run to the model it trained.
 
+use std::path::Path;
+
 use burn::tensor::Device;
 use headlight_attention::{AttentionOptions, Biases, QkNorm, RotaryScaling};
 use headlight_residual::{
@@ -13,7 +15,7 @@ use headlight_run::{
 };
 use headlight_tasks::program_code;
 
-use crate::compiled;
+use crate::{ModelFiles, compiled};
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
 const ROTARY_BASE: f64 = 10_000.0;
@@ -21,8 +23,11 @@ const ROTARY_BASE: f64 = 10_000.0;
 /// The decoder a configuration describes, with its initial weights.
 ///
 /// # Errors
-/// If the sizes do not fit together or are too large.
+/// If the sizes do not fit together or are too large, or the model of `model.from` cannot be read.
 pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Decoder, Error> {
+    if let Some(path) = &config.model.from {
+        return of_others(&config.model, path, device);
+    }
     let decoder = decoder_config(config, vocabulary);
     let parameters = decoder.parameters();
     if parameters > MOST_PARAMETERS {
@@ -41,6 +46,23 @@ pub fn build(config: &Config, vocabulary: usize, device: &Device) -> Result<Deco
         }
         _ => Ok(model),
     }
+}
+
+/// The model of `model.from` at `path`, for sequences of `model.n_ctx` tokens.
+fn of_others(config: &ModelConfig, path: &Path, device: &Device) -> Result<Decoder, Error> {
+    let model = ModelFiles::open(path)?.model(device)?;
+    let n_ctx = config.n_ctx.min(model.n_ctx());
+    let model = model.shortened(n_ctx);
+    let described = ModelConfig {
+        from: config.from.clone(),
+        from_sha256: config.from_sha256.clone(),
+        ..model_config(model.config())?
+    };
+    if described != *config {
+        let message = "is another model than the configuration was made for";
+        return Err(Error::damaged(path.display(), message).key("model.from"));
+    }
+    Ok(model)
 }
 
 fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderConfig {
@@ -112,10 +134,10 @@ fn decoder_config(Config { model, .. }: &Config, vocabulary: usize) -> DecoderCo
         logit_softcap: model.logit_softcap,
         initialization: match model.initialization {
             InitializationKind::Gpt2 => residual::Initialization::Gpt2,
-            // Compiled weights take the place of what is drawn.
-            InitializationKind::Normal | InitializationKind::Compiled => {
-                residual::Initialization::Normal
-            }
+            // Other weights take the place of what is drawn.
+            InitializationKind::Normal
+            | InitializationKind::Compiled
+            | InitializationKind::From => residual::Initialization::Normal,
             InitializationKind::Xavier => residual::Initialization::Xavier,
         },
         init_std: model.init_std,
@@ -145,6 +167,113 @@ fn rotary_positions(model: &ModelConfig) -> RotaryPositions {
     }
 }
 
+/// The table `[model]` of a decoder whose weights are there: `decoder_config` the other way round.
+///
+/// # Errors
+/// If a configuration has no key for a part.
+pub fn model_config(decoder: &DecoderConfig) -> Result<ModelConfig, Error> {
+    let Biases {
+        query,
+        key,
+        value,
+        output,
+    } = decoder.attention_bias;
+    if query != key || key != value {
+        let message =
+            "has biases on some of queries, keys and values, which no key of [model] says";
+        return Err(Error::config(message).at("model.from"));
+    }
+    let rotary = match decoder.positions {
+        residual::Positions::Rotary(rotary) => Some(rotary),
+        _ => None,
+    };
+    Ok(ModelConfig {
+        from: None,
+        from_sha256: None,
+        n_layers: decoder.n_layers,
+        n_heads: decoder.n_heads,
+        n_kv_heads: Some(decoder.n_kv_heads()),
+        d_model: decoder.d_model,
+        n_ctx: decoder.n_ctx,
+        d_head: Some(decoder.d_head()),
+        attention_bias: query,
+        attention_output_bias: Some(output),
+        qk_norm: match decoder.qk_norm {
+            QkNorm::None => QkNormKind::None,
+            QkNorm::EachHead => QkNormKind::EachHead,
+            QkNorm::AllHeads => QkNormKind::AllHeads,
+        },
+        block_order: match decoder.block_order {
+            residual::BlockOrder::Sequential => BlockOrder::Sequential,
+            residual::BlockOrder::Parallel => BlockOrder::Parallel,
+        },
+        feed_forward: match decoder.feed_forward.map(|(_, kind)| kind) {
+            None => FeedForwardKind::None,
+            Some(residual::FeedForwardKind::Plain(activation)) => match activation {
+                Activation::Relu => FeedForwardKind::Relu,
+                Activation::Gelu => FeedForwardKind::Gelu,
+                Activation::GeluTanh => FeedForwardKind::GeluTanh,
+                Activation::Silu => FeedForwardKind::Silu,
+            },
+            Some(residual::FeedForwardKind::Gated(activation)) => match activation {
+                Activation::Relu => FeedForwardKind::ReGlu,
+                Activation::Gelu => FeedForwardKind::GeGlu,
+                Activation::GeluTanh => FeedForwardKind::GeGluTanh,
+                Activation::Silu => FeedForwardKind::SwiGlu,
+            },
+        },
+        d_ff: decoder.feed_forward.map(|(d_ff, _)| d_ff),
+        feed_forward_bias: decoder.feed_forward.map(|_| decoder.feed_forward_bias),
+        norm: match decoder.norm {
+            residual::NormKind::LayerNorm => NormKind::LayerNorm,
+            residual::NormKind::RmsNorm => NormKind::RmsNorm,
+            residual::NormKind::None => NormKind::None,
+        },
+        norm_epsilon: decoder.norm_epsilon,
+        norm_placement: match decoder.norm_placement {
+            residual::NormPlacement::Pre => NormPlacement::Pre,
+            residual::NormPlacement::Post => NormPlacement::Post,
+            residual::NormPlacement::Output => NormPlacement::Output,
+            residual::NormPlacement::PreAndOutput => NormPlacement::PreAndOutput,
+        },
+        positions: match decoder.positions {
+            residual::Positions::Learned => PositionKind::Learned,
+            residual::Positions::Sinusoidal => PositionKind::Sinusoidal,
+            residual::Positions::Rotary(_) => PositionKind::Rotary,
+            residual::Positions::Alibi => PositionKind::Alibi,
+            residual::Positions::None => PositionKind::None,
+        },
+        rotary_base: rotary.map(|rotary| rotary.base),
+        rotary_base_in_window: rotary.and_then(|rotary| rotary.base_in_window),
+        rotary_components: rotary.and_then(|rotary| rotary.rotated),
+        rotary_scaling: match rotary.map(|rotary| rotary.scaling) {
+            None | Some(RotaryScaling::None) => None,
+            Some(RotaryScaling::Linear { factor }) => Some(run::RotaryScaling::Linear { factor }),
+            Some(RotaryScaling::Llama3 {
+                factor,
+                low_frequency_factor,
+                high_frequency_factor,
+                original_n_ctx,
+            }) => Some(run::RotaryScaling::Llama3 {
+                factor,
+                low_frequency_factor,
+                high_frequency_factor,
+                original_n_ctx,
+            }),
+        },
+        window: decoder.window,
+        full_layers: decoder.full_layers.clone(),
+        embedding_scale: decoder.embedding_scale,
+        tied_embedding: decoder.tied_embedding,
+        attention_scale: decoder.attention.scale,
+        attention_softcap: decoder.attention.softcap,
+        logit_softcap: decoder.logit_softcap,
+        initialization: InitializationKind::From,
+        init_std: decoder.init_std,
+        coldness: None,
+    })
+}
+
 /// The model of a run with the weights it kept.
 ///
 /// # Errors
@@ -157,8 +286,9 @@ pub fn load(
 ) -> Result<Decoder, Error> {
     let vocabulary = run.vocabulary()?.len();
     let bytes = run.weights(which)?;
+    let decoder = decoder_config(config, vocabulary);
     // Room is made for what the weights can fill, not for whatever the configuration says.
-    let parameters = decoder_config(config, vocabulary).parameters();
+    let parameters = decoder.parameters();
     if parameters > (bytes.len() / size_of::<f32>()).max(ROOM_FOR_PARAMETERS) {
         let message = format!(
             "its model has {parameters} parameters, its weights have {} bytes",
@@ -166,7 +296,10 @@ pub fn load(
         );
         return Err(Error::damaged(run.path().display(), message));
     }
-    weights_from_bytes(build(config, vocabulary, device)?, &bytes)
+    let laid_out = decoder
+        .try_lay_out(device)
+        .map_err(|error| Error::because(ErrorKind::Config, "[model]", error))?;
+    weights_from_bytes(laid_out, &bytes)
         .map_err(|error| Error::because(ErrorKind::Damaged, run.path().display(), error))
 }
 

@@ -178,6 +178,12 @@ impl Watched {
     }
 }
 
+/// The values of the heads that are kept; of some kinds of sequences heads have no values.
+fn those_kept<T>(values: Vec<T>, kept: &[bool]) -> Vec<T> {
+    let of_kept = values.into_iter().zip(kept).filter(|(_, kept)| **kept);
+    of_kept.map(|(value, _)| value).collect()
+}
+
 /// The ranges of every head, each with what the head writes there.
 fn ranges_with_writes(weights: &TargetWeights, writes: &[HeadWrites]) -> Vec<Vec<RoleRange>> {
     let mut ranges = role_ranges(weights);
@@ -190,6 +196,24 @@ fn ranges_with_writes(weights: &TargetWeights, writes: &[HeadWrites]) -> Vec<Vec
 }
 
 impl Observation {
+    /// What some of the heads do: the patterns stay those of all.
+    #[must_use]
+    pub fn only(self, heads: &[HeadName]) -> Self {
+        let kept: Vec<bool> = self
+            .heads
+            .iter()
+            .map(|(head, _)| heads.contains(head))
+            .collect();
+        Self {
+            heads: those_kept(self.heads, &kept),
+            relations: those_kept(self.relations, &kept),
+            writes: those_kept(self.writes, &kept),
+            ranges: those_kept(self.ranges, &kept),
+            checks: those_kept(self.checks, &kept),
+            ..self
+        }
+    }
+
     /// What each head looks like here.
     #[must_use]
     pub fn roles(&self) -> Vec<Role> {

@@ -171,6 +171,40 @@ pub fn each_layer(
     passed.map_err(no_room)
 }
 
+/// Runs `model` over `tokens`, `[sequences][length]`, and shows each layer's patterns to `look`, plain
+/// and scaled by the norms of the values that each query head reads. Those of one layer are in memory
+/// at a time.
+///
+/// # Errors
+/// If the patterns and values of one layer do not fit into memory.
+pub fn each_carried_layer(
+    model: &Decoder,
+    tokens: &[Vec<u32>],
+    device: &Device,
+    mut look: impl FnMut(usize, LayerPattern, LayerPattern),
+) -> Result<(), Error> {
+    let length = tokens.first().map_or(0, Vec::len);
+    let dims = [tokens.len(), model.n_heads(), length];
+    let sites_of =
+        |layer| [AttentionSite::Pattern, AttentionSite::V].map(|site| Site::Attention(layer, site));
+    let sites: Vec<Site> = (0..model.blocks.len()).flat_map(sites_of).collect();
+    let passed = model.by_layer(
+        token_tensor(tokens, device),
+        &sites,
+        &mut |layer, mut seen| {
+            let [pattern, values] = sites_of(layer).map(|site| seen.take(site).into_tensor::<4>());
+            let weights = numbers(pattern);
+            let weighted = value_weighted(&weights, &value_norms(values, model.n_heads()), length);
+            let window = model.config().window_of(layer);
+            let [plain, weighted] = [&weights, &weighted]
+                .map(|weights| LayerPattern::new(dims, weights).with_window(window));
+            look(layer, plain, weighted);
+            Ok(())
+        },
+    );
+    passed.map_err(no_room)
+}
+
 impl CarriedPatterns {
     /// Runs `model` over `tokens`, `[sequences][length]`.
     ///

@@ -4,8 +4,8 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use burn::tensor::Device;
-use headlight_heads::{Ablation, HeadName, HeadSet, Measure, Reader, Role, heads_by_role};
-use headlight_lens::{Ablations, Behaviour, Performance, all_heads, missed, readers};
+use headlight_heads::{Ablation, HeadName, HeadSet, Measure, Reader, heads_by_role};
+use headlight_lens::{Ablations, Behaviour, Performance, missed, readers};
 use headlight_residual::Decoder;
 use headlight_run::{Config, Error, HeadsUse, Left, Missed, UsesRow};
 use headlight_tasks::Sequence;
@@ -19,6 +19,8 @@ pub const SEQUENCES: usize = 128;
 const WHILE_TRAINING: usize = 32;
 /// As few as that are still measured on.
 const AT_LEAST: usize = 8;
+/// Sequences that some heads of a large model are ablated on.
+pub const OF_A_LARGE_MODEL: usize = 32;
 /// The share of training time that the tests may take: a forward pass is about a third of a
 /// training step.
 const SHARE: f64 = 0.03;
@@ -61,12 +63,34 @@ pub fn sequences_while_training(config: &Config) -> usize {
 pub fn watch_uses(
     model: &Decoder,
     behaviour: &Behaviour,
-    roles: &[Role],
+    probe: &Observation,
     step: usize,
     cores: &Cores,
 ) -> Result<UsesRow, Error> {
-    let groups = groups(model, roles, false);
-    row(model, behaviour, step, groups, Ablation::Mean, cores)
+    let trials = Trials {
+        layers: layers(model),
+        groups: groups(probe, false),
+    };
+    row(model, behaviour, step, trials, Ablation::Mean, cores)
+}
+
+/// Of the heads of `probe`, which are some of the model's, each ablated alone and those of each role
+/// together.
+///
+/// # Errors
+/// As [`watch_uses`].
+pub fn uses_of_some_heads(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    probe: &Observation,
+    step: usize,
+    cores: &Cores,
+) -> Result<UsesRow, Error> {
+    let trials = Trials {
+        layers: Vec::new(),
+        groups: groups(probe, false),
+    };
+    row(model, behaviour, step, trials, Ablation::Mean, cores)
 }
 
 /// As [`watch_uses`], with what each head and each set wrote hidden from each kind of reader
@@ -82,8 +106,11 @@ pub fn all_uses(
     ablation: Ablation,
     cores: &Cores,
 ) -> Result<UsesRow, Error> {
-    let groups = groups(model, &probe.roles(), true);
-    let mut row = row(model, behaviour, step, groups, ablation, cores)?;
+    let trials = Trials {
+        layers: layers(model),
+        groups: groups(probe, true),
+    };
+    let mut row = row(model, behaviour, step, trials, ablation, cores)?;
     let mut held = Vec::new();
     for (role, heads) in probe.holders() {
         for &head in &heads {
@@ -117,6 +144,14 @@ fn missed_head(
         high: found.cost.interval.high,
         to_lose: found.to_lose.mean,
     })
+}
+
+/// Everything that is tried for one row.
+struct Trials {
+    /// Each layer hidden from its readers.
+    layers: Vec<Trial>,
+    /// Each head, and sets of heads.
+    groups: Vec<Trial>,
 }
 
 /// What is tried of some heads.
@@ -161,9 +196,10 @@ fn accuracy_without(ablations: &Ablations, heads: &[HeadName]) -> Result<Left, E
     Ok(left(&performance))
 }
 
-/// Each head with its role, and the heads of each role that several have.
-fn groups(model: &Decoder, roles: &[Role], hidden: bool) -> Vec<Trial> {
-    let heads = all_heads(model);
+/// Each head of the probe with its role, and the heads of each role that several have.
+fn groups(probe: &Observation, hidden: bool) -> Vec<Trial> {
+    let heads: Vec<HeadName> = probe.heads.iter().map(|(head, _)| *head).collect();
+    let roles = probe.roles();
     let trial = |heads, role| Trial {
         heads,
         name: HeadSet::LooksLike(role),
@@ -171,10 +207,10 @@ fn groups(model: &Decoder, roles: &[Role], hidden: bool) -> Vec<Trial> {
         hidden,
     };
     let mut groups = Vec::new();
-    for (&head, &role) in heads.iter().zip(roles) {
+    for (&head, &role) in heads.iter().zip(&roles) {
         groups.push(trial(vec![head], role));
     }
-    for (role, heads) in heads_by_role(&heads, roles) {
+    for (role, heads) in heads_by_role(&heads, &roles) {
         if heads.len() > 1 {
             groups.push(trial(heads, role));
         }
@@ -182,25 +218,29 @@ fn groups(model: &Decoder, roles: &[Role], hidden: bool) -> Vec<Trial> {
     groups
 }
 
-fn row(
-    model: &Decoder,
-    behaviour: &Behaviour,
-    step: usize,
-    groups: Vec<Trial>,
-    ablation: Ablation,
-    cores: &Cores,
-) -> Result<UsesRow, Error> {
-    let layers = model.blocks.len();
-    let layer = |layer| Trial {
-        heads: (0..model.n_heads())
-            .map(|head| HeadName { layer, head })
-            .collect(),
+/// Each layer, hidden from its readers.
+fn layers(model: &Decoder) -> Vec<Trial> {
+    let heads_of = |layer| (0..model.n_heads()).map(move |head| HeadName { layer, head });
+    let trial = |layer| Trial {
+        heads: heads_of(layer).collect(),
         name: HeadSet::Layer,
         ablated: false,
         hidden: true,
     };
+    (0..model.blocks.len()).map(trial).collect()
+}
+
+fn row(
+    model: &Decoder,
+    behaviour: &Behaviour,
+    step: usize,
+    Trials { layers, groups }: Trials,
+    ablation: Ablation,
+    cores: &Cores,
+) -> Result<UsesRow, Error> {
+    let layer_count = layers.len();
     // The layers first: they take longest. No trial stands for the untouched model.
-    let mut trials: Vec<Option<Trial>> = (0..layers).map(layer).map(Some).collect();
+    let mut trials: Vec<Option<Trial>> = layers.into_iter().map(Some).collect();
     trials.push(None);
     trials.extend(groups.into_iter().map(Some));
     let untouched = OnceLock::new();
@@ -219,7 +259,7 @@ fn row(
         uses.extend(measured?);
     }
     // The layers last: a row begins with the heads.
-    uses.rotate_left(layers);
+    uses.rotate_left(layer_count);
     Ok(UsesRow {
         step,
         sequences: behaviour.sequences(),

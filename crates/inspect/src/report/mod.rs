@@ -86,6 +86,9 @@ impl Subject {
             return self.report_of_model();
         }
         let run = self.trained()?;
+        if run.config.log.heads.is_some() {
+            return self.report_of_some_heads(run);
+        }
         let summary = self.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
         if !summary

@@ -7,6 +7,7 @@ use headlight_run::{Error, HeadRow, HeadSummary};
 use headlight_watch::{Cores, evaluate};
 
 use super::{ModelParts, Subject, model_in_words, over_training, weights};
+use crate::subject::TrainedRun;
 
 impl Subject {
     /// The same as of a run, without what only training knows. What its heads are used as is not
@@ -52,6 +53,21 @@ impl Subject {
             scores: over.series,
             left_out,
         })
+    }
+
+    /// What the report of a run shows that watched some of its heads: all of them as they are now, and
+    /// the loss over training.
+    pub(super) fn report_of_some_heads(&self, run: &TrainedRun) -> Result<ReportData, Error> {
+        let ModelParts { model, .. } = self.model()?;
+        let mut report = self.report_of_model()?;
+        report.run = self.facts(&self.summary()?, &model)?;
+        report.metrics = self.finite_metrics()?;
+        report.events = run.directory.events()?;
+        report.left_out.push(
+            "the scores of the heads that were watched over training: inspect RUN scores"
+                .to_owned(),
+        );
+        Ok(report)
     }
 
     fn facts_of_model(&self, model: &Decoder) -> Result<RunFacts, Error> {

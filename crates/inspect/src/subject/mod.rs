@@ -15,7 +15,9 @@ use headlight_run::{
     UsesRow, Weights,
 };
 use headlight_tasks::{Sequence, Tasks, Validation, Vocabulary};
-use headlight_watch::{Cores, Interchange, Watched, evaluate, interchange, model};
+use headlight_watch::{
+    Cores, Interchange, ModelFiles, Watched, evaluate, interchange, model,
+};
 
 pub(crate) use self::trained_run::TrainedRun;
 use self::{
@@ -56,7 +58,7 @@ impl Subject {
     /// If it is none of them, or its model has parts that are not supported.
     pub fn open(path: &Path, device: &str) -> Result<Self, Error> {
         let device = headlight_watch::device::open(device)?;
-        let source = if OpenedModel::is_at(path) {
+        let source = if ModelFiles::is_at(path) {
             Source::Model(Box::new(OpenedModel::open(path, &device)?))
         } else {
             Source::Run(Box::new(TrainedRun::open(path)?))
@@ -70,7 +72,7 @@ impl Subject {
     /// If it is not a run, or has no whole weights of that point.
     pub fn open_at(path: &Path, device: &str, at: Weights) -> Result<Self, Error> {
         let device = headlight_watch::device::open(device)?;
-        if OpenedModel::is_at(path) {
+        if ModelFiles::is_at(path) {
             let message = format!("{} is a model, which has one point", path.display());
             return Err(Error::new(format_args!("--at {at}"), message));
         }

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use headlight_residual::{Decoder, ExchangeError, Gguf, from_huggingface};
-use headlight_run::{Error, ErrorKind, untrusted::read_at_most};
+use headlight_residual::Decoder;
+use headlight_run::Error;
 use headlight_tasks::{Repeat, Sequence, Use, Validation, Vocabulary, batch};
-use headlight_watch::WATCHED_SEQUENCES;
+use headlight_watch::{ModelFiles, WATCHED_SEQUENCES};
 
-/// The file that describes the model of a folder.
-const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
 /// Inputs of a sequence that the model is measured on: enough for a block to come back, and few
 /// enough that patterns of hundreds of heads stay small.
@@ -18,8 +16,6 @@ pub(super) const MOST_INPUTS: usize = 64;
 const SEQUENCES: usize = 32;
 /// What draws follow from.
 pub(super) const SEED: u64 = 0;
-/// The largest tokenizer that is read.
-const MOST_TOKENIZER_BYTES: u64 = 64 << 20;
 
 /// A model with its vocabulary. What it is measured on is a task that every language model meets:
 /// random ordinary tokens that come back.
@@ -33,31 +29,9 @@ pub(crate) struct OpenedModel {
 }
 
 impl OpenedModel {
-    /// Whether a path is a GGUF file, or a folder with a `config.json` that is no run.
-    pub fn is_at(path: &Path) -> bool {
-        path.is_file() || path.join(CONFIG).is_file() && !path.join("config.toml").exists()
-    }
-
     pub fn open(path: &Path, device: &Device) -> Result<Self, Error> {
-        let wrong = |error: ExchangeError| {
-            let place = path.display();
-            Error::because(ErrorKind::Damaged, place, error)
-        };
-        let (model, tokenizer) = if path.is_file() {
-            let file = Gguf::open(path).map_err(wrong)?;
-            let tokenizer = file.tokenizer().map_err(wrong)?;
-            (
-                file.model(device).map_err(wrong)?,
-                tokenizer.map(String::into_bytes),
-            )
-        } else {
-            let file = path.join(TOKENIZER);
-            let mut tokenizer = None;
-            if file.exists() {
-                tokenizer = Some(read_at_most(&file, MOST_TOKENIZER_BYTES)?);
-            }
-            (from_huggingface(path, device).map_err(wrong)?, tokenizer)
-        };
+        let files = ModelFiles::open(path)?;
+        let (model, tokenizer) = (files.model(device)?, files.tokenizer()?);
         let size = model.config().vocabulary;
         let vocabulary = match tokenizer {
             Some(json) => Vocabulary::of_tokenizer(&json)
@@ -71,9 +45,7 @@ impl OpenedModel {
             );
             return Err(Error::damaged(path.display(), message));
         }
-        let mut names = vocabulary.names();
-        // Some embeddings are padded to a round number of rows.
-        names.extend((names.len()..size).map(|token| format!("unused {token}")));
+        let names = vocabulary.names_for(size);
         let task = Repeat::probe(vocabulary.ordinary(), MOST_INPUTS.min(model.config().n_ctx));
         Ok(Self {
             path: path.to_owned(),

@@ -239,15 +239,7 @@ pub fn to_huggingface(model: &Decoder) -> Result<ExportedFiles, ExchangeError> {
 pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, ExchangeError> {
     let config = folder::read_config(folder)?;
     let mut keys = Keys::of_file(&config);
-    let model_type = keys.text("model_type")?;
-    let is_named = |family: &&&Family| Some(family.model_type) == model_type;
-    let Some(family) = FAMILIES.iter().find(is_named) else {
-        let names = FAMILIES.map(|family| family.model_type).join(", ");
-        let reason = format!("must be one of {names}");
-        return Err(keys.refused("model_type", &json!(model_type), &reason));
-    };
-    let decoder = (family.read_config)(&mut keys)?;
-    keys.check_all_read()?;
+    let (family, decoder) = described(&mut keys)?;
     let parameters = check_sizes(&decoder, CONFIG)?;
     let buffer = |name: &str| (family.shape_of_buffer)(name, &decoder);
     let mut tensors = folder::read_tensors(folder, &buffer)?;
@@ -264,6 +256,38 @@ pub fn from_huggingface(folder: &Path, device: &Device) -> Result<Decoder, Excha
     }
     let model = laid_out(&decoder, device, CONFIG)?;
     correspondence::import(model, &entries, tensors)
+}
+
+/// The sizes and parts of the model of a Hugging Face folder, by its `config.json` alone.
+///
+/// # Errors
+/// As [`from_huggingface`], of which this is the first part.
+///
+/// ```no_run
+/// use headlight_residual::huggingface_config;
+///
+/// assert_eq!(huggingface_config("gpt2".as_ref())?.n_layers, 12);
+/// # Ok::<(), headlight_residual::ExchangeError>(())
+/// ```
+pub fn huggingface_config(folder: &Path) -> Result<DecoderConfig, ExchangeError> {
+    let config = folder::read_config(folder)?;
+    let (_, decoder) = described(&mut Keys::of_file(&config))?;
+    check_sizes(&decoder, CONFIG)?;
+    Ok(decoder)
+}
+
+/// The family of the model that these keys describe, and its sizes and parts.
+fn described(keys: &mut Keys<'_>) -> Result<(&'static Family, DecoderConfig), ExchangeError> {
+    let model_type = keys.text("model_type")?;
+    let is_named = |family: &&&Family| Some(family.model_type) == model_type;
+    let Some(family) = FAMILIES.iter().find(is_named) else {
+        let names = FAMILIES.map(|family| family.model_type).join(", ");
+        let reason = format!("must be one of {names}");
+        return Err(keys.refused("model_type", &json!(model_type), &reason));
+    };
+    let decoder = (family.read_config)(keys)?;
+    keys.check_all_read()?;
+    Ok((family, decoder))
 }
 
 /// A tied head may lie in the file too if it equals the embedding. One that differs is refused, since

@@ -20,7 +20,8 @@ impl Config {
     }
 
     /// Checks that `other` is this configuration, the one of a run that was begun. Where the files
-    /// of its task lie may differ: what they are is known from their bytes.
+    /// of its task and of the model of `model.from` lie may differ: what they are is known from their
+    /// bytes.
     ///
     /// # Errors
     /// Names the first key that differs, with both values.
@@ -46,6 +47,8 @@ impl Config {
         };
         let (mut begun, mut now) = (self.clone(), other.clone());
         begun.task.forget_places(&mut now.task);
+        // Which model it is is known from its hash.
+        begun.model.from.clone_from(&now.model.from);
         let Some((key, [begun, now])) = difference("", &table(&begun)?, &table(&now)?) else {
             return Ok(());
         };
@@ -72,7 +75,7 @@ fn collect_keys(prefix: &str, table: &Table, keys: &mut BTreeMap<String, String>
 }
 
 /// The first key, in full, at which two tables differ, and what each has there.
-fn difference(prefix: &str, a: &Table, b: &Table) -> Option<(String, [Option<Value>; 2])> {
+pub fn difference(prefix: &str, a: &Table, b: &Table) -> Option<(String, [Option<Value>; 2])> {
     let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
     keys.into_iter().find_map(|key| {
         let full = if prefix.is_empty() {

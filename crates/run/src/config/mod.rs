@@ -1,7 +1,9 @@
 //! What a run is told to do: one TOML file of a few tables.
 
 mod difference;
+mod from_model;
 mod interchange;
+mod log;
 mod model;
 mod parse;
 mod preset;
@@ -16,7 +18,9 @@ mod train;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use from_model::ReadModel;
 pub use interchange::InterchangeConfig;
+pub use log::{LogConfig, WatchedHeads};
 pub use model::{
     BlockOrder, FeedForwardKind, InitializationKind, ModelConfig, NormKind, NormPlacement,
     PositionKind, QkNormKind, RotaryScaling,
@@ -52,30 +56,6 @@ pub struct Config {
     /// When weights are kept.
     #[serde(default)]
     pub checkpoint: CheckpointConfig,
-}
-
-/// `[log]`: how often things are measured, in steps.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LogConfig {
-    /// Loss and accuracy on the validation batch, and head scores.
-    pub every: usize,
-    /// Attention patterns.
-    pub patterns_every: usize,
-    /// The megabytes that patterns may take besides, of measurements that matter: eight a decade of
-    /// steps, and each at which a head took on a role or lost one; 0: none. Patterns that would
-    /// pass the limit are not kept.
-    pub moments_megabytes: usize,
-}
-
-impl Default for LogConfig {
-    fn default() -> Self {
-        Self {
-            every: 50,
-            patterns_every: 250,
-            moments_megabytes: 16,
-        }
-    }
 }
 
 /// `[checkpoint]`
@@ -116,9 +96,8 @@ impl Config {
         model.check()?;
         let is_compiled = model.initialization == InitializationKind::Compiled;
         train.check(usize::from(!is_compiled))?;
+        log.check(model)?;
         for (key, value) in [
-            ("log.every", log.every),
-            ("log.patterns_every", log.patterns_every),
             ("checkpoint.every", checkpoint.every),
             ("checkpoint.keep", checkpoint.keep.unwrap_or(1)),
         ] {
@@ -128,6 +107,7 @@ impl Config {
         if let Some(interchange) = interchange {
             interchange.check(task, model, train)?;
         }
+        task.check_from(model)?;
         let has_program = matches!(task, TaskConfig::Program(_));
         require(
             has_program || !is_compiled,

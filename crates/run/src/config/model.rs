@@ -1,5 +1,7 @@
 //! `[model]`: sizes and parts.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,16 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
+    /// A model of another tool whose training goes on: a folder of `transformers`, or a GGUF file.
+    /// Sizes, parts, tokenizer and weights are its own; of the other keys of this table, `n_ctx`
+    /// alone may differ: shorter sequences. A relative path starts at the working directory. Left
+    /// out: the weights are drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<PathBuf>,
+    /// SHA-256 of that model: of the GGUF file, or of the lines that `sha256sum` prints for the
+    /// files of the folder, sorted by name. It is written to `config.toml`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_sha256: Option<String>,
     /// The number of blocks.
     pub n_layers: usize,
     /// The number of query heads in each block.
@@ -21,7 +33,8 @@ pub struct ModelConfig {
     pub n_kv_heads: Option<usize>,
     /// The width of the residual stream.
     pub d_model: usize,
-    /// The number of tokens in a sequence.
+    /// The number of tokens in a sequence; may be left out where `from` is given: that of the model,
+    /// at most 128.
     pub n_ctx: usize,
     /// The width of a head; left out: `d_model / n_heads`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -271,6 +284,8 @@ pub enum InitializationKind {
     Xavier,
     /// Not drawn: the weights compute the program that the task asks for.
     Compiled,
+    /// Not drawn: the weights are those of the model of `from`.
+    From,
 }
 
 impl ModelConfig {
@@ -402,6 +417,7 @@ impl ModelConfig {
             "model.norm_placement = \"post\" norms the stream between the parts",
         )?;
         self.check_rotation()?;
+        self.check_from()?;
         require(
             self.norm != NormKind::None || self.norm_placement == NormPlacement::Pre,
             "model.norm_placement",
@@ -426,6 +442,33 @@ impl ModelConfig {
             require_positive(key, number.unwrap_or(1.0))?;
         }
         Ok(())
+    }
+
+    /// That weights are taken from a model exactly if one is named.
+    fn check_from(&self) -> Result<(), Error> {
+        let takes_weights = self.initialization == InitializationKind::From;
+        if let Some(path) = &self.from {
+            require(
+                takes_weights,
+                "model.from",
+                path.display(),
+                "the weights are drawn; set model.initialization = \"from\"",
+            )?;
+        }
+        let no_model = "there is no model to take weights from; set model.from";
+        let has_model = self.from.is_some();
+        require(
+            has_model || !takes_weights,
+            "model.initialization",
+            "from",
+            no_model,
+        )?;
+        require(
+            has_model || self.from_sha256.is_none(),
+            "model.from_sha256",
+            self.from_sha256.as_deref().unwrap_or_default(),
+            no_model,
+        )
     }
 
     /// That layers without the window are layers of the model, in order.

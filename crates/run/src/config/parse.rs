@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::{preset, token_budget};
+use super::{ReadModel, from_model, preset, task, token_budget};
 use crate::{
     Config, Error, ErrorKind, OwnTasks, TaskConfig,
     error::one_line,
@@ -19,10 +19,12 @@ impl Config {
     /// # Errors
     /// Names the file, the key and the value that are wrong, and the nearest known key.
     pub fn load(path: &Path, assignments: &[String]) -> Result<Self, Error> {
-        Self::load_with(path, assignments, OwnTasks::NONE)
+        Self::load_with(path, assignments, OwnTasks::NONE, None)
     }
 
-    /// [`load`](Self::load) for a program that has tasks beside the built-in ones.
+    /// [`load`](Self::load) for a program that has tasks beside the built-in ones, and reads models of
+    /// other tools. Without `read_model`, the keys of the model of `model.from` must be there, as in
+    /// the `config.toml` of a run.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -30,13 +32,20 @@ impl Config {
         path: &Path,
         assignments: &[String],
         own: OwnTasks<'_>,
+        read_model: Option<ReadModel>,
     ) -> Result<Self, Error> {
         let text = String::from_utf8(read_at_most(path, MOST_CONFIG_BYTES)?).map_err(|error| {
             Error::config("is not UTF-8")
                 .at(path.display())
                 .caused_by(error)
         })?;
-        Self::parse_with(&text, &path.display().to_string(), assignments, own)
+        Self::parse_with(
+            &text,
+            &path.display().to_string(),
+            assignments,
+            own,
+            read_model,
+        )
     }
 
     /// [`load`](Self::load) for a text already read; `place` is named in errors.
@@ -59,7 +68,7 @@ impl Config {
     /// # Ok::<(), headlight_run::Error>(())
     /// ```
     pub fn parse(text: &str, place: &str, assignments: &[String]) -> Result<Self, Error> {
-        Self::parse_with(text, place, assignments, OwnTasks::NONE)
+        Self::parse_with(text, place, assignments, OwnTasks::NONE, None)
     }
 
     fn parse_with(
@@ -67,6 +76,7 @@ impl Config {
         place: &str,
         assignments: &[String],
         own: OwnTasks<'_>,
+        read_model: Option<ReadModel>,
     ) -> Result<Self, Error> {
         let mut table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error
@@ -80,7 +90,7 @@ impl Config {
             assign(&mut table, assignment)?;
         }
         // An error about a key that --set wrote is an error of that argument.
-        Self::from_table(table, own).map_err(|error| {
+        Self::from_table(table, own, read_model).map_err(|error| {
             let key = error.key_name();
             let culprit = assignments
                 .iter()
@@ -93,15 +103,28 @@ impl Config {
         })
     }
 
-    fn from_table(mut table: Table, own: OwnTasks<'_>) -> Result<Self, Error> {
+    fn from_table(
+        mut table: Table,
+        own: OwnTasks<'_>,
+        read_model: Option<ReadModel>,
+    ) -> Result<Self, Error> {
+        let mut source = None;
         if let Some(Value::Table(model)) = table.get_mut("model") {
+            if let Some(read) = read_model {
+                source = from_model::expand(model, read)?;
+            }
             preset::expand(model)?;
         }
         if let Some(Value::Table(train)) = table.get_mut("train") {
             token_budget::allow_without_steps(train);
         }
         let task = match table.remove("task") {
-            Some(Value::Table(task)) => Some(parse_task(task, own)?),
+            Some(Value::Table(mut task)) => {
+                if source.is_some() {
+                    task::take_tokens_of_model(&mut task);
+                }
+                Some(parse_task(task, own)?)
+            }
             Some(other) => {
                 return Err(wrong(
                     "task",
@@ -118,7 +141,11 @@ impl Config {
         }
         let mut config: Self = parse_strictly("", table)?;
         config.task = task.unwrap_or(config.task);
+        if let Some(source) = source {
+            from_model::check_same(&config.model, &source)?;
+        }
         config.resolve_steps();
+        config.log.resolve_heads(&config.model);
         config.validate()?;
         Ok(config)
     }
@@ -207,7 +234,7 @@ fn refusal(prefix: &str, path: &str, table: &Value, message: &str) -> Error {
 }
 
 /// The key `key` below `prefix`.
-fn joined(prefix: &str, key: &str) -> String {
+pub fn joined(prefix: &str, key: &str) -> String {
     match (prefix, key) {
         ("", key) => key.to_owned(),
         (prefix, "") => prefix.to_owned(),
@@ -231,7 +258,7 @@ fn in_words_of_toml(message: &str) -> String {
     format!("must be {takes}")
 }
 
-fn wrong(key: &str, value: Option<&Value>, message: &str) -> Error {
+pub fn wrong(key: &str, value: Option<&Value>, message: &str) -> Error {
     let error = Error::config(message).key(key);
     match value {
         Some(value) => error.value(value),

@@ -16,27 +16,28 @@ pub fn schema() -> Value {
         "type": "string",
         "enum": preset::names(),
     });
-    either_required(
+    one_of_required(
         model,
         &["n_layers", "n_heads", "d_model", "n_ctx"],
-        "preset",
+        &["preset", "from"],
     );
-    either_required(&mut schema["$defs"]["TrainConfig"], &["steps"], "tokens");
+    one_of_required(&mut schema["$defs"]["TrainConfig"], &["steps"], &["tokens"]);
     schema
 }
 
-/// Takes `keys` out of what is required: they are, unless there is `other`.
-fn either_required(table: &mut Value, keys: &[&str], other: &str) {
+/// Takes `keys` out of what is required: they are, unless there is one of `others`.
+fn one_of_required(table: &mut Value, keys: &[&str], others: &[&str]) {
     let Some(table) = table.as_object_mut() else {
         return;
     };
     if let Some(Value::Array(required)) = table.get_mut("required") {
         required.retain(|key| !keys.iter().any(|known| key == known));
     }
-    table.insert(
-        "anyOf".to_owned(),
-        json!([{ "required": keys }, { "required": [other] }]),
-    );
+    let mut any_of = vec![json!({ "required": keys })];
+    for other in others {
+        any_of.push(json!({ "required": [other] }));
+    }
+    table.insert("anyOf".to_owned(), Value::Array(any_of));
 }
 
 /// The keys of a table of the schema.

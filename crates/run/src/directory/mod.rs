@@ -196,7 +196,7 @@ impl RunDirectory {
     /// # Errors
     /// If it cannot be read or is not valid.
     pub fn config(&self) -> Result<Config, Error> {
-        Config::load_with(&self.path.join("config.toml"), &[], OwnTasks::Any)
+        Config::load_with(&self.path.join("config.toml"), &[], OwnTasks::Any, None)
     }
 
     /// Writes `summary.json`.

@@ -81,9 +81,9 @@ impl<'a> Parts<'a> {
                 words.sort_unstable();
                 Ok(Vocabulary::of_words(words))
             }
-            TextTokens::Tokenizer(path) => {
+            TextTokens::Tokenizer(_) | TextTokens::Model => {
                 let wrong = |message: &dyn std::fmt::Display| {
-                    Error::of(ErrorKind::Config, path.display(), message).key("task.tokens")
+                    Error::of(ErrorKind::Config, &config.tokens, message).key("task.tokens")
                 };
                 let pieces = Pieces::parse(tokenizer.unwrap_or_default());
                 Ok(Vocabulary::Pieces(

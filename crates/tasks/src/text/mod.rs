@@ -27,6 +27,8 @@ use super::{DataFile, RowKey, Sequence, Task, Use, Vocabulary};
 const TRAINING_SHARE: f64 = 0.9;
 /// Sequences a model is measured on: as many as 100 batches of 12.
 const VALIDATION_SEQUENCES: usize = 1200;
+/// Sequences that a model of another tool is measured on: such a model is large.
+const SEQUENCES_FOR_MODEL: usize = 64;
 
 /// Windows of a file or of a folder of files, each inside one file, begun at a token drawn
 /// uniformly. The first 90 % of the bytes are learned from, the rest is measured on; the vocabulary
@@ -42,7 +44,17 @@ pub struct Text {
     training: Vec<TokenIds>,
     validation: Vec<TokenIds>,
     training_tokens: Option<Vec<u32>>,
+    validation_rows: usize,
     n_ctx: usize,
+}
+
+/// A `tokenizer.json`, and the files that it is known by.
+#[derive(Debug, Clone)]
+pub struct TextTokenizer {
+    /// Its text.
+    pub json: Vec<u8>,
+    /// The files that it came from: itself, or those of a model.
+    pub files: Vec<DataFile>,
 }
 
 /// A text with its tokens.
@@ -70,8 +82,35 @@ impl Text {
     pub fn open_with(config: &TextConfig, n_ctx: usize, cache: &Cache) -> Result<Self, Error> {
         let tokenizer = match &config.tokens {
             TextTokens::Tokenizer(path) => Some(read_tokenizer(path)?),
+            TextTokens::Model => {
+                let message = "the text is cut by the tokenizer of a model, which is not at hand";
+                return Err(Error::config(message).key("task.tokens").value("model"));
+            }
             _ => None,
         };
+        Self::cut_by(config, n_ctx, tokenizer, cache)
+    }
+
+    /// [`open`](Self::open) for a text that is cut by the tokenizer of a model. Fewer sequences are
+    /// measured on than of other texts, since such a model is large.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_for_model(
+        config: &TextConfig,
+        n_ctx: usize,
+        tokenizer: TextTokenizer,
+    ) -> Result<Self, Error> {
+        Self::cut_by(config, n_ctx, Some(tokenizer), &Cache::of_environment())
+    }
+
+    fn cut_by(
+        config: &TextConfig,
+        n_ctx: usize,
+        tokenizer: Option<TextTokenizer>,
+        cache: &Cache,
+    ) -> Result<Self, Error> {
+        let json = tokenizer.as_ref().map(|tokenizer| &tokenizer.json[..]);
         let sources = Source::open_all(&config.path, cache)?;
         let [training, validation] = split(&sources, TRAINING_SHARE);
         let parts = Parts {
@@ -82,16 +121,10 @@ impl Text {
         let read = if config.tokens == TextTokens::Bytes {
             Read::bytes(&parts)
         } else {
-            Read::tokens(config, &parts, tokenizer.as_deref(), cache)?
+            Read::tokens(config, &parts, json, cache)?
         };
         let mut files: Vec<DataFile> = sources.iter().map(|source| source.file().clone()).collect();
-        if let (TextTokens::Tokenizer(path), Some(bytes)) = (&config.tokens, &tokenizer) {
-            files.push(DataFile {
-                path: path.clone(),
-                bytes: bytes.len() as u64,
-                sha256: sha256(bytes),
-            });
-        }
+        files.extend(tokenizer.into_iter().flat_map(|tokenizer| tokenizer.files));
         let (first, last) = read.segments.split_at(training.len());
         let windows = |tokens, part| with_windows(tokens, n_ctx, &files, part);
         Ok(Self {
@@ -100,6 +133,10 @@ impl Text {
             vocabulary: read.vocabulary,
             training_tokens: read.training_tokens,
             files,
+            validation_rows: match config.tokens {
+                TextTokens::Model => SEQUENCES_FOR_MODEL,
+                _ => VALIDATION_SEQUENCES,
+            },
             n_ctx,
         })
     }
@@ -217,7 +254,10 @@ fn key(config: &TextConfig, parts: &Parts, tokenizer: Option<&[u8]>) -> String {
 fn passes(tokens: &TextTokens) -> u64 {
     match tokens {
         TextTokens::Characters | TextTokens::Words => 2,
-        TextTokens::Bytes | TextTokens::Tokenizer(_) | TextTokens::Trained(_) => 1,
+        TextTokens::Bytes
+        | TextTokens::Tokenizer(_)
+        | TextTokens::Trained(_)
+        | TextTokens::Model => 1,
     }
 }
 
@@ -256,12 +296,21 @@ fn with_windows(
     Err(wrong(&files[0].path, &message))
 }
 
-fn read_tokenizer(path: &Path) -> Result<Vec<u8>, Error> {
+fn read_tokenizer(path: &Path) -> Result<TextTokenizer, Error> {
     if !path.is_file() {
         let message = "there is no such tokenizer file";
         return Err(Error::of(ErrorKind::Config, path.display(), message).key("task.tokens"));
     }
-    read_at_most(path, MOST_TOKENIZER_BYTES)
+    let json = read_at_most(path, MOST_TOKENIZER_BYTES)?;
+    let file = DataFile {
+        path: path.to_owned(),
+        bytes: json.len() as u64,
+        sha256: sha256(&json),
+    };
+    Ok(TextTokenizer {
+        json,
+        files: vec![file],
+    })
 }
 
 impl Task for Text {
@@ -304,7 +353,7 @@ impl Task for Text {
     }
 
     fn validation_rows(&self) -> usize {
-        VALIDATION_SEQUENCES
+        self.validation_rows
     }
 }
 

@@ -132,7 +132,7 @@ impl Vocabulary {
                 let words = all_named(&names, spelling::named_word, "word")?;
                 Ok(Self::of_words(words))
             }
-            TextTokens::Tokenizer(_) | TextTokens::Trained(_) => {
+            TextTokens::Tokenizer(_) | TextTokens::Trained(_) | TextTokens::Model => {
                 let place = "tokenizer.json";
                 let missing = || {
                     let message = "is missing: the run's text is cut by a tokenizer";
@@ -140,7 +140,9 @@ impl Vocabulary {
                 };
                 let pieces = Pieces::parse(tokenizer.ok_or_else(missing)?)
                     .map_err(|error| Error::damaged(place, &error).caused_by(error))?;
-                if pieces.names() != names {
+                if !names.starts_with(&pieces.names())
+                    || names.len() > pieces.len() && text.tokens != TextTokens::Model
+                {
                     let message = "is not the tokenizer that the run was trained with: its tokens differ from vocabulary.json";
                     return Err(Error::damaged(place, message));
                 }
@@ -222,6 +224,22 @@ impl Vocabulary {
             Self::Words(words) => words.encode(text),
             Self::Pieces(pieces) => pieces.encode(text),
         }
+    }
+
+    /// [`names`](Self::names) for a model with `size` logits: some embeddings are padded to a round
+    /// number of rows, for which no token stands.
+    ///
+    /// ```
+    /// use headlight_tasks::Vocabulary;
+    ///
+    /// let vocabulary = Vocabulary::of_names(vec!["a".into()]);
+    /// assert_eq!(vocabulary.names_for(2), ["a", "unused 1"]);
+    /// ```
+    #[must_use]
+    pub fn names_for(&self, size: usize) -> Vec<String> {
+        let mut names = self.names();
+        names.extend((names.len()..size).map(|token| format!("unused {token}")));
+        names
     }
 
     /// The text that `tokens` spell. Bytes that are not UTF-8 become `U+FFFD`.

@@ -15,7 +15,7 @@ mod text;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml::Table;
+use toml::{Table, Value};
 
 pub use dyck::DyckConfig;
 pub use grammar::GrammarConfig;
@@ -112,7 +112,41 @@ macro_rules! tasks {
     };
 }
 
+/// Where the model of `model.from` is trained on a text, the text is cut by that model's tokenizer.
+pub(super) fn take_tokens_of_model(task: &mut Table) {
+    if task.get("name").and_then(Value::as_str) == Some("text") {
+        let tokens = TextTokens::Model.to_string();
+        task.entry("tokens").or_insert(Value::String(tokens));
+    }
+}
+
 impl TaskConfig {
+    /// That the task has the tokens of the model of `model.from`, if there is one.
+    pub(crate) fn check_from(&self, model: &ModelConfig) -> Result<(), Error> {
+        let tokens = match self {
+            Self::Text(text) => Some(&text.tokens),
+            _ => None,
+        };
+        match (&model.from, tokens) {
+            (None, Some(TextTokens::Model)) => Err(Error::config(
+                "there is no model whose tokenizer could cut the text; set model.from",
+            )
+            .key("task.tokens")
+            .value("model")),
+            (None, _) | (Some(_), Some(TextTokens::Model)) => Ok(()),
+            (Some(_), Some(other)) => {
+                let message = "the text is cut by the tokenizer of the model of model.from; leave the key out";
+                Err(Error::config(message).key("task.tokens").value(other))
+            }
+            (Some(_), None) => {
+                let message = "has tokens of its own, which the model of model.from does not know; that model learns from a text: set task.name = \"text\"";
+                Err(Error::config(message)
+                    .key("task.name")
+                    .value(format_args!("{:?}", self.name())))
+            }
+        }
+    }
+
     /// The names of the built-in tasks, then those of `own`.
     pub(crate) fn names_with(own: OwnTasks<'_>) -> Vec<&'static str> {
         Self::NAMES.iter().copied().chain(own.names()).collect()

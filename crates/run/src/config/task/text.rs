@@ -24,7 +24,8 @@ pub struct TextConfig {
     /// `words`: A word with its marks, a sign or a white space; one space before a word or a sign
     /// belongs to it. The path of a `tokenizer.json`: Its pieces; a relative path starts at the
     /// working directory. `{ train = "bpe", size = 512 }`: The pieces of a tokenizer with so many
-    /// tokens, trained on the text's training part.
+    /// tokens, trained on the text's training part. `model`: The pieces of the tokenizer of the model
+    /// of `model.from`, for which this is the default.
     #[serde(default)]
     pub tokens: TextTokens,
 }
@@ -46,6 +47,8 @@ pub enum TextTokens {
     Tokenizer(PathBuf),
     /// The pieces of a tokenizer that is trained on the text.
     Trained(TrainedTokens),
+    /// The pieces of the tokenizer of the model of `model.from`.
+    Model,
 }
 
 /// `tokens = { train = "bpe", size = 512 }`
@@ -90,6 +93,7 @@ impl FromStr for TextTokens {
             "characters" => Ok(Self::Characters),
             "bytes" => Ok(Self::Bytes),
             "words" => Ok(Self::Words),
+            "model" => Ok(Self::Model),
             path if path.to_ascii_lowercase().ends_with(".json") => {
                 Ok(Self::Tokenizer(path.into()))
             }
@@ -104,6 +108,7 @@ impl fmt::Display for TextTokens {
             Self::Characters => f.pad("characters"),
             Self::Bytes => f.pad("bytes"),
             Self::Words => f.pad("words"),
+            Self::Model => f.pad("model"),
             Self::Tokenizer(path) => path.display().fmt(f),
             Self::Trained(TrainedTokens { train, size }) => match train {
                 TokenTrainer::Bpe => write!(f, "{{ train = \"bpe\", size = {size} }}"),
