@@ -65,18 +65,15 @@ impl Repeat {
             for ((prefix, block), weight) in &mut weights {
                 let is_new = position < *prefix + *block;
                 let counts = position > 0 && counts(position, *prefix, *block);
-                if counts {
-                    *(if is_new {
-                        &mut new
-                    } else {
-                        &mut copied[*block]
-                    }) += *weight;
-                }
-                *weight *= if is_new {
-                    uniform
+                let counted = if counts { *weight } else { 0.0 };
+                if is_new {
+                    new += counted;
+                    *weight *= uniform;
                 } else {
-                    f64::from(u8::from(sequence.tokens[position - *block] == token))
-                };
+                    copied[*block] += counted;
+                    let again = sequence.tokens[position - *block];
+                    *weight *= f64::from(u8::from(again == token));
+                }
             }
             if position > 0 {
                 let copied = by_token(&copied, &sequence.tokens[..position]);
