@@ -257,9 +257,13 @@ mod tests {
         };
         assert!((first - (0.5 + 0.5 / 3.0)).abs() < 1e-12, "{first}");
         assert_eq!((then, last), (1.0, 1.0));
-        // A block of one, whose second target is scored: only a block of one has begun again there.
-        let certain = best([0, 0, 0, 0], [true, true, true]);
-        assert_eq!(certain, [1.0, 1.0, 1.0]);
+        // The same token four times is a block of one or two. That the second target is scored says
+        // that a block of one has begun again: two of a block of two would not be past it.
+        let [first, then, last] = best([0, 0, 0, 0], [false, true, true])[..] else {
+            panic!("three targets")
+        };
+        assert!((first - (0.5 + 0.5 / 3.0)).abs() < 1e-12, "{first}");
+        assert_eq!((then, last), (1.0, 1.0));
     }
 
     #[test]
