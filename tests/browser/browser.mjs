@@ -59,8 +59,18 @@ export function dataOf(file) {
   return { before, data: JSON.parse(json), after };
 }
 
-export const bytesOf = (base64) => Buffer.from(base64, "base64");
-export const floatsOf = (base64) => new Float32Array(new Uint8Array(bytesOf(base64)).buffer);
+/** Bytes of the page's data: a run of zeros stands as 0 and its length. */
+export function bytesOf(base64) {
+  const coded = Buffer.from(base64, "base64");
+  const bytes = [];
+  for (let at = 0; at < coded.length; at++) {
+    if (coded[at] === 0) bytes.push(...new Array(coded[++at]).fill(0));
+    else bytes.push(coded[at]);
+  }
+  return Buffer.from(bytes);
+}
+
+export const floatsOf = (base64) => new Float32Array(new Uint8Array(Buffer.from(base64, "base64")).buffer);
 
 /** A page with other data. */
 export const withData = ({ before, after }, data) => before + JSON.stringify(data).replaceAll("<", "\\u003c") + after;

@@ -28,10 +28,19 @@ test("the seeds of a folder stand side by side, and their page leads to each rep
     const links = await page.getByRole("link", { name: /^seed / }).evaluateAll((all) => all.map((link) => link.getAttribute("href")));
     assert.deepEqual(links, ["seed-0/report.html", "seed-1/report.html"]);
     for (const link of links) assert.ok(existsSync(`${PAGES}/seeds/${link}`));
-    // A line a run in the colour of its side.
-    const lines = page.locator("#training .curves").first().locator("polyline");
-    assert.equal(await lines.count(), 2);
-    for (const line of await lines.all()) assert.match(await line.getAttribute("class"), /line-0/);
+    // A line a seed, each in its own colour.
+    const lines = page.locator(".curves").first().locator("polyline");
+    const drawn = await lines.evaluateAll((all) => all.map((line) => line.getAttribute("class")));
+    assert.deepEqual(drawn, ["line line-0", "line line-1"]);
+    // First comes which heads look like what in which seed.
+    const [role] = data.roles;
+    const seeds = page.locator("#roles tbody tr:not(.all)");
+    assert.equal(await seeds.count(), 2 * data.roles.length);
+    const cell = async (at, name) => (await seeds.nth(at).locator(`td[data-name="${name}"]`)).innerText();
+    for (const at of [0, 1]) {
+      assert.equal(await cell(at, "heads"), role.sides[0].heads[at].join(" ") || "none");
+      assert.ok(Math.abs(numberIn(await cell(at, "highest score")) - role.sides[0].highest.values[at]) < 6e-4);
+    }
   });
 });
 
@@ -46,7 +55,7 @@ test("two configurations: what differs, the difference, the heads by role", asyn
     assert.ok(Math.abs(Number(second.split(" ± ")[0]) - data.measures[0].sides[1].mean) < 6e-5);
     // One run beside two seeds.
     assert.equal(difference, "–");
-    assert.equal(await page.locator("#roles tbody tr").count(), 4 * data.roles.length);
+    assert.equal(await page.locator("#roles tbody tr").count(), 2 * data.roles.length);
     // The tasks differ, so each side has a null of its own.
     const { levels } = data.curves.at(-1);
     assert.equal(levels.length, 2);
@@ -59,6 +68,8 @@ for (const [width, dark] of [[1400, false], [1400, true], [390, false], [390, tr
   test(`it fits ${width} pixels, ${dark ? "dark" : "light"}`, async () => {
     await visit(BOTH, async (page) => {
       await fitsItsWidth(page);
+      const cut = await page.locator("#roles td").evaluateAll((cells) => cells.filter((cell) => cell.getBoundingClientRect().right > innerWidth).length);
+      assert.equal(cut, 0, "no number of the heads is out of sight");
       await page.screenshot({ path: `${PAGES}/comparison-${width}-${dark ? "dark" : "light"}.png`, fullPage: true });
     }, { width, dark });
   });

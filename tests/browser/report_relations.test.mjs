@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { dataOf, fitsItsWidth, visit } from "./browser.mjs";
+import { bytesOf, dataOf, fitsItsWidth, visit } from "./browser.mjs";
 
 const run = `${process.env.PAGES}/grammar`;
 const file = `${run}/report.html`;
@@ -48,7 +48,7 @@ test("the pairs of a sentence are those that the grammar knows, with the head's 
     await line.locator("td button").nth(2).click();
     const items = await page.locator(".gold .pairs li").allInnerTexts();
     const n = tokens.length;
-    const bytes = Buffer.from(weights.at(-1), "base64");
+    const bytes = bytesOf(weights.at(-1));
     const due = own.map(([, from, to]) => {
       const weight = bytes[2 * ((n * (n + 1)) / 2) + (from * (from + 1)) / 2 + to] / 255;
       return `${tokens[from]} ${from} → ${tokens[to]} ${to} ${weight.toFixed(2)}`;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, FromArgMatches, Parser};
 use headlight_heads::{HeadName, Role};
 use headlight_inspect::{
-    Comparison, Subject, breakdown_printout, comparison_printout, loss_text, print,
+    Comparison, Subject, accuracy_text, breakdown_printout, comparison_printout, loss_text, print,
     report_after_training, report_of_seeds,
 };
 use headlight_report::{
@@ -133,26 +133,36 @@ pub fn run(matches: &ArgMatches, tasks: &Tasks) -> Result<(), Failure> {
     }
     let subject = Subject::open(&out, &arguments.device)?.with_tasks(tasks.clone());
     let result = format!(
-        "accuracy {:.4} (chance {:.4}), {} after {} steps in {:.1} s, {:.0} tokens/s",
-        summary.accuracy,
-        summary.chance,
+        "{}, {} after {} steps in {:.1} s, {:.0} tokens/s",
+        accuracy_text(summary.accuracy, summary.chance, summary.best_accuracy),
         loss_text(summary.loss, summary.floor),
         summary.steps,
         summary.seconds,
         summary.tokens_per_second,
     );
+    let head = head_to_begin_with(&summary.heads);
     let where_to_look = format!(
-        "Written to {0}; report.html there shows it all. A head's pattern: inspect {0} pattern --head {1}",
-        out.display(),
-        head_to_begin_with(&summary.heads)
+        "Written to {}; report.html there shows it all. The pattern of {head}:",
+        out.display()
     );
     let printout = Printout::new()
         .prose(result)
         .printout(breakdown_printout(&summary.breakdown))
         .printout(subject.heads_printout()?)
-        .prose(where_to_look);
+        .prose(where_to_look)
+        .command(format!("inspect {} pattern --head {head}", in_shell(&out)));
     print(&printout.draw(&Terminal::of_standard_output()))?;
     Ok(())
+}
+
+/// A path as a shell takes it.
+fn in_shell(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn head_to_begin_with(heads: &[HeadSummary]) -> HeadName {
@@ -183,8 +193,10 @@ fn run_seeds(
         let page = page.map_or_else(String::new, |_| {
             "; report.html there shows them together".to_owned()
         });
-        let written = format!("Written to {0}{page}. Again: inspect {0}", out.display());
-        let printout = comparison_printout(&runs.data(out)?).prose(written);
+        let written = format!("Written to {}{page}. Again:", out.display());
+        let printout = comparison_printout(&runs.data(out)?)
+            .prose(written)
+            .command(format!("inspect {}", in_shell(out)));
         print(&printout.draw(&Terminal::of_standard_output()))?;
     }
     Ok(())

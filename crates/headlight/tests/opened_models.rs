@@ -141,11 +141,19 @@ fn verbs_that_need_a_log_say_so_and_all_others_answer() {
         .map(|head| json!([head["head"], head["role"]]))
         .collect();
     assert_eq!(report["heads"], json!(roles));
-    assert_eq!(
-        report["uses"],
-        json!([]),
-        "nobody measured what they are used as"
-    );
+    let ablated = exported.json("folder", &["ablate"]);
+    let [uses] = report["uses"].as_array().unwrap().as_slice() else {
+        panic!("one point is measured: {}", report["uses"])
+    };
+    let untouched = &ablated["untouched"]["accuracy"];
+    assert_eq!(uses["untouched"]["accuracy"], *untouched);
+    let alone = ablated["alone"].as_array().unwrap();
+    for uses in uses["uses"].as_array().unwrap() {
+        if let Some(same) = alone.iter().find(|head| head["heads"] == uses["heads"]) {
+            let accuracy = &same["performance"]["accuracy"];
+            assert_eq!(uses["ablated"]["accuracy"], *accuracy);
+        }
+    }
     let files = ["model.safetensors", "tokenizer.json"];
     for file in files {
         let read = |folder: &str| fs::read(exported.workshop.path(folder).join(file)).unwrap();

@@ -5,6 +5,7 @@ use std::fs;
 
 use headlight_heads::{Ablation, Measure, SequenceKind};
 use headlight_inspect::Subject;
+use headlight_lens::Estimate;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
 use headlight_run::Config;
 use headlight_trainer::Setup;
@@ -290,5 +291,38 @@ fn the_page_is_written_and_a_damaged_run_is_named() {
         fs::read(&page).unwrap(),
         before,
         "the page that was there stays"
+    );
+}
+
+#[test]
+fn accuracy_by_position_is_that_of_inspect_positions() {
+    let reported = Reported::of("");
+    let page = reported.report.accuracy_by_position.as_ref().unwrap();
+    let verb = reported.open().positions(None, Ablation::Mean).unwrap();
+    let numbers = |accuracy: &[Option<Estimate>]| -> Vec<[f32; 3]> {
+        let of = |at: &Estimate| {
+            [at.mean, at.interval.low, at.interval.high].map(|number| number as f32)
+        };
+        accuracy.iter().flatten().map(of).collect()
+    };
+    let shown = |Floats(floats): &Floats| -> Vec<[f32; 3]> {
+        let (rows, _) = floats.as_chunks::<3>();
+        rows.iter()
+            .copied()
+            .filter(|row| !row[0].is_nan())
+            .collect()
+    };
+    assert!(numbers(&verb.accuracy).len() > 5, "positions are scored");
+    assert_eq!(shown(&page.untouched), numbers(&verb.accuracy));
+    assert_eq!(page.without.len(), 8);
+    for (floats, head) in page.without.iter().zip(&verb.heads) {
+        assert_eq!(shown(floats), numbers(&head.accuracy_without));
+    }
+    // At each position all that are scored are expected to be right as often as the best guess is.
+    let best: Vec<f64> = verb.best_accuracy.unwrap().into_iter().flatten().collect();
+    assert_eq!(best.len(), numbers(&verb.accuracy).len());
+    assert!(
+        best.iter().all(|share| (0.25..=1.0).contains(share)),
+        "{best:?}"
     );
 }

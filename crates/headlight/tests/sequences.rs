@@ -40,6 +40,7 @@ fn lines(from: usize, count: usize) -> String {
             "relations": [["again→letter", 1, 0]],
             "floor": [0.0, 0.0],
             "bayes": [2.0_f64.ln(), 0.0],
+            "best_accuracy": [0.5, 1.0],
         });
         writeln!(text, "{line}").unwrap();
     }
@@ -64,6 +65,7 @@ fn a_task_from_files_is_learned_to_its_floor_and_every_verb_knows_what_the_lines
     assert_eq!(summary["floor"], 0.0);
     assert!((summary["bayes"].as_f64().unwrap()).abs() < 1e-9);
     assert_eq!(summary["accuracy"], 1.0);
+    assert_eq!(summary["best_accuracy"], 1.0);
 
     // The files are not needed any more, except to train.
     std::fs::remove_file(workshop.path("train.jsonl")).unwrap();
@@ -132,7 +134,7 @@ fn the_sequences_that_a_run_keeps_are_a_task_with_the_same_numbers() {
     workshop.write("kept.toml", config);
     let own = json(&workshop.inspect("run", &["evaluate", "--json"]));
     let kept = json(&workshop.inspect("run", &["evaluate", "--on", "kept.toml", "--json"]));
-    for number in ["loss", "accuracy", "exact", "floor"] {
+    for number in ["loss", "accuracy", "exact", "floor", "best_accuracy"] {
         assert!(own[number].is_number(), "{number}");
         assert_eq!(kept[number], own[number], "{number}");
     }

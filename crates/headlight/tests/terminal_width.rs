@@ -123,7 +123,7 @@ fn a_narrow_terminal_leaves_out_the_least_important_scores_and_names_them() {
         .position(|line| line.starts_with("Left out: current, first"));
     let note = narrow[note.unwrap()..][..3].join(" ");
     assert!(
-        note.contains("inspect --json") && note.contains("columns"),
+        note.contains("--json") && note.contains("columns"),
         "{note}"
     );
 }

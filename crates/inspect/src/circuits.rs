@@ -282,7 +282,7 @@ impl CircuitTables {
         let compositions = match (self.compositions.len(), left_out) {
             (0, _) => "No head reads what another wrote.".to_owned(),
             (_, 0) => String::new(),
-            _ => format!("… {left_out} more in inspect --json."),
+            _ => format!("… {left_out} more with --json."),
         };
         let tables = Printout::new()
             .prose(format!(

@@ -44,6 +44,9 @@ pub struct Elsewhere {
     pub floor: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
+    /// The accuracy that the best predictor is expected to reach on these sequences, where it is
+    /// known.
+    pub best_accuracy: Option<f64>,
     /// Accuracy on the task's own kinds of questions.
     pub breakdown: Breakdown,
     /// The heads' scores on that task; roles are read on the probe.
@@ -120,6 +123,7 @@ impl Subject {
             exact: evaluation.exact,
             floor: validation.floor(),
             chance,
+            best_accuracy: validation.best_accuracy(),
             breakdown: evaluation.breakdown,
             heads,
         })
@@ -141,11 +145,10 @@ impl Elsewhere {
         };
         let lines: Vec<HeadLine> = self.heads.iter().map(line).collect();
         let answers = format!(
-            "On {} ({}): accuracy {:.4} (chance {:.4}), {}",
+            "On {} ({}): {}, {}",
             self.on,
             self.task,
-            self.accuracy,
-            self.chance,
+            accuracy_text(self.accuracy, self.chance, self.best_accuracy),
             loss_text(self.loss, self.floor)
         );
         Printout::new()
@@ -154,6 +157,13 @@ impl Elsewhere {
             .table(heads_table(&score_names(), &lines, &[]))
             .prose("Scores are on this task, roles are read on the probe.")
     }
+}
+
+/// `accuracy 0.9963 (chance 0.0156, best possible 0.9993)`
+#[must_use]
+pub fn accuracy_text(accuracy: f64, chance: f64, best: Option<f64>) -> String {
+    let best = best.map_or_else(String::new, |best| format!(", best possible {best:.4}"));
+    format!("accuracy {accuracy:.4} (chance {chance:.4}{best})")
 }
 
 /// `loss 1.8000 nats, perplexity 6.05 (floor 1.7000 nats, perplexity 5.47)`

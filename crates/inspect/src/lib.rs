@@ -59,7 +59,7 @@ pub use comparison::{
 };
 pub use curves::{CurvesVerb, ScoresVerb};
 pub use detect::{DetectVerb, DetectedHead, detect_printout};
-pub use evaluate::{Elsewhere, EvaluateVerb, breakdown_printout, loss_text};
+pub use evaluate::{Elsewhere, EvaluateVerb, accuracy_text, breakdown_printout, loss_text};
 pub use explorer::ServeVerb;
 pub use export::{ExportFormat, ExportVerb};
 pub use generate::{GenerateVerb, Written};

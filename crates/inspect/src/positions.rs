@@ -2,10 +2,11 @@
 
 use headlight_heads::{Ablation, HeadName, Measure, Role, RoleCheck, RoleRange, Score};
 use headlight_lens::{
-    InductionProfile, ScoresByPosition, all_heads, induction_profile, scores_by_position, without,
+    Behaviour, Estimate, InductionProfile, ScoresByPosition, all_heads, induction_profile,
+    scores_by_position, without,
 };
 use headlight_report::{Printout, Table, number_or_dash, or_dash, with_interval};
-use headlight_residual::NoProbe;
+use headlight_residual::{Decoder, NoProbe};
 use headlight_run::Error;
 use headlight_watch::{Patterns, no_room};
 use serde::Serialize;
@@ -44,7 +45,10 @@ pub struct Positions {
     pub by: Ablation,
     /// `[position]`: the accuracy of the model as it is, on the run's own task; none with fewer than
     /// 20 scored targets.
-    pub accuracy: Vec<Option<f64>>,
+    pub accuracy: Vec<Option<Estimate>>,
+    /// `[position]`: the accuracy that the best predictor is expected to reach there, where it is
+    /// known.
+    pub best_accuracy: Option<Vec<Option<f64>>>,
     /// Every head, or the chosen one.
     pub heads: Vec<HeadAtPositions>,
     /// Whether one head was chosen.
@@ -72,7 +76,39 @@ pub struct HeadAtPositions {
     /// The induction score by copy number and by key position.
     pub induction: InductionProfile,
     /// `[position]`: the accuracy with this head off, on the run's own task.
-    pub accuracy_without: Vec<Option<f64>>,
+    pub accuracy_without: Vec<Option<Estimate>>,
+}
+
+/// Accuracy at each position, as it is and with one head off.
+#[derive(Debug)]
+pub(super) struct AccuracyByPosition<'a> {
+    pub model: &'a Decoder,
+    pub behaviour: &'a Behaviour,
+    pub by: Ablation,
+}
+
+impl AccuracyByPosition<'_> {
+    /// Of the model as it is.
+    pub fn untouched(&self) -> Vec<Option<Estimate>> {
+        let Self {
+            model, behaviour, ..
+        } = self;
+        behaviour.accuracy_by_position(*model, &mut NoProbe, FEWEST_TARGETS)
+    }
+
+    /// Of the model with one head off.
+    ///
+    /// # Errors
+    /// If there is no room for what stands in the head's place.
+    pub fn without(&self, head: HeadName) -> Result<Vec<Option<Estimate>>, Error> {
+        let Self {
+            model,
+            behaviour,
+            by,
+        } = self;
+        let mut off = without(*model, behaviour, &[head], *by).map_err(no_room)?;
+        Ok(behaviour.accuracy_by_position(*model, &mut off, FEWEST_TARGETS))
+    }
 }
 
 impl Subject {
@@ -92,6 +128,11 @@ impl Subject {
         let layers: Vec<_> = patterns.layers().collect();
         let summaries = probe.observe(&model, &self.device)?.summaries();
         let behaviour = self.task_behaviour()?;
+        let accuracy = AccuracyByPosition {
+            model: &model,
+            behaviour: &behaviour,
+            by,
+        };
         let mut heads = Vec::new();
         for (layer, pattern) in layers.into_iter().enumerate() {
             let scores = scores_by_position(pattern, &probe.tokens);
@@ -103,7 +144,6 @@ impl Subject {
                 }
                 let index = layer * model.n_heads() + head;
                 let summary = &summaries[index];
-                let mut off = without(&model, &behaviour, &[name], by).map_err(no_room)?;
                 heads.push(HeadAtPositions {
                     head: name,
                     role: summary.role,
@@ -113,20 +153,46 @@ impl Subject {
                     writes_by_position: writes[index].by_position(),
                     scores,
                     induction,
-                    accuracy_without: behaviour.accuracy_by_position(
-                        &model,
-                        &mut off,
-                        FEWEST_TARGETS,
-                    ),
+                    accuracy_without: accuracy.without(name)?,
                 });
             }
         }
         Ok(Positions {
             by,
-            accuracy: behaviour.accuracy_by_position(&model, &mut NoProbe, FEWEST_TARGETS),
+            accuracy: accuracy.untouched(),
+            best_accuracy: self.best_by_position(behaviour.sequences())?,
             heads,
             is_chosen: chosen.is_some(),
         })
+    }
+
+    /// The accuracy that the best predictor is expected to reach at each position of the first
+    /// validation sequences, where it is known; none with fewer than 20 scored targets.
+    pub(super) fn best_by_position(
+        &self,
+        sequences: usize,
+    ) -> Result<Option<Vec<Option<f64>>>, Error> {
+        if self.pairs().is_some() {
+            return Ok(None);
+        }
+        let validation = self.validation()?;
+        let mut targets: Vec<Vec<f64>> = Vec::new();
+        for (at, sequence) in validation.sequences.iter().take(sequences).enumerate() {
+            let Some(best) = validation.best_accuracies(at) else {
+                return Ok(None);
+            };
+            targets.resize(best.len().max(targets.len()), Vec::new());
+            for (position, (&share, &scored)) in best.iter().zip(&sequence.scored).enumerate() {
+                if scored {
+                    targets[position].push(share);
+                }
+            }
+        }
+        let mean = |shares: &Vec<f64>| {
+            let count = shares.len();
+            (count >= FEWEST_TARGETS).then(|| shares.iter().sum::<f64>() / count as f64)
+        };
+        Ok(Some(targets.iter().map(mean).collect()))
     }
 }
 
@@ -201,11 +267,15 @@ impl Positions {
             });
             std::iter::once(name).chain(means).collect::<Vec<_>>()
         };
-        let mut rows = vec![row("untouched".to_owned(), &self.accuracy)];
+        let mut rows = Vec::new();
+        if let Some(best) = &self.best_accuracy {
+            rows.push(row("best possible".to_owned(), best));
+        }
+        rows.push(row("untouched".to_owned(), &means(&self.accuracy)));
         for head in &self.heads {
             rows.push(row(
                 format!("without {}", head.head),
-                &head.accuracy_without,
+                &means(&head.accuracy_without),
             ));
         }
         let header: Vec<String> = std::iter::once("positions".to_owned())
@@ -231,7 +301,8 @@ impl Positions {
             }
             row.push(format!("{writes:.2}"));
             for accuracy in [&self.accuracy, &head.accuracy_without] {
-                row.push(number_or_dash(accuracy.get(position).copied().flatten(), 2));
+                let here = accuracy.get(position).copied().flatten();
+                row.push(number_or_dash(here.map(|here| here.mean), 2));
             }
             rows.push(row);
         }
@@ -244,6 +315,12 @@ impl Positions {
         header.extend(["writes", "accuracy", "without it"].map(str::to_owned));
         Table::new(&header, rows).first_to_go(&["current", "first", "duplicate"])
     }
+}
+
+/// The accuracies without their intervals.
+fn means(accuracy: &[Option<Estimate>]) -> Vec<Option<f64>> {
+    let mean = |at: &Option<Estimate>| at.map(|at| at.mean);
+    accuracy.iter().map(mean).collect()
 }
 
 /// A line for each copy or key.

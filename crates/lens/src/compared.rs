@@ -2,6 +2,7 @@
 //! surer than each of them.
 
 use burn::tensor::Tensor;
+use headlight_heads::Interval;
 use headlight_residual::{AnyProbe, Probed};
 
 use crate::{Behaviour, Estimate, bootstrap::Share};
@@ -43,25 +44,34 @@ impl Behaviour {
         )
     }
 
-    /// The accuracy at each position in one pass past `probe`; none where fewer than
-    /// `least` targets are scored.
+    /// The accuracy at each position in one pass past `probe`, with the interval of a share: at one
+    /// position each sequence is one trial. None where fewer than `least` targets are scored.
     #[must_use]
     pub fn accuracy_by_position(
         &self,
         model: &dyn Probed,
         probe: &mut dyn AnyProbe,
         least: usize,
-    ) -> Vec<Option<f64>> {
+    ) -> Vec<Option<Estimate>> {
         let scores = model.next_token_scores(self.inputs(), self.asked(), probe);
         let right = scores.right * self.scored();
-        let sums = |x: Tensor<2>| -> Vec<f64> { x.sum_dim(0).into_data().iter::<f64>().collect() };
-        let at = |(right, scored): (f64, f64)| (scored >= least as f64).then(|| right / scored);
-        sums(right)
-            .into_iter()
-            .zip(sums(self.scored()))
-            .map(at)
-            .collect()
+        let right = counts_by_position(right);
+        let scored = counts_by_position(self.scored());
+        let mut accuracy = Vec::new();
+        for (right, scored) in right.into_iter().zip(scored) {
+            accuracy.push((scored >= least).then(|| Estimate {
+                mean: right as f64 / scored as f64,
+                interval: Interval::of_share(right, scored),
+            }));
+        }
+        accuracy
     }
+}
+
+/// The sum over sequences of zeros and ones, `[batch, outputs]`.
+fn counts_by_position(flags: Tensor<2>) -> Vec<usize> {
+    let counts = flags.sum_dim(0).into_data();
+    counts.iter::<f64>().map(|count| count as usize).collect()
 }
 
 /// What is lost through two interventions, alone and together.

@@ -21,34 +21,45 @@ function finding() {
     if (found) sentences.push(`${sides[at].name} differs from ${sides[0].name} by ${fixed(found.mean, 3)} (95 % interval ${fixed(found.low, 3)} to ${fixed(found.high, 3)}, ${OVER[found.over]}).`);
   });
   const [role] = roles;
-  if (role) {
-    const counted = role.sides.map(({ count }, at) => `${range(count.values, 0)}${sides.length > 1 ? ` in ${sides[at].name}` : ""}`);
-    sentences.push(`Heads that look like ${role.role}: ${counted.join(", ")}.`);
-  }
+  if (role) sentences.push(roleInWords(role));
   return element("p", { class: "finding" }, sentences.join(" "));
+}
+
+/** How many heads look like it; of one side also since when, and what is left without them. */
+function roleInWords({ role, sides: found }) {
+  if (sides.length > 1) {
+    return `Heads that look like ${role}: ${found.map(({ count }, at) => `${range(count.values, 0)} in ${sides[at].name}`).join(", ")}.`;
+  }
+  const [{ count, emerged, without }] = found;
+  return `Heads that look like ${role}: ${range(count.values, 0)} a seed, first at step ${range(emerged.values, 0)}. Accuracy without them: ${range(without.values, 3)}.`;
 }
 
 /** Where each run's own page is. */
 function links() {
   const of = ({ name, runs }) => {
     const own = runs.map(({ seed, report }) => (report ? element("a", { href: report }, runs.length > 1 ? `seed ${seed}` : "its report") : element("span", { class: "soft" }, runs.length > 1 ? `seed ${seed}: no report` : "no report")));
-    return element("p", {}, element("b", {}, name), " ", own.flatMap((link) => [link, " "]));
+    return element("span", {}, element("b", {}, name), " ", own.flatMap((link) => [link, " "]));
   };
-  return element("div", {}, sides.map(of));
+  return element("p", { class: "under" }, sides.map(of));
 }
 
 const section = (id, title, ...children) => element("section", { id }, element("h2", {}, title), ...children);
 const every = [...new Set(sides.map(({ logged_every: steps }) => steps))].join(" and ");
 
+const [accuracyCurves, ...otherCurves] = comparedCurves();
+
+document.getElementById("page").classList.add("wide");
 document.getElementById("page").append(
   element("header", {}, element("h1", {}, document.title), themeButton()),
   finding(),
   links(),
-  section("training", "Over training", element("div", { class: "two" }, comparedCurves()), halfWayTable()),
-  section("roles", "The heads, by what they look like",
-    element("p", {}, `Heads are matched by what they look like on the probe, not by number: L0H1 of one run and L0H1 of another share no more than their place. Heads were scored every ${every} steps, so a step is known no better. A range is the lowest and the highest value of the seeds.`),
-    rolesTable()),
+  element("div", { id: "roles", class: "two first" },
+    element("div", {},
+      rolesTable(),
+      element("p", { class: "hint" }, `Heads are matched by what they look like on the probe, not by number. Heads were scored every ${every} steps, so a step is known no better. A range is the lowest and the highest value of the seeds. The last column: accuracy without all heads that look so.`)),
+    accuracyCurves),
+  section("training", "Over training", element("div", { class: "two" }, otherCurves), halfWayTable()),
   section("end", "At the end",
-    element("p", {}, "±: half of the 95 % interval. Of one run it is over its validation sequences (bootstrap); of several seeds it is that of their mean (Student's t); of a difference see above."),
+    element("p", {}, sides.length === 1 ? "A range is the lowest and the highest value of the seeds." : "±: half of the 95 % interval. Of one run it is over its validation sequences (bootstrap); of several seeds it is that of their mean (Student's t); of a difference see above."),
     measuresTable(), keysTable()),
 );

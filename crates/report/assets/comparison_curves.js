@@ -1,13 +1,15 @@
 // The curves of several runs over each other.
 import { curves } from "./curves.js";
 
-/** Every quantity as a plot. The runs of a side share its colour. */
+/** Every quantity as a plot. The runs of a side share its colour; of one side each seed has its own. */
 export function comparedCurves() {
   return pageData.curves.map((quantity) => curves(plotOf(quantity)).node);
 }
 
+const isOne = pageData.sides.length === 1;
+
 function plotOf({ name, highest, levels, runs }) {
-  const lines = runs.map(({ side, run, points }) => ({ name: nameOf(side, run), points, colour: side }));
+  const lines = runs.map(({ side, run, points }) => ({ name: nameOf(side, run), points, colour: isOne ? run : side }));
   return {
     name: name[0].toUpperCase() + name.slice(1),
     y: { name, low: 0, high: highest },
@@ -18,5 +20,6 @@ function plotOf({ name, highest, levels, runs }) {
 
 function nameOf(side, run) {
   const { name, runs } = pageData.sides[side];
+  if (isOne) return `seed ${runs[run].seed}`;
   return runs.length > 1 ? `${name}, seed ${runs[run].seed}` : name;
 }

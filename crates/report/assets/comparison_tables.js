@@ -5,9 +5,6 @@ import { element, fixed } from "./elements.js";
 const names = () => pageData.sides.map(({ name }) => name);
 const isOne = () => pageData.sides.length === 1;
 
-/** Words stand to the left. */
-const words = (text) => element("td", { class: "text" }, text);
-
 /** The keys that differ. */
 export function keysTable() {
   if (!pageData.keys.length) return null;
@@ -18,12 +15,12 @@ export function keysTable() {
 /** What was measured at the end: a column for each side and its difference to the first, or for each seed. */
 export function measuresTable() {
   const columns = isOne()
-    ? ["", "mean", "95 % interval of the mean", ...pageData.sides[0].runs.map(({ seed }) => `seed ${seed}`)]
+    ? ["", "mean", "range", ...pageData.sides[0].runs.map(({ seed }) => `seed ${seed}`)]
     : ["", ...pageData.sides.flatMap(({ name }, at) => (at ? [name, `− ${names()[0]}`] : [name]))];
   const rows = pageData.measures.map(({ name, sides, differences }) => {
     if (isOne()) {
-      const [{ mean, interval, values }] = sides;
-      return tableRow(name, [fixed(mean, 4), interval ? `${fixed(interval.low, 4)} to ${fixed(interval.high, 4)}` : "–", ...values.map((value) => fixed(value, 4))]);
+      const [{ mean, values }] = sides;
+      return tableRow(name, [fixed(mean, 4), range(values, 4), ...values.map((value) => fixed(value, 4))]);
     }
     return tableRow(name, sides.flatMap((side, at) => (at ? [withHalf(side), difference(differences[at])] : [withHalf(side)])));
   });
@@ -50,28 +47,44 @@ export function halfWayTable() {
   return dataTable("Half of its way", columns, rows);
 }
 
-/** What is known of the heads of each role, by side, or by seed where there is one side. */
+/** What is known of the heads of each role, a line for each side, or for each seed where there is one side. */
 export function rolesTable() {
   if (!pageData.roles.length) return element("p", {}, "No head of any run looks like anything.");
-  const columns = isOne()
-    ? ["looks like", "", "range", ...pageData.sides[0].runs.map(({ seed }) => `seed ${seed}`)]
-    : ["looks like", "", ...names()];
-  const line = (role, name, of, ofRuns) => {
-    const [first] = role.sides;
-    const cells = isOne() ? [of(first), ...ofRuns(first)] : role.sides.map(of);
-    return tableRow(role.role, [words(name), ...cells]);
-  };
-  const numbers = (key, digits) => [
-    (side) => range(side[key].values, digits),
-    (side) => side[key].values.map((value) => fixed(value, digits)),
-  ];
-  const rows = pageData.roles.flatMap((role) => [
-    line(role, "heads", (side) => (side.heads.length === 1 ? headNames(side.heads[0]) : range(side.count.values, 0)), (side) => side.heads.map(headNames)),
-    line(role, "highest score of all heads", ...numbers("highest", 3)),
-    line(role, "first looked so at step", ...numbers("emerged", 0)),
-    line(role, "accuracy without all of them", ...numbers("without", 3)),
-  ]);
-  return dataTable("Heads by role", columns, rows);
+  const [{ sides: accuracies }] = pageData.measures;
+  const rows = pageData.roles.flatMap((role) => {
+    const [only] = role.sides;
+    if (isOne()) {
+      const ofSeed = (run) => roleRow(role.role, `seed ${pageData.sides[0].runs[run].seed}`, headNames(only.heads[run]), (values, digits = 3) => fixed(values[run], digits), only, accuracies[0]);
+      return [ofSide(role.role, "all seeds", only, accuracies[0], { class: "all" }), ...only.heads.map((_, run) => ofSeed(run))];
+    }
+    return role.sides.map((side, at) => ofSide(role.role, names()[at], side, accuracies[at]));
+  });
+  const columns = ["looks like", isOne() ? "seed" : "run", ...COLUMNS];
+  return element(
+    "table",
+    { class: "lines", "aria-label": "Heads by role" },
+    element("thead", {}, element("tr", {}, columns.map((name) => element("th", { scope: "col" }, name)))),
+    element("tbody", {}, rows),
+  );
+}
+
+const COLUMNS = ["heads", "first at step", "highest score", "accuracy", "without them"];
+
+function ofSide(role, name, side, accuracy, attributes = {}) {
+  const heads = side.heads.length === 1 ? headNames(side.heads[0]) : `${range(side.count.values, 0)} a seed`;
+  return roleRow(role, name, heads, (values, digits = 3) => range(values, digits), side, accuracy, attributes);
+}
+
+/** `told` writes the values of the runs that the line is of. */
+function roleRow(role, name, heads, told, { emerged, highest, without }, accuracy, attributes = {}) {
+  const texts = [heads, told(emerged.values, 0), told(highest.values), told(accuracy.values), told(without.values)];
+  return element(
+    "tr",
+    attributes,
+    element("th", { scope: "row" }, role),
+    element("td", {}, name),
+    texts.map((text, at) => element("td", { "data-name": COLUMNS[at], class: text === "–" ? "empty" : null }, text)),
+  );
 }
 
 const headNames = (heads) => (heads.length ? (heads.length > 6 ? String(heads.length) : heads.join(" ")) : "none");

@@ -48,11 +48,24 @@ export function interval(low, high) {
 
 /** Numbers that were written as base64 of little-endian 32-bit floats, the order of all browsers' processors. */
 export function floats(base64) {
-  return new Float32Array(bytes(base64).buffer);
+  return new Float32Array(decoded(base64).buffer);
 }
 
-/** Bytes that were written as base64. */
+/** Bytes that were written as base64 with each run of zeros as 0 and its length. */
 export function bytes(base64) {
+  const coded = decoded(base64);
+  let length = 0;
+  for (let at = 0; at < coded.length; at++) length += coded[at] === 0 ? coded[++at] : 1;
+  const out = new Uint8Array(length);
+  let to = 0;
+  for (let at = 0; at < coded.length; at++) {
+    if (coded[at] === 0) to += coded[++at];
+    else out[to++] = coded[at];
+  }
+  return out;
+}
+
+function decoded(base64) {
   const text = atob(base64);
   const out = new Uint8Array(text.length);
   for (let i = 0; i < out.length; i++) out[i] = text.charCodeAt(i);

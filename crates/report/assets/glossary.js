@@ -17,6 +17,7 @@ const GLOSSARY = {
   [READER.logits]: "The unembedding reads what this head wrote: it moves the prediction directly.",
   all: "Accuracy falls, but through no single kind of reader.",
   accuracy: "The share of scored positions at which the likeliest token is the right one.",
+  "best accuracy": "How often the best predictor is expected to be right that knows the task and which positions are scored. A model that is right more often was lucky.",
   "best possible": "The loss of the best predictor that knows the task and which positions are scored. Nobody can do better.",
   backup: "Nothing is lost without this head alone. Where the other heads of its role are off too, so much accuracy is lost.",
   ceiling: "The largest value that this score can have.",

@@ -18,7 +18,7 @@ const standing = element("p", { class: "finding" }, "Nothing is measured yet.");
 const progress = element("progress", { max: pageData.steps, value: 0, "aria-label": "Updates done" });
 const plots = [
   curves(ofWholeRun(lossPlot([], pageData.floor, []))),
-  curves(ofWholeRun(accuracyPlot([], pageData.chance, []))),
+  curves(ofWholeRun(accuracyPlot([], pageData, []))),
 ];
 const heads = liveHeads(pageData);
 const scores = liveScores(pageData);
@@ -54,7 +54,7 @@ function show(news) {
     standing.textContent = `Step ${step} of ${pageData.steps}: validation loss ${fixed(validation, 4)} nats${floor}, accuracy ${fixed(accuracy, 3)} (guessing ${fixed(pageData.chance, 3)}).`;
     const marks = firstOfRole(news.events);
     plots[0].show(ofWholeRun(lossPlot(metrics, pageData.floor, marks)));
-    plots[1].show(ofWholeRun(accuracyPlot(metrics, pageData.chance, marks)));
+    plots[1].show(ofWholeRun(accuracyPlot(metrics, pageData, marks)));
     speed.textContent = pace(step, news.tokens_per_second);
   }
   if (news.scores.length) {
@@ -89,6 +89,7 @@ async function follow() {
 
 const section = (id, title, ...children) => element("section", { id }, element("h2", {}, title), ...children);
 
+document.getElementById("page").classList.add("wide");
 document.getElementById("page").append(
   element("header", {}, element("h1", {}, `${pageData.name}, training on ${pageData.task}`), themeButton()),
   standing,

@@ -15,8 +15,8 @@ export function lossPlot(metrics, floor, marks) {
   };
 }
 
-/** The accuracies, with that of guessing. */
-export function accuracyPlot(metrics, chance, marks) {
+/** The accuracies, with that of guessing and the best that can be expected if it is known. */
+export function accuracyPlot(metrics, { chance, best_accuracy: best }, marks) {
   return {
     name: "Accuracy",
     y: { name: "accuracy, share of right answers", low: 0, high: 1 },
@@ -24,7 +24,10 @@ export function accuracyPlot(metrics, chance, marks) {
       line(metrics, "validation", (row) => row.accuracy),
       line(metrics, "training set", (row) => row.training_accuracy),
     ].filter(({ points }) => points.length),
-    levels: [{ name: "guessing", value: chance }],
+    levels: [
+      ...(best === null ? [] : [{ name: "best possible", value: best }]),
+      { name: "guessing", value: chance },
+    ],
     marks,
   };
 }

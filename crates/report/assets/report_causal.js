@@ -1,5 +1,6 @@
 // What heads are used as: what is lost without them, and who has to read what they wrote.
 import { curves } from "./curves.js";
+import { accuracyByPosition } from "./report_accuracy.js";
 import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed, interval } from "./elements.js";
 import { command, exports } from "./picture.js";
@@ -54,6 +55,7 @@ export function usedAs(head) {
     fed.length ? element("p", {}, "What the layer before wrote, hidden from one kind of reader only:") : null,
     fed.length ? outcomes(fed) : null,
     overTraining(name, sets),
+    accuracyByPosition(head),
     exports({ name: `without ${name}`, csv: () => table([...without, ...own, ...fed]), command: command(pageData.run.name, "ablate") }),
   );
 }

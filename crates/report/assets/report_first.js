@@ -62,11 +62,17 @@ function facts() {
     "dl",
     { class: "facts" },
     fact("accuracy", "accuracy", fixed(run.accuracy, 3), on),
+    run.best_accuracy === null ? null : fact("best accuracy", "best possible", share(run.best_accuracy), "accuracy"),
     fact("guessing", "guessing", run.chance < 0.0005 ? "<0.001" : fixed(run.chance, 3), "accuracy"),
     fact("loss", "loss", fixed(run.loss, 3), "nats"),
     run.floor === null ? null : fact("best possible", "best possible", fixed(run.floor, 3), "nats"),
     ...answers(fact),
   );
+}
+
+/** A share that is written as 1 only if it is. */
+function share(value) {
+  return value < 1 && value >= 0.9995 ? ">0.999" : fixed(value, 3);
 }
 
 /** The answers to the task's own questions; of many kinds, from the worst to the best. */
@@ -86,13 +92,14 @@ function lines(state) {
   const nothing = before ? ", and accuracy does not surely fall without any one head" : "";
   if (!groups.length) return element("p", {}, `No head holds a role${nothing}.`);
   const hasForming = groups.some((group) => group.heads.some(({ formed }) => formed));
+  const hasReaders = uses.at(-1)?.uses.some(({ through }) => Object.keys(through ?? {}).length);
   const columns = [
     ["head"],
     ["looks like", term("looks like")],
     hasForming ? ["formed, steps", term("formed", "formed, steps")] : null,
     ["score", element("span", {}, "score (", term("interval", "95 %"), "; ", term("evenly", "even"), ")")],
     before ? ["accuracy without it", element("span", {}, "accuracy ", term("off", "without it"))] : null,
-    before ? ["used as", term("used as")] : null,
+    hasReaders ? ["used as", term("used as")] : null,
   ].filter(Boolean);
   const names = columns.map(([name]) => name);
   const cell = (name, ...content) => {
@@ -200,11 +207,12 @@ function rest() {
   const named = groups.reduce((count, group) => count + group.heads.length + group.more, 0);
   const others = heads.length - named;
   const row = uses.at(-1);
+  const found = run.config === "" ? "no role" : "nothing found";
   const which = others === 1 ? "other head" : `other ${others} heads`;
   return element(
     "div",
     {},
-    groups.length && others > 0 ? element("p", {}, `The ${which}: ${pageData.relations.length ? "no role on the probe, and nothing is lost without any one" : "nothing found"}.`) : null,
+    groups.length && others > 0 ? element("p", {}, `The ${which}: ${pageData.relations.length ? "no role on the probe, and nothing is lost without any one" : found}.`) : null,
     row
       ? element(
           "p",

@@ -11,6 +11,9 @@ const { relations, heads, run } = pageData;
 /** Heads that a matrix has columns for; of more, those that follow a relation most clearly. */
 const MOST_COLUMNS = 16;
 
+/** Of more heads only the number is told. */
+const MOST_LOST = 6;
+
 /** What the scores' names say: the weight from the word, or from the word before it, to its source. */
 export function relationInWords(name) {
   const plain = name.replace(/^next /, "");
@@ -23,7 +26,44 @@ export function relationInWords(name) {
 
 /** The matrix beside a sentence. */
 export function relationsFigure(state) {
-  return element("div", { class: "two relations" }, matrix(state), sentence(state));
+  return element("div", { class: "two relations" }, element("div", {}, matrix(state), answersLost(state)), sentence(state));
+}
+
+/** What the model answers wrong without a head: a line for each without which surely fewer answers are right. */
+function answersLost(state) {
+  const { answers_lost: lost } = pageData;
+  if (!lost.length) return null;
+  const row = ({ head, kind, untouched, without, interval: { low, high }, count }) => {
+    const at = heads.findIndex(([name]) => name === head);
+    const relation = clearestRelation(at);
+    const seen = relations.find(({ name }) => name === relation)?.heads[at];
+    const choose = () => {
+      state.choose(at);
+      state.toScore(relation, KIND.task);
+    };
+    return element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, element("button", { type: "button", class: "plain", onclick: choose }, head)),
+      element("td", { "data-name": "follows" }, relation, element("small", {}, ` ${fixed(seen?.value, 2)}`)),
+      element("td", { "data-name": "answers" }, kind, element("small", {}, ` of ${count}`)),
+      element("td", { "data-name": "right" }, `${fixed(untouched, 3)} → `, element("b", {}, fixed(without, 3)), element("small", {}, ` (${interval(low, high)})`)),
+    );
+  };
+  const shown = lost.slice(0, MOST_LOST);
+  const more = lost.length > shown.length ? `; ${lost.length - shown.length} more heads cost less` : "";
+  const header = ["without", "follows most clearly", "answers that suffer most", "right, share (95 %)"];
+  return element(
+    "figure",
+    { id: "answers" },
+    element("figcaption", {}, `What goes wrong without one head, its mean in its place, on half of the validation sequences${more}.`),
+    element(
+      "table",
+      { class: "lines" },
+      element("thead", {}, element("tr", {}, header.map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", {}, shown.map(row)),
+    ),
+  );
 }
 
 function matrix(state) {
@@ -124,6 +164,7 @@ function sentence(state) {
     const plain = relation.replace(/^next /, "");
     const isNext = plain !== relation;
     const own = pairs.filter(([name]) => name === plain);
+    const queryOf = (dependent) => (isNext ? dependent - 1 : dependent);
     const weight = weightsAtEnd(state.head);
     caption.replaceChildren(
       `${headName(state.head)} on a sentence of the task: ${relationInWords(relation)}. `,
@@ -138,9 +179,9 @@ function sentence(state) {
       }),
     );
     const item = ([, dependent, source]) => {
-      const query = isNext ? dependent - 1 : dependent;
-      const found = query > source ? weight(query, source) : null;
-      const colour = weightColour(found ?? 0);
+      const query = queryOf(dependent);
+      const found = weight(query, source);
+      const colour = weightColour(found);
       const [from, to] = [visible(tokens[query]), visible(tokens[source])];
       return element(
         "li",
@@ -149,12 +190,15 @@ function sentence(state) {
         ` ${query} → `,
         element("span", { class: "ring" }, to),
         ` ${source} `,
-        found === null
-          ? element("small", {}, "not seen from here")
-          : element("b", { class: "weight", style: `background: rgb(${colour.join(" ")}); color: ${inkOn(colour)}` }, fixed(found, 2)),
+        element("b", { class: "weight", style: `background: rgb(${colour.join(" ")}); color: ${inkOn(colour)}` }, fixed(found, 2)),
       );
     };
-    list.replaceChildren(...(own.length ? own.map(item) : [element("li", {}, "This sentence has no such pair.")]));
+    const asked = own.filter(([, dependent, source]) => queryOf(dependent) > source);
+    const others = own.length - asked.length;
+    list.replaceChildren(
+      ...(asked.length ? asked.map(item) : [element("li", {}, "This sentence has no such pair.")]),
+      others > 0 ? element("li", {}, element("small", {}, `Of ${others} more pairs the source is the word before.`)) : "",
+    );
   }
   const weightsAtEnd = (head) => sentenceOf(firstOfTask).weightsOf(head);
   state.onHead.push(paint);

@@ -21,14 +21,14 @@ export function runSection() {
       "loss",
       `${fixed(run.loss, 4)} nats on scored positions (best possible: ${run.floor === null ? "unknown" : `${fixed(run.floor, 4)} nats`})`,
     ],
-    ["accuracy", `${fixed(run.accuracy, 4)} on scored positions (guessing: ${fixed(run.chance, 4)})`],
+    ["accuracy", `${fixed(run.accuracy, 4)} on scored positions (guessing: ${fixed(run.chance, 4)}; best possible: ${run.best_accuracy === null ? "unknown" : fixed(run.best_accuracy, 4)})`],
     ...Object.entries(run.breakdown).map(([kind, { accuracy, count }]) => [kind, `${fixed(accuracy, 4)} right of ${count} questions`]),
   ];
   const marks = firstOfRole(events);
   const known = facts.filter(Boolean);
   const made = { command: command(run.name, "curves", "--png", "curves.png") };
   const loss = curves({ ...lossPlot(metrics, run.floor, marks), ...made });
-  const accuracy = curves({ ...accuracyPlot(metrics, run.chance, marks), ...made });
+  const accuracy = curves({ ...accuracyPlot(metrics, run, marks), ...made });
   return element(
     "section",
     { id: "run" },

@@ -26,13 +26,19 @@ pub fn finding(data: &ReportData) -> Vec<String> {
             data.run.accuracy,
             data.run.chance
         );
-        let of_relations = [followed(data), follows(data), Some(no_role)];
+        let of_relations = [
+            followed(data),
+            follows(data),
+            nulls_of_relation(data),
+            Some(no_role),
+        ];
         return of_relations.into_iter().flatten().collect();
     };
     let sentences = [
         followed(data),
         formed(data, measure, &heads).or_else(|| Some(held(data, measure, &heads))),
         follows(data),
+        nulls_of_relation(data),
         looks_like(data, measure, &heads),
         used_as(data, measure, &heads),
         path(data, &heads),
@@ -130,6 +136,20 @@ fn followed(data: &ReportData) -> Option<String> {
 /// The head that follows a gold relation of the task most clearly.
 fn follows(data: &ReportData) -> Option<String> {
     let (relation, head, seen) = best_relation(data)?;
+    Some(format!(
+        "Most clearly {head} follows {name}: it gives the source {value:.2} of its attention (95 % interval {low:.2} to \
+         {high:.2}; evenly spread attention {even:.2}).",
+        name = relation.name,
+        value = seen.value,
+        low = seen.low,
+        high = seen.high,
+        even = relation.uniform,
+    ))
+}
+
+/// What that head gives where the relation is not, and of how many pairs it is the clearest.
+fn nulls_of_relation(data: &ReportData) -> Option<String> {
+    let (relation, head, seen) = best_relation(data)?;
     let mut nulls = format!("Evenly spread attention gives {:.2}", relation.uniform);
     if let Some(distance) = seen.distance {
         let _ = write!(
@@ -141,12 +161,9 @@ fn follows(data: &ReportData) -> Option<String> {
         let _ = write!(nulls, ", {shuffled:.2} when the words are shuffled");
     }
     Some(format!(
-        "Most clearly {head} follows {name}: it gives the source {value:.2} of its attention (95 % interval {low:.2} to \
-         {high:.2}, {pairs} pairs of words). {nulls}. Of {tried} heads and relations this pair stands out most.",
+        "{head} was measured on {pairs} pairs of words of {name}. {nulls}. Of {tried} heads and relations this pair stands \
+         out most.",
         name = relation.name,
-        value = seen.value,
-        low = seen.low,
-        high = seen.high,
         pairs = relation.pairs,
         tried = data.heads.len() * data.relations.len(),
     ))

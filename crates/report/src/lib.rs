@@ -73,8 +73,8 @@ pub use png::svg_to_png;
 pub use printout::Printout;
 pub use program_data::{KnownHead, ProgramData, ProgramLine, ProgramTrace};
 pub use report_data::{
-    Control, HeadPairs, HeadPositions, LensData, MeasureText, PatternSet, RelationOfHead,
-    RelationSeen, ReportData, RunFacts, ScoreSeries, StreamData,
+    AccuracyByPosition, AnswersLost, Control, HeadPairs, HeadPositions, LensData, MeasureText,
+    PatternSet, RelationOfHead, RelationSeen, ReportData, RunFacts, ScoreSeries, StreamData,
 };
 pub use report_page::report_page;
 pub use role_look::{measures_as_told, most_telling_head, role_colour, scores_as_told};

@@ -30,6 +30,9 @@ pub struct LiveFacts {
     pub floor: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
+    /// The accuracy that the best predictor is expected to reach which knows the task and what is
+    /// scored, where it is known.
+    pub best_accuracy: Option<f64>,
     /// Tokens of an update.
     pub tokens_per_step: usize,
     /// The measures that heads are scored on, first the one that takes most to tell.

@@ -20,9 +20,11 @@ use crate::{Table, Terminal, prose::wrapped};
 /// assert_eq!(
 ///     printout.draw(&narrow).split("\n\n").nth(1),
 ///     Some(
-///         " head  previous\n L0H1      0.98\nLeft out: induction.\nSee inspect --json,\nor a terminal of 26\ncolumns."
+///         " head  previous\n L0H1      0.98\nLeft out: induction.\nSee --json, or a\nterminal of 26\ncolumns."
 ///     )
 /// );
+/// let command = Printout::new().command("inspect runs/induction pattern --head L1H0");
+/// assert_eq!(command.draw(&narrow), "  inspect runs/induction pattern --head L1H0");
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Printout {
@@ -32,6 +34,7 @@ pub struct Printout {
 #[derive(Debug, Clone, PartialEq)]
 enum Block {
     Prose(String),
+    Command(String),
     Table(Table),
 }
 
@@ -50,6 +53,13 @@ impl Printout {
         if !text.is_empty() {
             self.blocks.push(Block::Prose(text));
         }
+        self
+    }
+
+    /// A command on a line of its own. It is never broken, so that it runs as it is copied.
+    #[must_use]
+    pub fn command(mut self, text: impl Into<String>) -> Self {
+        self.blocks.push(Block::Command(text.into()));
         self
     }
 
@@ -74,6 +84,7 @@ impl Printout {
     pub fn draw(&self, terminal: &Terminal) -> String {
         let draw = |block: &Block| match block {
             Block::Prose(text) => wrapped(text, terminal.columns, 0),
+            Block::Command(text) => format!("  {text}"),
             Block::Table(table) => table.draw(terminal.columns),
         };
         let blocks: Vec<String> = self.blocks.iter().map(draw).collect();

@@ -1,10 +1,10 @@
 //! All that the report of a run shows, as plain rows and numbers.
 
 use headlight_heads::{
-    HeadName, Measure, Relation, Role, RoleCheck, RoleRange, RoleRate, ScoreName, Scores,
-    SequenceKind, role_rate::POPULATION,
+    Ablation, HeadName, Interval, Measure, Relation, Role, RoleCheck, RoleRange, RoleRate,
+    ScoreName, Scores, SequenceKind, role_rate::POPULATION,
 };
-use headlight_run::{Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
+use headlight_run::{Answers, Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Floats, HeadGroup, ProgramData, WalkData, WhyOfHeads};
@@ -39,10 +39,16 @@ pub struct ReportData {
     pub shuffled: Vec<Scores>,
     /// How each head follows the gold relations of the task at the end; empty where it has none.
     pub relations: Vec<RelationSeen>,
+    /// The heads without which surely fewer answers to the task's own questions are right, the one
+    /// that costs most first.
+    pub answers_lost: Vec<AnswersLost>,
     /// What the heads are used as, over training; most of it at the end.
     pub uses: Vec<UsesRow>,
     /// `[head]`: where it holds roles, how surely, and how much it writes, at the end.
     pub positions: Vec<HeadPositions>,
+    /// Accuracy on the task position by position, with and without each head, at the end; none where
+    /// there are too many heads.
+    pub accuracy_by_position: Option<AccuracyByPosition>,
     /// Random sets beside the heads of each role, at the end.
     pub controls: Vec<Control>,
     /// `[head]`: what its weights say of tokens.
@@ -96,6 +102,9 @@ pub struct RunFacts {
     pub floor: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
+    /// The accuracy that the best predictor is expected to reach which knows the task and what is
+    /// scored.
+    pub best_accuracy: Option<f64>,
     /// Accuracy at the end on the task's own kinds of questions.
     pub breakdown: Breakdown,
     /// How many keys up to itself a query sees, if not all.
@@ -213,6 +222,62 @@ impl RelationOfHead {
     }
 }
 
+/// Right answers to one kind of question with and without a head.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswersLost {
+    /// The head that is off, its mean in its place.
+    pub head: HeadName,
+    /// The kind of question.
+    pub kind: String,
+    /// The share of right answers of the model as it is.
+    pub untouched: f64,
+    /// The share without the head.
+    pub without: f64,
+    /// The 95 % interval of the share without it.
+    pub interval: Interval,
+    /// Questions of this kind.
+    pub count: usize,
+}
+
+impl AnswersLost {
+    /// If the intervals of both shares lie apart, the share without the head below.
+    ///
+    /// ```
+    /// use headlight_report::AnswersLost;
+    /// use headlight_run::Answers;
+    ///
+    /// let head = "L1H2".parse().unwrap();
+    /// let right = |accuracy| Answers { accuracy, count: 100 };
+    /// let lost = AnswersLost::of(head, "agreement", right(0.98), right(0.70)).unwrap();
+    /// assert!((lost.share() - 0.28).abs() < 1e-12);
+    /// // 98 and 95 of 100 may be chance.
+    /// assert!(AnswersLost::of(head, "agreement", right(0.98), right(0.95)).is_none());
+    /// ```
+    #[must_use]
+    pub fn of(head: HeadName, kind: &str, untouched: Answers, without: Answers) -> Option<Self> {
+        let [before, left] = [untouched, without].map(interval);
+        left.is_below(before).then(|| Self {
+            head,
+            kind: kind.to_owned(),
+            untouched: untouched.accuracy,
+            without: without.accuracy,
+            interval: left,
+            count: without.count,
+        })
+    }
+
+    /// The share of right answers that is lost.
+    #[must_use]
+    pub fn share(&self) -> f64 {
+        self.untouched - self.without
+    }
+}
+
+/// Of the share of right answers.
+fn interval(Answers { accuracy, count }: Answers) -> Interval {
+    Interval::of_share((accuracy * count as f64).round() as usize, count)
+}
+
 /// The patterns of all heads on one sequence over training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PatternSet {
@@ -243,6 +308,22 @@ pub struct HeadPositions {
     /// For its role and the roles of its ranges: the score at each query position, NaN where no
     /// sequence has a target.
     pub scores: Vec<(Measure, Floats)>,
+}
+
+/// Accuracy on the task at each position, at the end of training. NaN where too few targets are
+/// scored.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AccuracyByPosition {
+    /// The validation sequences that it is measured on.
+    pub sequences: usize,
+    /// What stands in place of a head that is off.
+    pub by: Ablation,
+    /// `[position][accuracy, low, high]` of the model as it is.
+    pub untouched: Floats,
+    /// `[head][position][accuracy, low, high]` without it.
+    pub without: Vec<Floats>,
+    /// `[position]`: the accuracy that the best predictor is expected to reach, where it is known.
+    pub best: Option<Floats>,
 }
 
 /// As many heads as a role has, from the same layers, drawn at random from those that no test marks

@@ -13,7 +13,7 @@ use crate::{
 const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 24] = [
+pub(crate) const MODULES: [(&str, &str); 25] = [
     module!("address.js"),
     module!("walk_source.js"),
     module!("report_data.js"),
@@ -30,6 +30,7 @@ pub(crate) const MODULES: [(&str, &str); 24] = [
     module!("report_program.js"),
     module!("report_seeds.js"),
     module!("report_training.js"),
+    module!("report_accuracy.js"),
     module!("report_causal.js"),
     module!("report_first.js"),
     module!("report_weights.js"),
@@ -45,7 +46,7 @@ pub(crate) const MODULES: [(&str, &str); 24] = [
 type Part = (&'static str, fn(&mut ReportData) -> bool);
 
 /// What is left out of a page that would be too large, in this order.
-const LEAST_NEEDED: [Part; 8] = [
+const LEAST_NEEDED: [Part; 9] = [
     ("why heads look where they look", |data| {
         data.why.take().is_some()
     }),
@@ -60,6 +61,9 @@ const LEAST_NEEDED: [Part; 8] = [
     ("what the heads are used as over training", |data| {
         let last = data.uses.pop();
         !std::mem::replace(&mut data.uses, last.into_iter().collect()).is_empty()
+    }),
+    ("accuracy by position without each head", |data| {
+        data.accuracy_by_position.take().is_some()
     }),
     ("the scores over training", |data| {
         data.steps.clear();

@@ -36,7 +36,7 @@ impl Table {
             rows: rows.into_iter().map(line).collect(),
             text_columns: 1,
             first_to_go: Vec::new(),
-            whole_in: "inspect --json",
+            whole_in: "--json",
         }
     }
 
@@ -59,7 +59,7 @@ impl Table {
         }
     }
 
-    /// The same, whole in another place than `inspect --json`.
+    /// The same, whole in another place than `--json`.
     #[must_use]
     pub fn whole_in(self, place: &'static str) -> Self {
         Self {
@@ -199,7 +199,7 @@ mod tests {
         );
         assert_eq!(
             table.draw(21),
-            " head  one  two\n L0H1    1    2\nLeft out: three. See\ninspect --json, or a\nterminal of 22\ncolumns."
+            " head  one  two\n L0H1    1    2\nLeft out: three. See\n--json, or a terminal\nof 22 columns."
         );
         let table = table.first_to_go(&["one", "two"]).whole_in("seeds.json");
         assert!(table.draw(21).starts_with(" head  two  three\n"));

@@ -34,6 +34,7 @@ fn written(path: &Path) {
         exact: 0.0,
         floor: None,
         bayes: Some(1.0),
+        best_accuracy: None,
         chance: 0.1,
         breakdown: BTreeMap::new(),
         heads: Vec::new(),

@@ -106,6 +106,13 @@ impl Task for Dyck {
         Some(losses)
     }
 
+    /// At a scored target the last open bracket closes; at any other a bracket of any kind opens.
+    fn best_accuracies(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let any_kind = 1.0 / f64::from(self.kinds);
+        let of_target = |&scored: &bool| if scored { 1.0 } else { any_kind };
+        Some(sequence.scored.iter().map(of_target).collect())
+    }
+
     /// Some closing bracket.
     fn chance(&self) -> f64 {
         1.0 / f64::from(self.kinds)
@@ -139,6 +146,16 @@ mod tests {
             assert_eq!(sequence.tokens.len(), 64);
         }
         assert_eq!(deepest, 6);
+    }
+
+    #[test]
+    fn the_best_guess_knows_what_closes_and_not_what_opens() {
+        let task = Dyck::new(&DyckConfig { kinds: 2, depth: 2 }, 3);
+        let sequence = Sequence {
+            tokens: vec![0, 0, 1, 1],
+            scored: vec![false, true, true],
+        };
+        assert_eq!(task.best_accuracies(&sequence), Some(vec![0.5, 1.0, 1.0]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rand::RngExt;
 
 use super::{
     RowKey, Sequence, Shortcut, Task, Vocabulary,
-    markov::{dirichlet_matrix, draw, stationary_distribution},
+    markov::{dirichlet_matrix, draw, largest, stationary_distribution},
     symbols::symbols,
 };
 
@@ -72,6 +72,18 @@ impl Task for IclMarkov {
     /// left out: it has no closed form.
     fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
         Some(self.counting_losses(sequence, |current| current))
+    }
+
+    /// `max_j (n_ij + α)/(n_i + kα)`
+    fn best_accuracies(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let mut counts = vec![vec![self.concentration; self.states]; self.states];
+        let mut best = Vec::with_capacity(self.n_ctx);
+        for pair in sequence.tokens.windows(2) {
+            let row = &mut counts[pair[0] as usize];
+            best.push(largest(row) / row.iter().sum::<f64>());
+            row[pair[1] as usize] += 1.0;
+        }
+        Some(best)
     }
 
     /// How often each state came, whatever the current one is.
@@ -138,6 +150,9 @@ mod tests {
         for (loss, probability) in task.bayes_losses(&sequence).unwrap().iter().zip(expected) {
             assert!((loss + f64::ln(probability)).abs() < 1e-12);
         }
+        // After 0→1 and 1→0 were seen once, the state seen is the best guess, with 2 of 4.
+        let best = [1.0 / 3.0, 1.0 / 3.0, 2.0 / 4.0, 2.0 / 4.0];
+        assert_eq!(task.best_accuracies(&sequence), Some(best.into()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{
     Optimum, RowKey, Sequence, Task, Vocabulary,
-    markov::{dirichlet_matrix, draw, entropy_rate, stationary_distribution},
+    markov::{dirichlet_matrix, draw, entropy_rate, largest, stationary_distribution},
     symbols::symbols,
 };
 
@@ -46,6 +46,14 @@ impl LaggedMarkov {
     pub fn conditional_entropy(&self) -> f64 {
         entropy_rate(&self.transition, &self.stationary)
     }
+
+    /// Of the target at a position from 1 on, given all tokens before it.
+    fn distribution(&self, sequence: &Sequence, target: usize) -> &[f64] {
+        match target {
+            1 => &self.stationary,
+            _ => &self.transition[sequence.tokens[target - 2] as usize],
+        }
+    }
 }
 
 impl Task for LaggedMarkov {
@@ -72,13 +80,19 @@ impl Task for LaggedMarkov {
     fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
         let mut losses = Vec::new();
         for target in 1..sequence.tokens.len() {
-            let distribution = match target {
-                1 => &self.stationary,
-                _ => &self.transition[sequence.tokens[target - 2] as usize],
-            };
+            let distribution = self.distribution(sequence, target);
             losses.push(-distribution[sequence.tokens[target] as usize].ln());
         }
         Some(losses)
+    }
+
+    /// `max_j P_ij`, i being the token before the current one.
+    fn best_accuracies(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let mut best = Vec::new();
+        for target in 1..sequence.tokens.len() {
+            best.push(largest(self.distribution(sequence, target)));
+        }
+        Some(best)
     }
 
     fn optimum(&self) -> Option<Optimum> {
@@ -93,6 +107,23 @@ impl Task for LaggedMarkov {
 mod tests {
     use super::*;
     use crate::{Use, batch, mean_scored};
+
+    #[test]
+    fn the_best_guess_is_right_as_often_as_its_row_says() {
+        // After state 0 comes state 1 with 0.9, after state 1 state 0 with 0.6.
+        let task = LaggedMarkov {
+            transition: vec![vec![0.1, 0.9], vec![0.6, 0.4]],
+            stationary: vec![0.4, 0.6],
+            n_ctx: 3,
+        };
+        let sequence = Sequence {
+            tokens: vec![0, 1, 1, 0],
+            scored: vec![false, true, true],
+        };
+        // The first target has no token two back: the stationary distribution decides.
+        let expected = Some(vec![0.6, 0.9, 0.6]);
+        assert_eq!(task.best_accuracies(&sequence), expected);
+    }
 
     #[test]
     fn the_best_predictor_pays_the_conditional_entropy() {

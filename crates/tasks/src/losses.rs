@@ -2,7 +2,7 @@
 
 use crate::Sequence;
 
-/// The mean of the `losses` of these sequences, one list for each, over their scored positions.
+/// The mean of the `losses`, or of other numbers of each target, of these sequences, one list for each, over their scored positions.
 #[must_use]
 pub fn mean_scored<L: AsRef<[f64]>>(
     sequences: &[Sequence],

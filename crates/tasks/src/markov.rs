@@ -24,6 +24,11 @@ pub(super) fn dirichlet_matrix(
         .collect()
 }
 
+/// The largest of some numbers that are not negative.
+pub(super) fn largest(of: &[f64]) -> f64 {
+    of.iter().copied().fold(0.0, f64::max)
+}
+
 /// The outcome whose part of [0, 1) holds `uniform`.
 pub(super) fn draw(distribution: &[f64], uniform: f64) -> u32 {
     let mut left = uniform;

@@ -64,6 +64,10 @@ impl Task for ModularAddition {
         Some(vec![f64::from(self.modulus).ln(), 0.0, 0.0])
     }
 
+    fn best_accuracies(&self, _: &Sequence) -> Option<Vec<f64>> {
+        Some(vec![1.0 / f64::from(self.modulus), 1.0, 1.0])
+    }
+
     fn optimum(&self) -> Option<Optimum> {
         Some(Optimum {
             name: "the rule",

@@ -93,6 +93,13 @@ impl Task for Program {
         Some(sequence.scored.iter().map(of_target).collect())
     }
 
+    /// What is scored is certain; a letter of the input is any.
+    fn best_accuracies(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let letters = self.code.alphabet().len() as f64;
+        let of_target = |&scored: &bool| if scored { 1.0 } else { 1.0 / letters };
+        Some(sequence.scored.iter().map(of_target).collect())
+    }
+
     fn chance(&self) -> f64 {
         let choices = match self.code.layout() {
             Layout::Prefix { .. } => self.code.answers().len(),

@@ -92,6 +92,14 @@ impl Task for Rearrange {
         Some(losses.collect())
     }
 
+    /// Any symbol, then the certain one.
+    fn best_accuracies(&self, _: &Sequence) -> Option<Vec<f64>> {
+        let uniform = 1.0 / self.symbols as f64;
+        let best =
+            (1..=2 * self.length).map(|target| if target < self.length { uniform } else { 1.0 });
+        Some(best.collect())
+    }
+
     fn optimum(&self) -> Option<Optimum> {
         Some(Optimum {
             name: "the rule",

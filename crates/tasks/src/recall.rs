@@ -86,6 +86,12 @@ impl Task for Recall {
         Some(self.losses_of_choices(sequence.tokens.len()))
     }
 
+    /// One of the choices.
+    fn best_accuracies(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let losses = self.losses_of_choices(sequence.tokens.len());
+        Some(losses.into_iter().map(|loss| (-loss).exp()).collect())
+    }
+
     fn optimum(&self) -> Option<Optimum> {
         Some(Optimum {
             name: "a look-up",

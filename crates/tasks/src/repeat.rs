@@ -1,6 +1,8 @@
 //! `repeat`: a block of random tokens, again and again. To continue it, find the last occurrence of
 //! the current token and copy what followed: the induction task (Olsson et al. 2022).
 
+use std::collections::BTreeMap;
+
 use headlight_run::RepeatConfig;
 use rand::RngExt;
 
@@ -44,35 +46,38 @@ impl Repeat {
         }
     }
 
-    /// `−ln P(target | tokens before)` for each target, over the (prefix, block) pairs that
+    /// For each target what the tokens before say of it, over the (prefix, block) pairs that
     /// `counts` at this target.
     fn predictions(
         &self,
         sequence: &Sequence,
         counts: impl Fn(usize, usize, usize) -> bool,
-    ) -> Vec<f64> {
+    ) -> Vec<Prediction> {
         let uniform = 1.0 / self.tokens.len() as f64;
         let mut weights: Vec<((usize, usize), f64)> = self
             .hypotheses()
             .map(|hypothesis| (hypothesis, 1.0))
             .collect();
-        let mut losses = Vec::with_capacity(self.n_ctx);
+        let mut predictions = Vec::with_capacity(self.n_ctx);
         for (position, &token) in sequence.tokens.iter().enumerate() {
-            let (mut total, mut predicted) = (0.0, 0.0);
+            let mut new = 0.0;
+            let mut copied = vec![0.0; self.block[1] + 1]; // by block
             for ((prefix, block), weight) in &mut weights {
-                let likelihood = if position < *prefix + *block {
-                    uniform
+                let is_new = position < *prefix + *block;
+                let counts = position > 0 && counts(position, *prefix, *block);
+                let counted = if counts { *weight } else { 0.0 };
+                if is_new {
+                    new += counted;
+                    *weight *= uniform;
                 } else {
-                    f64::from(u8::from(sequence.tokens[position - *block] == token))
-                };
-                if position > 0 && counts(position, *prefix, *block) {
-                    total += *weight;
-                    predicted += *weight * likelihood;
+                    copied[*block] += counted;
+                    let again = sequence.tokens[position - *block];
+                    *weight *= f64::from(u8::from(again == token));
                 }
-                *weight *= likelihood;
             }
             if position > 0 {
-                losses.push(-(predicted / total).ln());
+                let copied = by_token(&copied, &sequence.tokens[..position]);
+                predictions.push(Prediction::of(token, new * uniform, new, &copied));
             }
             // Keep the weights from vanishing over a long sequence.
             let sum: f64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -80,7 +85,15 @@ impl Repeat {
                 *weight /= sum;
             }
         }
-        losses
+        predictions
+    }
+
+    /// The best predictor that knows at a scored target that the second copy has begun: only the
+    /// pairs count under which it is scored.
+    fn knowing_what_is_scored(&self, sequence: &Sequence) -> Vec<Prediction> {
+        self.predictions(sequence, |target, prefix, block| {
+            !sequence.scored[target - 1] || target > prefix + block
+        })
     }
 
     fn hypotheses(&self) -> impl Iterator<Item = (usize, usize)> {
@@ -115,16 +128,57 @@ impl Task for Repeat {
 
     /// Exact Bayes over all (prefix, block) pairs, which are equally likely before the first token.
     fn bayes_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
-        Some(self.predictions(sequence, |_, _, _| true))
+        let predictions = self.predictions(sequence, |_, _, _| true);
+        Some(losses(&predictions))
     }
 
-    /// At a scored target only the pairs count under which it is scored: that the second copy has
-    /// begun is known.
     fn floor_losses(&self, sequence: &Sequence) -> Option<Vec<f64>> {
-        Some(self.predictions(sequence, |target, prefix, block| {
-            !sequence.scored[target - 1] || target > prefix + block
-        }))
+        Some(losses(&self.knowing_what_is_scored(sequence)))
     }
+
+    fn best_accuracies(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let predictions = self.knowing_what_is_scored(sequence);
+        Some(predictions.iter().map(|next| next.likeliest).collect())
+    }
+}
+
+/// For each token the weight of the blocks under which it comes next after the tokens `before`.
+fn by_token(of_blocks: &[f64], before: &[u32]) -> BTreeMap<u32, f64> {
+    let mut weights = BTreeMap::new();
+    for (block, &weight) in of_blocks.iter().enumerate() {
+        if weight > 0.0 {
+            *weights.entry(before[before.len() - block]).or_default() += weight;
+        }
+    }
+    weights
+}
+
+/// What a predictor says of a target.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Prediction {
+    /// The probability of the target.
+    target: f64,
+    /// The probability of the likeliest token.
+    likeliest: f64,
+}
+
+impl Prediction {
+    /// `new` is the weight of the pairs under which the target is drawn, `of_each` of them for each
+    /// token; `copied` is for each token the weight of the pairs under which it comes again.
+    fn of(target: u32, of_each: f64, new: f64, copied: &BTreeMap<u32, f64>) -> Self {
+        let total = new + copied.values().sum::<f64>();
+        let most = copied.values().copied().fold(0.0, f64::max);
+        let of_target = copied.get(&target).copied().unwrap_or(0.0);
+        Self {
+            target: (of_each + of_target) / total,
+            likeliest: (of_each + most) / total,
+        }
+    }
+}
+
+/// `−ln P(target)`, nats.
+fn losses(predictions: &[Prediction]) -> Vec<f64> {
+    predictions.iter().map(|next| -next.target.ln()).collect()
 }
 
 #[cfg(test)]
@@ -179,6 +233,61 @@ mod tests {
                 assert!((loss - 64f64.ln()).abs() < 1e-9);
             }
         }
+    }
+
+    #[test]
+    fn the_best_guess_by_hand() {
+        // Blocks of one or two of three tokens, no prefix: two pairs, equally likely.
+        let task = Repeat::new(
+            &RepeatConfig {
+                vocabulary: 3,
+                prefix: [0, 0],
+                block: [1, 2],
+            },
+            3,
+        );
+        let best = |tokens: [u32; 4], scored: [bool; 3]| {
+            let (tokens, scored) = (tokens.into(), scored.into());
+            task.best_accuracies(&Sequence { tokens, scored }).unwrap()
+        };
+        // A block of two: a b a b. At the first target: again a, or any of three: 1/2 + 1/2·1/3.
+        // After b came, a block of one is out, so all that follows is certain.
+        let [first, then, last] = best([0, 1, 0, 1], [false, false, true])[..] else {
+            panic!("three targets")
+        };
+        assert!((first - (0.5 + 0.5 / 3.0)).abs() < 1e-12, "{first}");
+        assert_eq!((then, last), (1.0, 1.0));
+        // The same token four times is a block of one or two. That the second target is scored says
+        // that a block of one has begun again: two of a block of two would not be past it.
+        let [first, then, last] = best([0, 0, 0, 0], [false, true, true])[..] else {
+            panic!("three targets")
+        };
+        assert!((first - (0.5 + 0.5 / 3.0)).abs() < 1e-12, "{first}");
+        assert_eq!((then, last), (1.0, 1.0));
+    }
+
+    #[test]
+    fn no_other_predictor_is_right_more_often_on_the_main_job() {
+        // Whoever copies what followed the last occurrence of the current token is right almost as
+        // often; the mean of the best guess lies between its hits and 1.
+        let task = main_job();
+        let sequences = batch(&task, 0, Use::Validation, 0, 500);
+        let best = sequences
+            .iter()
+            .map(|sequence| task.best_accuracies(sequence).unwrap());
+        let best = mean_scored(&sequences, best);
+        let copies = sequences.iter().map(|sequence| {
+            let hit = |at: usize| {
+                let seen = &sequence.tokens[..at];
+                let last = seen.iter().rposition(|&token| token == sequence.tokens[at]);
+                let next = last.map(|last| sequence.tokens[last + 1]);
+                f64::from(u8::from(next == Some(sequence.tokens[at + 1])))
+            };
+            (0..sequence.scored.len()).map(hit).collect::<Vec<f64>>()
+        });
+        let copies = mean_scored(&sequences, copies);
+        assert!(copies < best && best < 1.0, "{copies}, {best}");
+        assert!(best > 0.998, "{best}");
     }
 
     #[test]

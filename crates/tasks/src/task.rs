@@ -29,6 +29,13 @@ pub trait Task: Send + Sync {
         self.bayes_losses(sequence)
     }
 
+    /// How often that predictor is right at each target, if it says the likeliest token:
+    /// `max_x P(x | tokens before, which targets are scored)`. Nobody is right more often. `None`
+    /// where nobody knows it.
+    fn best_accuracies(&self, _sequence: &Sequence) -> Option<Vec<f64>> {
+        None
+    }
+
     /// The expected loss of that predictor on scored positions, where it is known in closed form.
     fn optimum(&self) -> Option<Optimum> {
         None

@@ -213,6 +213,7 @@ fn check_example<T: Task>(task: &T, sequence: &Sequence, n_ctx: usize) -> Result
     for (name, losses) in [
         ("bayes_losses", task.bayes_losses(sequence)),
         ("floor_losses", task.floor_losses(sequence)),
+        ("best_accuracies", task.best_accuracies(sequence)),
     ] {
         if let Some(losses) = losses
             && losses.len() != length

@@ -7,7 +7,7 @@ use headlight_run::SequenceRow;
 
 use crate::{Question, Sequence, Shortcut, Task, Use, batch, mean_scored};
 
-/// Losses are kept to this part of a nat. Numbers with so few digits come back from a file with
+/// Losses and probabilities are kept to this part of a nat or of 1. Numbers with so few digits come back from a file with
 /// every bit, which JSON readers do not promise of longer ones.
 const PARTS_OF_A_NAT: f64 = 1e9;
 
@@ -25,6 +25,8 @@ pub struct Validation {
     /// `None` where nobody knows it or it is the floor.
     bayes: Option<Vec<Box<[f64]>>>,
     shortcut: Option<Vec<Shortcut>>,
+    /// For each target how often the best guess is right.
+    best_accuracy: Option<Vec<Box<[f64]>>>,
 }
 
 impl Validation {
@@ -65,6 +67,9 @@ impl Validation {
             bayes: if bayes == floor { None } else { bayes },
             floor,
             shortcut: known(&sequences, shortcut),
+            best_accuracy: known(&sequences, |sequence| {
+                task.best_accuracies(sequence).map(rounded)
+            }),
             sequences,
         }
     }
@@ -86,6 +91,7 @@ impl Validation {
         let floor = moved(&mut rows, |row| row.floor.take());
         let bayes = moved(&mut rows, |row| row.bayes.take());
         let shortcut = moved(&mut rows, |row| row.shortcut.take());
+        let best_accuracy = moved(&mut rows, |row| row.best_accuracy.take());
         for row in rows {
             sequences.push(Sequence::from(row));
         }
@@ -96,6 +102,7 @@ impl Validation {
             floor,
             bayes,
             shortcut,
+            best_accuracy,
         }
     }
 
@@ -108,6 +115,7 @@ impl Validation {
             floor: self.floor.as_ref().map(|losses| losses[at].clone()),
             bayes: self.bayes.as_ref().map(|losses| losses[at].clone()),
             shortcut: self.shortcut.as_ref().map(|losses| losses[at].clone()),
+            best_accuracy: self.best_accuracy.as_ref().map(|best| best[at].clone()),
             ..SequenceRow::from(sequence)
         };
         self.sequences.iter().enumerate().map(row).collect()
@@ -132,6 +140,20 @@ impl Validation {
     pub fn bayes(&self) -> Option<f64> {
         let losses = self.bayes.as_ref().or(self.floor.as_ref())?;
         Some(mean_scored(&self.sequences, losses))
+    }
+
+    /// For each target of a sequence how often that predictor is right; `None` where nobody knows it.
+    #[must_use]
+    pub fn best_accuracies(&self, sequence: usize) -> Option<&[f64]> {
+        self.best_accuracy.as_ref().map(|best| &*best[sequence])
+    }
+
+    /// The share of scored targets at which the best predictor that knows the task and what is scored
+    /// is expected to be right.
+    #[must_use]
+    pub fn best_accuracy(&self) -> Option<f64> {
+        let best = self.best_accuracy.as_ref()?;
+        Some(mean_scored(&self.sequences, best))
     }
 
     /// The name of the task's shortcut and its mean loss on scored targets, nats.

@@ -22,6 +22,7 @@ impl Setup {
             steps: self.config.train.steps,
             floor: self.floor,
             chance: self.task.chance(),
+            best_accuracy: self.validation.best_accuracy(),
             tokens_per_step: self.tokens_per_step() as usize,
             measures: measures_as_told().into_iter().map(Measure::name).collect(),
             n_heads: self.model.n_heads(),

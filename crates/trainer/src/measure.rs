@@ -150,6 +150,7 @@ impl Setup {
             exact: measured.evaluation.exact,
             floor: self.floor,
             bayes: self.bayes,
+            best_accuracy: self.validation.best_accuracy(),
             chance: self.task.chance(),
             breakdown: measured.evaluation.breakdown.clone(),
             heads: measured.probe().summaries(),

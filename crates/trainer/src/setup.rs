@@ -203,7 +203,13 @@ impl Setup {
                 }
                 None => format!("validation  {} sequences", self.validation.sequences.len()),
             },
-            format!("chance      accuracy {:.4}", self.task.chance()),
+            match self.validation.best_accuracy() {
+                Some(best) => format!(
+                    "accuracy    {:.4} by chance, {best:.4} expected of the best predictor",
+                    self.task.chance()
+                ),
+                None => format!("chance      accuracy {:.4}", self.task.chance()),
+            },
         ]);
         if let Some(tokens) = self.task.training_tokens() {
             let (drawn, all) = (tokens.len(), self.task.vocabulary().len());

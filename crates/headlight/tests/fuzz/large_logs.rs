@@ -303,7 +303,7 @@ fn hostile_sequences() -> Vec<(&'static str, String)> {
         ),
         (
             "losses",
-            row(r#","floor":[0],"bayes":[0],"shortcut":["",[0]]"#),
+            row(r#","floor":[0],"bayes":[0],"shortcut":["",[0]],"best_accuracy":[0]"#),
         ),
         ("a relation each", list("relations", r#"["",0,0]"#, 1)),
         ("relations", list("relations", r#"["",0,0]"#, 50_000)),

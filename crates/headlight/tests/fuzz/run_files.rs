@@ -238,6 +238,7 @@ fn summaries() {
         exact: 0.0,
         floor: None,
         bayes: Some(1.0),
+        best_accuracy: Some(0.75),
         chance: 0.1,
         breakdown: headlight_run::Breakdown::new(),
         heads: vec![HeadSummary {
@@ -360,6 +361,7 @@ pub fn sequence() -> SequenceRow {
             name: "unigram counts".into(),
             losses: [1.5, 1.25].into(),
         }),
+        best_accuracy: Some([0.25, 0.75].into()),
     }
 }
 

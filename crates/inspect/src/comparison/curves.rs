@@ -15,7 +15,11 @@ impl Comparison {
             ComparedCurves {
                 name: "accuracy".to_owned(),
                 highest: 1.0,
-                levels: self.levels(|side| Some(("guessing", side.chance))),
+                levels: [
+                    self.levels(|side| Some(("guessing", side.chance))),
+                    self.levels(|side| Some(("best possible", side.best_accuracy?))),
+                ]
+                .concat(),
                 runs: self.of_metrics(|row| row.accuracy),
             },
             ComparedCurves {

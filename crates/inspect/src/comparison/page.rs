@@ -13,12 +13,19 @@ use super::Comparison;
 ///
 /// # Errors
 /// If a file of a run is damaged, or the page cannot be written.
-pub fn write_comparison(comparison: &Comparison) -> Result<PathBuf, Error> {
-    let path = comparison.page_path();
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let html = comparison_page(&comparison.data(folder)?)?;
+pub fn write_comparison(comparison: &Comparison, out: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let path = out.unwrap_or_else(|| comparison.page_path());
+    let html = comparison_page(&comparison.data(folder_of(&path))?)?;
     write_atomically(&path, html.as_bytes())?;
     Ok(path)
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 /// Writes the page of runs of several seeds that have just ended. One that cannot be made is said
@@ -26,7 +33,7 @@ pub fn write_comparison(comparison: &Comparison) -> Result<PathBuf, Error> {
 #[must_use]
 pub fn report_of_seeds(folder: &Path, device: &str, tasks: &Tasks) -> Option<PathBuf> {
     let written = Comparison::open(&[folder.to_owned()], device, tasks)
-        .and_then(|comparison| write_comparison(&comparison));
+        .and_then(|comparison| write_comparison(&comparison, None));
     written
         .map_err(|error| tracing::warn!("the runs have no common report.html: {error}"))
         .ok()

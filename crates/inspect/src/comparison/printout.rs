@@ -1,6 +1,6 @@
 //! A comparison for the terminal.
 
-use headlight_heads::{HeadName, Interval, Values};
+use headlight_heads::{HeadName, Values};
 use headlight_report::{
     ComparedCurves, ComparedMeasure, ComparisonData, Curve, CurvePoint, MeasureOfSide, Printout,
     RoleOfSide, Table, Terminal, TerminalCurves, curves_svg, line_colour, number_or_dash,
@@ -64,7 +64,7 @@ fn keys_table(data: &ComparisonData) -> Table {
 fn measures_table(data: &ComparisonData) -> Table {
     let mut header = vec!["at the end".to_owned()];
     if let [side] = data.sides.as_slice() {
-        header.extend(["mean", "95 % interval"].map(str::to_owned));
+        header.extend(["mean", "range"].map(str::to_owned));
         header.extend(side.runs.iter().map(|run| format!("seed {}", run.seed)));
     } else {
         for (at, side) in data.sides.iter().enumerate() {
@@ -78,7 +78,8 @@ fn measures_table(data: &ComparisonData) -> Table {
         let mut row = vec![measure.name.clone()];
         if let [side] = measure.sides.as_slice() {
             row.push(number_or_dash(side.mean, 4));
-            row.push(side.interval.map_or("–".to_owned(), interval));
+            let values = side.values.clone();
+            row.push(range(&Values { values }, 4));
             row.extend(side.values.iter().map(|value| number_or_dash(*value, 4)));
             return row;
         }
@@ -104,10 +105,6 @@ fn with_half(side: &MeasureOfSide) -> String {
     }
 }
 
-fn interval(interval: Interval) -> String {
-    format!("{:.4} to {:.4}", interval.low, interval.high)
-}
-
 /// What the intervals are over.
 fn intervals_text(data: &ComparisonData) -> String {
     let mut kinds: Vec<&str> = Vec::new();
@@ -124,7 +121,7 @@ fn intervals_text(data: &ComparisonData) -> String {
     }
     let seeds = data.sides.iter().any(|side| side.runs.len() > 1);
     let text = match (seeds, data.sides.len()) {
-        (true, 1) => "The interval is that of the mean over seeds, by Student's t.".to_owned(),
+        (true, 1) => String::new(),
         (true, _) => {
             "±: half of the 95 % interval, of several seeds that of their mean by Student's t."
                 .to_owned()

@@ -64,7 +64,7 @@ impl Verb for ReportVerb {
             return Err(Error::new("--by", message).value(self.by));
         }
         if out.is_text() {
-            let path = write_comparison(runs)?;
+            let path = write_comparison(runs, self.out)?;
             return print(&format!("Written to {}.", path.display()));
         }
         out.show(&runs.data(Path::new("."))?, |_| Printout::new())
@@ -130,9 +130,11 @@ impl Subject {
             program,
             shuffled: self.shuffled_scores(),
             relations: self.relations_seen(&heads, summary.steps)?,
+            answers_lost: self.answers_lost(heads.len())?,
             positions: self.head_positions(&model, &summary.heads)?,
+            accuracy_by_position: self.accuracy_by_position(&model, by, &mut left_out)?,
             controls: match used_as.last() {
-                Some(row) => self.controls(&model, &behaviour, row)?,
+                Some(row) => self.controls(&model, &behaviour, row, CONTROLS)?,
                 None => Vec::new(),
             },
             uses: used_as,
@@ -267,6 +269,7 @@ impl Subject {
         model: &Decoder,
         behaviour: &Behaviour,
         row: &UsesRow,
+        draws: usize,
     ) -> Result<Vec<Control>, Error> {
         let mut controls = Vec::new();
         let needed = row.needed();
@@ -280,7 +283,7 @@ impl Subject {
             if row.uses.iter().any(holds_more) {
                 continue;
             }
-            for heads in control_sets(model, &uses.heads, &needed, CONTROLS, self.seed()) {
+            for heads in control_sets(model, &uses.heads, &needed, draws, self.seed()) {
                 let performance = ablate(model, behaviour, &heads, row.by);
                 controls.push(Control {
                     role,
@@ -324,6 +327,7 @@ impl Subject {
             accuracy: summary.accuracy,
             floor: summary.floor,
             chance: summary.chance,
+            best_accuracy: summary.best_accuracy,
             breakdown: summary.breakdown.clone(),
             window: self.window(),
         })

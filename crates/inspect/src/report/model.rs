@@ -1,22 +1,28 @@
 //! The report of a model that was not trained here: what its heads look like now.
 
-use headlight_heads::{HeadName, Role};
-use headlight_report::{ReportData, RunFacts};
+use std::collections::BTreeMap;
+
+use headlight_heads::{Ablation, HeadName, HeadSet, Measure, Role};
+use headlight_lens::ablate;
+use headlight_report::{ReportData, RunFacts, measures_as_told};
 use headlight_residual::Decoder;
-use headlight_run::{Error, HeadRow, HeadSummary};
-use headlight_watch::{Cores, evaluate};
+use headlight_run::{Error, HeadRow, HeadSummary, HeadsUse, Left, UsesRow};
+use headlight_watch::{Cores, evaluate, no_room, uses::left};
 
 use super::{ModelParts, Subject, model_in_words, over_training, weights};
 use crate::subject::TrainedRun;
 
+/// Heads of the first role that are switched off one by one; each takes a pass over the sequences.
+const MOST_ALONE: usize = 8;
+
 impl Subject {
-    /// The same as of a run, without what only training knows. What its heads are used as is not
-    /// measured: of hundreds of heads each would take a pass over all sequences.
+    /// The same as of a run, without what only training knows. Of hundreds of heads, only those of a
+    /// role are switched off together, and each of the role that is told first.
     pub(super) fn report_of_model(&self) -> Result<ReportData, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let behaviour = self.bounded_behaviour(&model)?;
         let mut left_out = vec![
-            "what the heads are used as: inspect MODEL ablate and paths measure it".to_owned(),
+            "what most heads are used as: inspect MODEL ablate and paths measure it".to_owned(),
         ];
         let observations = [
             self.probe()?.observe(&model, &self.device)?,
@@ -28,6 +34,7 @@ impl Subject {
         let over = over_training::Scores::of(&rows, &summaries, &mut left_out);
         let role = |head: &HeadSummary| (head.head, head.role);
         let heads: Vec<(HeadName, Role)> = summaries.iter().map(role).collect();
+        let uses = self.uses_of_model(&model, &heads)?;
         Ok(ReportData {
             finding: Vec::new(),
             headline: None,
@@ -41,9 +48,11 @@ impl Subject {
             why: None,
             shuffled: self.shuffled_scores(),
             relations: Vec::new(),
-            uses: Vec::new(),
+            answers_lost: Vec::new(),
+            controls: self.controls(&model, &self.task_behaviour()?, &uses, 1)?,
+            uses: vec![uses],
             positions: self.head_positions(&model, &summaries)?,
-            controls: Vec::new(),
+            accuracy_by_position: None,
             circuits: weights::pairs(&model, &vocabulary, &mut left_out),
             seeds: None,
             stream: Some(self.stream(&model, &behaviour, &vocabulary)?),
@@ -70,6 +79,44 @@ impl Subject {
         Ok(report)
     }
 
+    /// What is left without the heads of each role together, but for those that rest on the first
+    /// token, and without each of the role that is told first.
+    fn uses_of_model(&self, model: &Decoder, heads: &[(HeadName, Role)]) -> Result<UsesRow, Error> {
+        let behaviour = self.task_behaviour()?;
+        let by = Ablation::default();
+        let without = |heads: &[HeadName]| {
+            let performance = ablate(model, &behaviour, heads, by).map_err(no_room)?;
+            Ok::<Left, Error>(left(&performance))
+        };
+        let mut uses = Vec::new();
+        for measure in measures_as_told() {
+            let role = Role::Of(measure);
+            let has_role = heads.iter().filter(|(_, other)| *other == role);
+            let of_role: Vec<HeadName> = has_role.map(|(head, _)| *head).collect();
+            if of_role.is_empty() || measure == Measure::FirstToken {
+                continue;
+            }
+            if uses.is_empty() {
+                let alone = &of_role[..of_role.len().min(MOST_ALONE)];
+                let found = self.each_alone(model, &behaviour, alone, by)?;
+                for (head, performance) in alone.iter().zip(&found) {
+                    uses.push(heads_use(role, &[*head], left(performance)));
+                }
+            }
+            if of_role.len() > 1 {
+                uses.push(heads_use(role, &of_role, without(&of_role)?));
+            }
+        }
+        Ok(UsesRow {
+            step: 0,
+            sequences: behaviour.sequences(),
+            by,
+            untouched: without(&[])?,
+            uses,
+            missed: Vec::new(),
+        })
+    }
+
     fn facts_of_model(&self, model: &Decoder) -> Result<RunFacts, Error> {
         let validation = self.validation()?;
         let (sequences, questions) = (&validation.sequences, &validation.questions);
@@ -91,8 +138,18 @@ impl Subject {
             accuracy: evaluation.accuracy,
             floor: validation.floor(),
             chance: self.chance()?,
+            best_accuracy: validation.best_accuracy(),
             breakdown: evaluation.breakdown,
             window: self.window(),
         })
+    }
+}
+
+fn heads_use(role: Role, heads: &[HeadName], left: Left) -> HeadsUse {
+    HeadsUse {
+        heads: heads.to_vec(),
+        name: HeadSet::LooksLike(role),
+        ablated: Some(left),
+        through: BTreeMap::new(),
     }
 }

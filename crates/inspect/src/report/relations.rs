@@ -1,9 +1,9 @@
-//! How the heads follow the gold relations of the task, for the page.
+//! How the heads follow the gold relations of the task and which answers need them, for the page.
 
 use std::collections::BTreeSet;
 
-use headlight_heads::{HeadName, RelationScores, Role, SequenceKind};
-use headlight_report::{RelationOfHead, RelationSeen};
+use headlight_heads::{HeadName, RelationScores, Role, SequenceKind, first_largest};
+use headlight_report::{AnswersLost, RelationOfHead, RelationSeen};
 use headlight_run::{Error, HeadRow};
 
 use super::Subject;
@@ -42,6 +42,31 @@ impl Subject {
             });
         }
         Ok(seen)
+    }
+}
+
+/// With more heads, answers without each are left out: they take a pass over sequences a head.
+const MOST_HEADS_OFF: usize = 64;
+
+impl Subject {
+    /// Of each head without which surely fewer answers are right, the kind of question that loses
+    /// most; the head that loses most first.
+    pub(super) fn answers_lost(&self, heads: usize) -> Result<Vec<AnswersLost>, Error> {
+        let validation = self.validation()?;
+        let is_asked = !validation.relations.is_empty() && !validation.questions.is_empty();
+        if !is_asked || validation.sequences.len() < 2 || heads > MOST_HEADS_OFF {
+            return Ok(Vec::new());
+        }
+        let found = self.relations()?;
+        let mut lost = Vec::new();
+        for (&head, without) in &found.without {
+            let surely = found.untouched.iter().filter_map(|(kind, untouched)| {
+                AnswersLost::of(head, kind, *untouched, *without.get(kind)?)
+            });
+            lost.extend(first_largest(surely, AnswersLost::share));
+        }
+        lost.sort_by(|a, b| b.share().total_cmp(&a.share()));
+        Ok(lost)
     }
 }
 

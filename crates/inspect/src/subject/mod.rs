@@ -307,6 +307,7 @@ impl Subject {
             exact: evaluation.exact,
             floor: validation.floor(),
             bayes: validation.bayes(),
+            best_accuracy: validation.best_accuracy(),
             chance: self.chance()?,
             breakdown: evaluation.breakdown,
             heads: probe.summaries(),

@@ -88,7 +88,7 @@ impl WhyOfCells {
             let adds: f64 = rest.iter().map(|term| term.value.value).sum();
             let random_key: f64 = rest.iter().map(|term| term.random_key).sum();
             rows.push(term_row(
-                [format!("the other {}", rest.len()), String::new()],
+                [others(rest.len()), String::new()],
                 number_or_dash(Some(adds), 2),
                 adds / margin,
                 [Some(random_key), None],
@@ -168,7 +168,7 @@ impl WhyOfCells {
         {
             let sum = |at: usize| rest.iter().map(|from| from.logits[at].value).sum();
             let sums = (0..self.toward.len()).map(|at| number_or_dash(Some(sum(at)), 2));
-            let mut cells = vec![format!("the other {}", rest.len())];
+            let mut cells = vec![others(rest.len())];
             cells.extend(sums);
             rows.push(cells);
         }
@@ -202,5 +202,13 @@ fn mean(mean: &CellMean) -> String {
     match mean.interval {
         Some(interval) => with_interval(mean.value, interval, 2),
         None => number_or_dash(Some(mean.value).filter(|value| value.is_finite()), 2),
+    }
+}
+
+/// `45 others`
+fn others(count: usize) -> String {
+    match count {
+        1 => "1 other".to_owned(),
+        _ => format!("{count} others"),
     }
 }

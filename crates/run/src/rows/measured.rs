@@ -167,6 +167,14 @@ pub struct Summary {
     /// What the best predictor pays that knows the task only, nats; none where nobody knows it.
     #[serde(default, with = "number::optional")]
     pub bayes: Option<f64>,
+    /// The accuracy that the best predictor is expected to reach on the validation batch which knows
+    /// the task and which positions are scored; none where nobody knows it.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "number::optional"
+    )]
+    pub best_accuracy: Option<f64>,
     /// The accuracy of guessing.
     pub chance: f64,
     /// Accuracy at the end on the task's own kinds of questions.

@@ -40,6 +40,10 @@ pub struct SequenceRow {
     /// A predictor that solves less than the task and looks good at first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortcut: Option<Shortcut>,
+    /// For each target how often the best predictor that knows the task and which targets are scored
+    /// is right, 0 to 1; left out: nobody knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best_accuracy: Option<Box<[f64]>>,
 }
 
 /// A predictor that solves less than the task and looks good at first.
@@ -152,11 +156,24 @@ impl SequenceRow {
             ));
         }
         let shortcut = self.shortcut.as_ref().map(|shortcut| &shortcut.losses);
-        [self.floor.as_ref(), self.bayes.as_ref(), shortcut]
+        if let Some(losses) = [self.floor.as_ref(), self.bayes.as_ref(), shortcut]
             .into_iter()
             .flatten()
             .find(|losses| losses.len() != inputs)
-            .map(|losses| format!("{} losses for {inputs} targets", losses.len()))
+        {
+            return Some(format!("{} losses for {inputs} targets", losses.len()));
+        }
+        let best = self.best_accuracy.as_ref()?;
+        if best.len() != inputs {
+            return Some(format!(
+                "best_accuracy: has {} values for {inputs} targets",
+                best.len()
+            ));
+        }
+        let outside = best.iter().find(|share| !(0.0..=1.0).contains(*share))?;
+        Some(format!(
+            "best_accuracy: {outside} is no share; it is 0 to 1"
+        ))
     }
 
     /// What this row has otherwise than the first row of its file, if anything: all sequences of a
@@ -174,9 +191,11 @@ impl SequenceRow {
                 row.floor.is_some(),
                 row.bayes.is_some(),
                 row.shortcut.is_some(),
+                row.best_accuracy.is_some(),
             ]
         };
-        (known(self) != known(first))
-            .then(|| "floor, bayes and shortcut stand in every line or in none".to_owned())
+        (known(self) != known(first)).then(|| {
+            "floor, bayes, shortcut and best_accuracy stand in every line or in none".to_owned()
+        })
     }
 }

@@ -137,6 +137,7 @@ impl LogRow for SequenceRow {
             + self.questions.iter().map(of_question).sum::<usize>()
             + losses(self.floor.as_ref())
             + losses(self.bayes.as_ref())
+            + losses(self.best_accuracy.as_ref())
             + losses(shortcut.map(|shortcut| &shortcut.losses))
             + shortcut.map_or(0, |shortcut| shortcut.name.len())
             + self.inputs()

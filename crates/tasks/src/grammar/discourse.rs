@@ -140,6 +140,14 @@ impl<'a> Discourse<'a> {
         Some(probability)
     }
 
+    /// The probability of the likeliest next word.
+    #[must_use]
+    pub fn likeliest(&self) -> f64 {
+        let of_word = |next: &Continuation| next.probability / self.choices(next.terminal);
+        let continuations = self.continuations();
+        continuations.iter().map(of_word).fold(0.0, f64::max)
+    }
+
     /// Each word that may come next, with its probability.
     #[cfg(test)]
     pub fn distribution(&self) -> Vec<(u32, f64)> {

@@ -76,6 +76,20 @@ impl Task for Grammar {
         Some(losses.skip(1).collect())
     }
 
+    /// Each word class that may follow begins another word, so the likeliest word is one of the
+    /// likeliest class.
+    fn best_accuracies(&self, sequence: &Sequence) -> Option<Vec<f64>> {
+        let mut discourse = Discourse::new(&self.lexicon);
+        let mut best = Vec::with_capacity(self.n_ctx);
+        for (position, &token) in sequence.tokens.iter().enumerate() {
+            if position > 0 {
+                best.push(discourse.likeliest());
+            }
+            discourse.read(token)?;
+        }
+        Some(best)
+    }
+
     fn relations(&self, sequence: &Sequence) -> Vec<Relation> {
         self.read(sequence).relations
     }

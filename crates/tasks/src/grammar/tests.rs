@@ -74,6 +74,23 @@ fn every_next_word_has_one_reading_and_the_probabilities_are_a_distribution() {
 }
 
 #[test]
+fn the_best_guess_is_the_largest_probability_of_the_next_word() {
+    let task = english();
+    for sequence in batch(&task, 1, Use::Training, 0, 5) {
+        let mut discourse = Discourse::new(&task.lexicon);
+        let best = task.best_accuracies(&sequence).unwrap();
+        assert_eq!(best.len(), sequence.scored.len());
+        discourse.read(sequence.tokens[0]).unwrap();
+        for (best, &token) in best.into_iter().zip(&sequence.tokens[1..]) {
+            let next = discourse.distribution();
+            assert!(next.iter().all(|(_, probability)| *probability <= best));
+            assert!(next.iter().any(|(_, probability)| *probability == best));
+            discourse.read(token).unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_is_written_is_paid_for_at_the_entropy() {
     // Words are drawn by one procedure and their probabilities are added up by another: the mean of
     // −ln P must be the mean entropy of the distributions on the way.

@@ -19,6 +19,7 @@ pub struct Line {
     floor: Option<Box<[f64]>>,
     bayes: Option<Box<[f64]>>,
     shortcut: Option<Shortcut>,
+    best_accuracy: Option<Box<[f64]>>,
 }
 
 /// `["the", "cat"]` or `[3, 7]`
@@ -99,6 +100,7 @@ impl Line {
             floor: self.floor,
             bayes: self.bayes,
             shortcut: self.shortcut,
+            best_accuracy: self.best_accuracy,
         })
     }
 }

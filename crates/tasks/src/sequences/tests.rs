@@ -175,6 +175,14 @@ fn what_is_wrong_is_named_by_file_line_and_field() {
             "1 losses for 2 targets",
         ),
         (
+            "{\"tokens\":[0,1,1],\"best_accuracy\":[0.5]}",
+            "best_accuracy: has 1 values for 2 targets",
+        ),
+        (
+            "{\"tokens\":[0,1,1],\"best_accuracy\":[0.5,1.5]}",
+            "best_accuracy: 1.5 is no share; it is 0 to 1",
+        ),
+        (
             "{\"tokens\":[0,1,1]}\n{\"tokens\":[0,1]}",
             "train.jsonl:2: task.path: tokens: are 2, in the first line of task.path 3",
         ),
