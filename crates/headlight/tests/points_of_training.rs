@@ -86,6 +86,7 @@ const VERBS: [&[&str]; 20] = [
     &["lens"],
     &["circuits"],
     &["circuit", "--method", "eap"],
+    &["circuit", "--method", "atp-star"],
     &["why", "--head", "L1H0"],
     &["detect"],
     &["offsets"],

@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod base64_numbers;
+mod circuit_data;
 mod circuit_svg;
 mod colour;
 mod comparison_page;
@@ -46,6 +47,9 @@ mod walk_data;
 mod why_data;
 
 pub use base64_numbers::{Bytes, Floats};
+pub use circuit_data::{
+    CircuitCurvePoint, CircuitData, CircuitEdge, CircuitEdgeOverSteps, CircuitShares, CircuitSteps,
+};
 pub use circuit_svg::{CircuitPicture, PicturedEdge};
 pub use colour::{colour, line_colour};
 pub use comparison_page::{
@@ -80,7 +84,7 @@ pub use role_look::{measures_as_told, most_telling_head, role_colour, scores_as_
 pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
 pub use serve::{
-    ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, Sweep,
+    ActivationPatch, Answer, CircuitOfPairs, EdgesFacts, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, Sweep,
     SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion, serve,
 };
 pub use table::Table;

@@ -13,7 +13,7 @@ use crate::{
 const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 24] = [
+pub(crate) const MODULES: [(&str, &str); 25] = [
     module!("address.js"),
     module!("walk_source.js"),
     module!("report_data.js"),
@@ -34,6 +34,7 @@ pub(crate) const MODULES: [(&str, &str); 24] = [
     module!("report_first.js"),
     module!("report_weights.js"),
     module!("report_why.js"),
+    module!("report_circuit.js"),
     module!("report_heads.js"),
     module!("report_stream.js"),
     module!("report_walk.js"),
@@ -45,9 +46,12 @@ pub(crate) const MODULES: [(&str, &str); 24] = [
 type Part = (&'static str, fn(&mut ReportData) -> bool);
 
 /// What is left out of a page that would be too large, in this order.
-const LEAST_NEEDED: [Part; 8] = [
+const LEAST_NEEDED: [Part; 9] = [
     ("why heads look where they look", |data| {
         data.why.take().is_some()
+    }),
+    ("circuits", |data| {
+        !std::mem::take(&mut data.edges).is_empty()
     }),
     ("the walk", |data| data.walk.take().is_some()),
     ("the patterns", |data| {

@@ -189,6 +189,7 @@ fn data() -> ReportData {
         stream: None,
         walk: None,
         why: None,
+        edges: Vec::new(),
         left_out: Vec::new(),
     }
 }

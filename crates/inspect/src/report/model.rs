@@ -6,12 +6,12 @@ use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary};
 use headlight_watch::{Cores, evaluate};
 
-use super::{ModelParts, Subject, model_in_words, over_training, weights};
+use super::{ModelParts, ReportQuestion, Subject, model_in_words, over_training, weights};
 
 impl Subject {
     /// The same as of a run, without what only training knows. What its heads are used as is not
     /// measured: of hundreds of heads each would take a pass over all sequences.
-    pub(super) fn report_of_model(&self) -> Result<ReportData, Error> {
+    pub(super) fn report_of_model(&self, asked: ReportQuestion) -> Result<ReportData, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let behaviour = self.bounded_behaviour(&model)?;
         let mut left_out = vec![
@@ -38,6 +38,7 @@ impl Subject {
             patterns: self.patterns_now(&observations, &model, &vocabulary, &mut left_out)?,
             program: None,
             why: None,
+            edges: self.circuits_of_page(asked.circuits, &mut left_out)?,
             shuffled: self.shuffled_scores(),
             relations: Vec::new(),
             uses: Vec::new(),

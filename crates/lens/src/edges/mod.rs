@@ -11,6 +11,7 @@
 //! corruption: where a corruption does not change the place to look at, no edge that says where to
 //! look is part of it.
 
+mod atp_star;
 mod attribution;
 mod batch;
 mod edge_patching;
@@ -23,6 +24,7 @@ mod kept_edges;
 mod pair;
 mod ranking;
 
+pub use atp_star::AtpStar;
 pub use edge_patching::EdgePatching;
 pub use effects::{Completeness, Effects};
 pub use exact::JointEffect;
