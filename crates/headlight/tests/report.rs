@@ -273,7 +273,10 @@ fn patterns_scores_and_walk_are_of_the_same_model() {
 #[test]
 fn the_page_is_written_and_a_damaged_run_is_named() {
     let reported = Reported::of("");
-    let page = reported.open().write_report(ReportQuestion::default()).unwrap();
+    let page = reported
+        .open()
+        .write_report(ReportQuestion::default())
+        .unwrap();
     assert!(fs::metadata(&page).unwrap().len() < 1_000_000);
     let patterns = reported
         .folder
@@ -302,10 +305,18 @@ fn the_page_is_written_and_a_damaged_run_is_named() {
 #[test]
 fn circuits_are_those_that_inspect_finds() {
     let reported = Reported::of("feed_forward = \"none\"");
-    assert_eq!(reported.report.edges.len(), 3, "{:?}", reported.report.left_out);
+    assert_eq!(
+        reported.report.edges.len(),
+        3,
+        "{:?}",
+        reported.report.left_out
+    );
     for (circuit, pairs) in reported.report.edges.iter().zip(Corruption::ALL) {
         assert_eq!(circuit.pairs, pairs);
-        let found = reported.open().circuit(CircuitQuestion::of(pairs)).unwrap();
+        let found = reported
+            .open()
+            .circuit(CircuitQuestion::for_page(pairs))
+            .unwrap();
         assert_eq!(circuit.edges.len(), 106);
         for (shown, edge) in circuit.edges.iter().zip(&found.edges) {
             assert_eq!(shown.source, edge.source.to_string());

@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 use headlight_heads::{Ablation, HeadName, Role};
 use headlight_lens::{Patching, PatchingError, Place, all_heads};
 use headlight_report::{
-    Answer, Bytes, CircuitData, CircuitOfPairs, Explorer, ExplorerFacts, Question, Sweep, SweepDirection, SweepQuestion,
-    WalkData, WhyData, WhyQuestion, Writing, WritingQuestion, most_telling_head, serve,
+    Answer, Bytes, CircuitData, CircuitOfPairs, Explorer, ExplorerFacts, Question, Sweep,
+    SweepDirection, SweepQuestion, WalkData, WhyData, WhyQuestion, Writing, WritingQuestion,
+    most_telling_head, serve,
 };
 use headlight_residual::{AttentionSite, BlockSite, Decoder, Generation, Sampling, Site};
 use headlight_run::Error;

@@ -11,7 +11,7 @@ const MOST_ROWS = 24;
 
 /**
  * One circuit. `onHead(name)` hears of a head that was asked for, `onStep(step)` of a step of training. `cursor(step)`
- * marks a step.
+ * marks the step that is on show.
  */
 export function circuitView(circuit, { run, onHead, onStep = null }) {
   const picture = circuitPicture(circuit, { run, onHead });
@@ -31,7 +31,12 @@ export function circuitView(circuit, { run, onHead, onStep = null }) {
     curve || training ? element("div", { class: "two" }, curve?.node ?? null, training?.node ?? null) : null,
     shares(circuit),
   );
-  return { node, cursor: (step) => training?.cursor(step) };
+  /** Marks the last kept step that is not later. */
+  function cursor(step) {
+    const kept = circuit.over_training?.steps.findLast((other) => other <= step);
+    if (kept !== undefined) training.cursor(kept);
+  }
+  return { node, cursor };
 }
 
 function sentences({ sentences: all }) {

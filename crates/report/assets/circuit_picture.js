@@ -95,7 +95,7 @@ export function circuitPicture(circuit, { run, onHead }) {
     "Edges that are drawn",
     [
       { value: false, text: "the circuit" },
-      { value: true, text: "every edge" },
+      { value: true, text: "every edge above 1 % of the largest" },
     ],
     isWhole,
     (value) => {

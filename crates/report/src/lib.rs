@@ -84,8 +84,9 @@ pub use role_look::{measures_as_told, most_telling_head, role_colour, scores_as_
 pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
 pub use serve::{
-    ActivationPatch, Answer, CircuitOfPairs, EdgesFacts, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, Sweep,
-    SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion, serve,
+    ActivationPatch, Answer, CircuitOfPairs, EdgesFacts, Explorer, ExplorerFacts, LiveAddress,
+    LiveRun, Question, Sweep, SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion,
+    serve,
 };
 pub use table::Table;
 pub use terminal::{Ink, Terminal};

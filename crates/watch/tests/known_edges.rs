@@ -317,7 +317,11 @@ fn recomputed_softmax_sees_the_parts_that_a_saturated_gradient_misses() {
                 patched.mean
             );
             let differs = known.differs(source);
-            assert_eq!(star > 1e-3, differs && patched.mean.abs() > 1e-3, "{source}");
+            assert_eq!(
+                star > 1e-3,
+                differs && patched.mean.abs() > 1e-3,
+                "{source}"
+            );
             // The head that says where to look: its one reader is layer 1. Without the gradient of
             // that layer nothing is left, so that the mean of both is half.
             if source.to_string() == "L0H0" {

@@ -17,8 +17,8 @@ use super::{Limit, Output, Part, Subject, Verb, picture_files::PictureFiles, ver
 pub use found::{
     CircuitEdges, FoundCircuit, MeasuredEdge, MeasuredPart, NamedPair, PairCounts, Stability,
 };
-pub(crate) use page::edges_facts;
 pub use over_training::{CircuitAtStep, CircuitOverTraining, EdgeOverTraining};
+pub(crate) use page::edges_facts;
 
 /// The edges through which the continuation of what came before runs: which part reads which part,
 /// as queries, keys, values or logits
@@ -67,6 +67,7 @@ impl Verb for CircuitVerb {
             metric: self.metric,
             direction: self.direction,
             effects_only: self.effects_only,
+            is_brief: false,
         };
         if self.over_training {
             let found = subject.circuit_over_training(asked)?;
@@ -94,14 +95,18 @@ pub struct CircuitQuestion {
     pub direction: PatchDirection,
     /// Whether no circuit is searched for.
     pub effects_only: bool,
+    /// Whether what a page does not show is left out: the search on the other half, and whole parts.
+    /// Beside a circuit stand 5 random sets in place of 20.
+    pub is_brief: bool,
 }
 
 impl CircuitQuestion {
-    /// The circuit of one kind of pairs, as the verb finds it without options.
+    /// The circuit of one kind of pairs, for a page.
     #[must_use]
-    pub fn of(corruption: Corruption) -> Self {
+    pub fn for_page(corruption: Corruption) -> Self {
         Self {
             corruption: Some(corruption),
+            is_brief: true,
             ..Self::default()
         }
     }

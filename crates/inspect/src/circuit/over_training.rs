@@ -166,7 +166,9 @@ fn measured_at(
     step: usize,
 ) -> Result<Measured, EdgeError> {
     let patching = EdgePatching::new(model, pairs, metric)?;
-    let indices = edges.iter().filter_map(|&edge| patching.graph().index(edge));
+    let indices = edges
+        .iter()
+        .filter_map(|&edge| patching.graph().index(edge));
     let indices: Vec<usize> = indices.collect();
     let effects = patching.exact(&indices, PatchDirection::Noise)?;
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;

@@ -46,7 +46,9 @@ impl Subject {
             ));
             return Ok(Vec::new());
         }
-        let found = Cores::all().map(Corruption::ALL.to_vec(), |pairs| self.circuit_of_page(pairs));
+        let found = Cores::all().map(Corruption::ALL.to_vec(), |pairs| {
+            self.circuit_of_page(pairs)
+        });
         let mut circuits = Vec::new();
         for (pairs, circuit) in Corruption::ALL.into_iter().zip(found) {
             match circuit {
@@ -62,7 +64,7 @@ impl Subject {
     }
 
     fn circuit_of_page(&self, pairs: Corruption) -> Result<CircuitData, Error> {
-        let asked = CircuitQuestion::of(pairs);
+        let asked = CircuitQuestion::for_page(pairs);
         let found = self.circuit(asked)?;
         let mut over_training = None;
         if let (Ok(_), Some(circuit)) = (self.trained(), &found.circuit) {
@@ -75,7 +77,7 @@ impl Subject {
 
     /// The circuit of one kind of pairs, without training.
     pub(crate) fn circuit_for_explorer(&self, pairs: Corruption) -> Result<CircuitData, Error> {
-        let found = self.circuit(CircuitQuestion::of(pairs))?;
+        let found = self.circuit(CircuitQuestion::for_page(pairs))?;
         Ok(data_of(&found, pairs, None))
     }
 
@@ -89,7 +91,9 @@ impl Subject {
 pub(crate) fn edges_facts(model: &Decoder) -> Option<EdgesFacts> {
     let edges = EdgeGraph::of(model).ok()?.edges().len();
     Some(EdgesFacts {
-        kinds: Corruption::ALL.map(|pairs| (pairs, pairs.in_words())).into(),
+        kinds: Corruption::ALL
+            .map(|pairs| (pairs, pairs.in_words()))
+            .into(),
         edges,
         is_large: edges > LARGE,
     })
@@ -208,7 +212,11 @@ fn all_rounded(values: &[f64]) -> Vec<f64> {
     values.iter().copied().map(rounded).collect()
 }
 
-/// To what a page shows, with a digit to spare.
+/// To what a page shows, with a digit to spare; what is no number is 0.
 fn rounded(value: f64) -> f64 {
-    (value * 1000.0).round() / 1000.0
+    if value.is_finite() {
+        (value * 1000.0).round() / 1000.0
+    } else {
+        0.0
+    }
 }

@@ -84,7 +84,11 @@ impl Subject {
                 made.made,
                 made.pairs.len(),
             );
-            return Err(Error::of(ErrorKind::Missing, self.path().display(), message));
+            return Err(Error::of(
+                ErrorKind::Missing,
+                self.path().display(),
+                message,
+            ));
         }
         Ok(made)
     }

@@ -48,13 +48,13 @@ impl FoundCircuit {
         };
         format!(
             "{} of {} pairs {origin}. The clean prompt is answered right in {:.0} %, the corrupted one \
-             with the same answer in {:.0} %.\n{metric}: {:.2} clean, {:.2} corrupted.",
+             with the same answer in {:.0} %.\n{metric}: {} clean, {} corrupted.",
             pairs.used,
             pairs.made,
             100.0 * pairs.right,
             100.0 * pairs.right_on_corrupted,
-            self.clean,
-            self.corrupted,
+            number(self.clean, 2),
+            number(self.corrupted, 2),
         )
     }
 
@@ -77,11 +77,12 @@ impl FoundCircuit {
             };
         };
         format!(
-            "{} of {all} edges carry f = {} of the behaviour ({:.2} on the pairs on which they were chosen). 20 sets of \
+            "{} of {all} edges carry f = {} of the behaviour ({:.2} on the pairs on which they were chosen). {} sets of \
              as many random edges carry {}, between the same layers {}.{}",
             circuit.edges.len(),
             with_interval(circuit.faithfulness.share, circuit.faithfulness.interval, 2),
             circuit.found.share,
+            circuit.random.sets,
             ends(circuit.random, "to"),
             ends(circuit.random_same_layers, "to"),
             self.why_not_enough(),
@@ -195,7 +196,7 @@ impl FoundCircuit {
         if self.curve.is_empty() {
             return String::new();
         }
-        "f of the first edges by size of effect, and of 20 sets of as many random edges:".to_owned()
+        "f of the first edges by size of effect, and of sets of as many random edges:".to_owned()
     }
 
     fn curve_table(&self) -> Table {
@@ -300,7 +301,11 @@ fn curve_cells(point: &CurvePoint) -> Vec<String> {
 
 /// The least and the most of some random sets.
 fn ends(band: RandomBand, between: &str) -> String {
-    format!("{} {between} {}", number(band.least, 2), number(band.most, 2))
+    format!(
+        "{} {between} {}",
+        number(band.least, 2),
+        number(band.most, 2)
+    )
 }
 
 /// A source in a table.

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use headlight_heads::{Edge, EdgeMethod, Metric, PatchDirection, Source};
 use headlight_lens::{
     Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Estimate,
-    PromptPair, ShareCurve, curve, find_circuit, find_edges, jaccard, ranked, share_curve,
-    stability,
+    PromptPair, RandomSets, ShareCurve, curve, find_circuit, find_edges, jaccard, ranked,
+    share_curve, stability,
 };
 use headlight_residual::Decoder;
 use headlight_run::Error;
@@ -31,6 +31,8 @@ pub(super) const ENOUGH: f64 = 0.9;
 const MOST_STEPS: usize = 320;
 /// The same in a large graph.
 const MOST_STEPS_OF_LARGE: usize = 20;
+/// Random sets of edges for a page.
+const FEW_RANDOM_SETS: usize = 5;
 /// Edges whose stability is told where no circuit was found.
 const FIRST_EDGES: usize = 12;
 
@@ -112,9 +114,8 @@ struct Halves<'a> {
     finding: EdgePatching<'a>,
     reporting: EdgePatching<'a>,
     method: EdgeMethod,
-    direction: PatchDirection,
-    /// Random sets of edges follow from it.
-    seed: u64,
+    asked: CircuitQuestion,
+    sets: RandomSets,
 }
 
 /// What a method says of all edges.
@@ -156,8 +157,15 @@ impl<'a> Halves<'a> {
             finding: EdgePatching::new(model, finding, asked.metric)?,
             reporting: EdgePatching::new(model, reporting, asked.metric)?,
             method,
-            direction: asked.direction,
-            seed,
+            asked,
+            sets: if asked.is_brief {
+                RandomSets {
+                    seed,
+                    count: FEW_RANDOM_SETS,
+                }
+            } else {
+                RandomSets::of(seed)
+            },
         })
     }
 
@@ -173,20 +181,20 @@ impl<'a> Halves<'a> {
     fn measured(&self, half: &EdgePatching) -> Result<Measured, EdgeError> {
         let (mut completeness, mut parts) = (None, Vec::new());
         let effects = match self.method {
-            EdgeMethod::Exact => half.exact_of_all(self.direction)?,
-            EdgeMethod::Eap => half.eap(self.direction)?,
+            EdgeMethod::Exact => half.exact_of_all(self.asked.direction)?,
+            EdgeMethod::Eap => half.eap(self.asked.direction)?,
             EdgeMethod::EapIg => {
                 let most = if self.is_large() {
                     MOST_STEPS_OF_LARGE
                 } else {
                     MOST_STEPS
                 };
-                let (effects, complete) = half.eap_ig(self.direction, most)?;
+                let (effects, complete) = half.eap_ig(self.asked.direction, most)?;
                 completeness = Some(complete);
                 effects
             }
             EdgeMethod::AtpStar => {
-                let found = half.atp_star(self.direction)?;
+                let found = half.atp_star(self.asked.direction)?;
                 parts = found.parts;
                 found.edges
             }
@@ -204,7 +212,10 @@ impl<'a> Halves<'a> {
     /// What each part does through all its readers at once. Patched, it is known in the direction of
     /// noise.
     fn parts(&self, shown: &Measured) -> Result<Vec<MeasuredPart>, EdgeError> {
-        let parts = match (self.method, self.direction) {
+        if self.asked.is_brief {
+            return Ok(Vec::new());
+        }
+        let parts = match (self.method, self.asked.direction) {
             (EdgeMethod::Exact, PatchDirection::Noise) => self.reporting.exact_of_sources()?,
             _ => shown.parts.clone(),
         };
@@ -218,15 +229,21 @@ impl<'a> Halves<'a> {
     /// The fewest edges that carry enough. `shown` are the effects on the half that is reported.
     fn search_edges(&self, shown: &Effects) -> Result<Searched, EdgeError> {
         let chosen = self.measured(&self.finding)?.effects;
-        let found = find_circuit(&self.finding, &self.reporting, &chosen, ENOUGH, self.seed)?;
-        let other = find_edges(&self.reporting, shown, ENOUGH)?;
-        let count = found.as_ref().map_or(FIRST_EDGES, |found| found.edges.len());
+        let found = find_circuit(&self.finding, &self.reporting, &chosen, ENOUGH, self.sets)?;
+        let other = if self.asked.is_brief {
+            None
+        } else {
+            find_edges(&self.reporting, shown, ENOUGH)?
+        };
+        let count = found
+            .as_ref()
+            .map_or(FIRST_EDGES, |found| found.edges.len());
         Ok(Searched {
             circuit: found.map(|circuit| CircuitOfHalves {
                 circuit,
                 on_other_half: other.unwrap_or_default(),
             }),
-            curve: curve(&self.reporting, &chosen, self.seed)?,
+            curve: curve(&self.reporting, &chosen, self.sets)?,
             stability: Some(self.stability(&chosen, count)),
             ..Searched::default()
         })
@@ -238,8 +255,8 @@ impl<'a> Halves<'a> {
         let mut first = ranked(&chosen);
         first.truncate(EXACT_OF_LARGE);
         Ok(Searched {
-            exact: Some(self.reporting.exact(&first, self.direction)?),
-            shares: Some(share_curve(&self.reporting, &chosen, self.seed)?),
+            exact: Some(self.reporting.exact(&first, self.asked.direction)?),
+            shares: Some(share_curve(&self.reporting, &chosen, self.sets)?),
             stability: Some(self.stability(&chosen, EXACT_OF_LARGE)),
             ..Searched::default()
         })

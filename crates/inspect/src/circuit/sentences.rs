@@ -25,12 +25,18 @@ pub(super) fn sentences(edges: &[Edge], group: usize) -> Vec<String> {
     }
     let mut merged: Vec<Sentence> = Vec::new();
     for sentence in of_sources {
-        match merged.iter_mut().find(|known| known.readers == sentence.readers) {
+        match merged
+            .iter_mut()
+            .find(|known| known.readers == sentence.readers)
+        {
             Some(known) => known.sources.extend(sentence.sources),
             None => merged.push(sentence),
         }
     }
-    merged.iter().map(|sentence| sentence.in_words(group)).collect()
+    merged
+        .iter()
+        .map(|sentence| sentence.in_words(group))
+        .collect()
 }
 
 impl Sentence {

@@ -354,8 +354,8 @@ fn model_in_words(model: &Decoder) -> String {
 /// Writes the report of a run that has just ended. One that cannot be made is said and costs
 /// nothing else of the run.
 pub fn report_after_training(run: &Path, device: &str) {
-    if let Err(error) =
-        Subject::open(run, device).and_then(|inspection| inspection.write_report(ReportQuestion::default()))
+    if let Err(error) = Subject::open(run, device)
+        .and_then(|inspection| inspection.write_report(ReportQuestion::default()))
     {
         tracing::warn!("the run has no report.html: {error}");
     }

@@ -154,7 +154,15 @@ impl EdgePatching<'_> {
         for site in patterns {
             at_patterns.push(leaves.gradient::<4>(site, &gradients));
         }
-        for (&edge, PatternChange { layer, head, change }) in changes {
+        for (
+            &edge,
+            PatternChange {
+                layer,
+                head,
+                change,
+            },
+        ) in changes
+        {
             let [rows, heads, _, _] = change.dims();
             let values = match &at_patterns[*layer] {
                 Some(gradient) => {

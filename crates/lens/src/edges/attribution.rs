@@ -116,7 +116,11 @@ impl EdgePatching<'_> {
     }
 
     /// What sources write in both runs.
-    pub(super) fn two_runs(&self, index: usize, direction: PatchDirection) -> Result<TwoRuns, EdgeError> {
+    pub(super) fn two_runs(
+        &self,
+        index: usize,
+        direction: PatchDirection,
+    ) -> Result<TwoRuns, EdgeError> {
         let batch = &self.batches[index];
         let (base, other) = match direction {
             PatchDirection::Noise => (&batch.clean, &batch.corrupted),

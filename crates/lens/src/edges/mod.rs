@@ -30,8 +30,8 @@ pub use effects::{Completeness, Effects};
 pub use exact::JointEffect;
 pub use faithfulness::Faithfulness;
 pub use find_circuit::{
-    Circuit, CurvePoint, RandomBand, ShareCurve, curve, faithfulness, find_circuit, find_edges,
-    share_curve,
+    Circuit, CurvePoint, RandomBand, RandomSets, ShareCurve, curve, faithfulness, find_circuit,
+    find_edges, share_curve,
 };
 pub use graph::{EdgeError, EdgeGraph};
 pub use pair::{MadePairs, differing_pairs, pairs_of};
