@@ -256,7 +256,7 @@ impl<'a> Halves<'a> {
         first.truncate(EXACT_OF_LARGE);
         Ok(Searched {
             exact: Some(self.reporting.exact(&first, self.asked.direction)?),
-            shares: Some(share_curve(&self.reporting, &chosen, self.sets)?),
+            shares: Some(share_curve(&self.reporting, &chosen, self.sets.seed)?),
             stability: Some(self.stability(&chosen, EXACT_OF_LARGE)),
             ..Searched::default()
         })
