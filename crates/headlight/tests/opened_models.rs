@@ -339,12 +339,4 @@ fn pairs_that_are_made_are_those_of_every_test() {
     assert_eq!(patch["pairs"].as_u64(), Some(used));
     let other = exported.json("run", &["ablate", "--pairs", "query"]);
     assert_ne!(other["untouched"], *untouched);
-    let error = exported.refused(
-        "run",
-        &["ablate", "--pairs", "key", "--text", "run/config.toml"],
-    );
-    assert!(
-        error.contains("--pairs: does not go with --text"),
-        "{error}"
-    );
 }
