@@ -83,7 +83,7 @@ test("the kind of pairs is chosen, stands in the address and outlives a reload",
 test("curve and training are drawn with their numbers, and a click on a step chooses it", async () => {
   const { steps, edges } = value.over_training;
   assert.deepEqual(steps, [100, 200, 300]);
-  assert.deepEqual(edges.map(nameOf), inCircuit(value).map(nameOf));
+  assert.deepEqual(edges.map(nameOf).sort(), inCircuit(value).map(nameOf).sort());
   // Over training, the last effects are those of the circuit.
   for (const edge of edges) {
     const { effect } = value.edges.find((other) => nameOf(other) === nameOf(edge));

@@ -76,7 +76,7 @@ fn a_stopped_run_is_looked_at_by_its_newest_checkpoint_and_says_so() {
 }
 
 /// Every verb but `serve` and `learn`, with what it needs.
-const VERBS: [&[&str]; 20] = [
+const VERBS: [&[&str]; 21] = [
     &["heads"],
     &["pattern"],
     &["ablate"],
