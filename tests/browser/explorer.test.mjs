@@ -252,6 +252,22 @@ test("a click on a cell says why the head looks there, as inspect does", async (
   });
 });
 
+test("a circuit is drawn when it is asked for, and a click on a head of it shows this head", async () => {
+  await visit(address, async (page) => {
+    await page.waitForSelector("#predictions table");
+    const section = page.locator("#circuit");
+    assert.equal(await section.locator("svg").count(), 0);
+    await section.getByRole("button", { name: /^key:/ }).click();
+    await section.locator("g.edge").first().waitFor({ timeout: 120_000 });
+    const said = inspect("circuit", "--pairs", "key");
+    const text = await section.innerText();
+    for (const sentence of said.circuit.sentences) assert.ok(text.includes(sentence), sentence);
+    assert.equal(await section.locator("g.edge").count(), said.circuit.edges.length);
+    await section.locator('g.part[data-part="L1H2"]').click();
+    await page.waitForFunction(() => document.querySelector("#heads h3").textContent.includes("L1H2"));
+  });
+});
+
 test("an unknown token is named and shown as text", async () => {
   await visit(address, async (page) => {
     await read(page, 'c <img src=x onerror="alert(1)">');

@@ -44,8 +44,8 @@ test("an address that makes no sense shows what a page begins with", async () =>
 test("the navigation stays in sight, leads to each section and marks it", async () => {
   await visit(file, async (page) => {
     const links = page.getByRole("navigation").getByRole("link");
-    assert.equal(await links.count(), 8);
-    const last = links.nth(4);
+    assert.equal(await links.count(), 9);
+    const last = links.nth(5);
     await last.click();
     await page.waitForFunction(() => document.querySelector("nav a[aria-current]").textContent === "the walk");
     assert.ok((await last.boundingBox()).y < 50);

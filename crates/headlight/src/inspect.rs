@@ -6,7 +6,7 @@ use clap::{
     ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser,
     error::{self, ContextKind, ContextValue},
 };
-use headlight_inspect::{AnyVerb, Comparison, Output, Subject, print, write_learn_page};
+use headlight_inspect::{AnyVerb, Comparison, Output, Pairs, Subject, print, write_learn_page};
 use headlight_report::{Terminal, say};
 use headlight_run::{Error, ErrorKind, Weights};
 use headlight_tasks::Tasks;
@@ -47,10 +47,12 @@ pub struct Arguments {
     /// Measure on sequences of this text in place of the run's own
     #[arg(long, global = true, value_name = "FILE")]
     text: Option<PathBuf>,
-    /// Measure causal tests on pairs of prompts, a line of JSON for each: {"clean", "corrupted",
-    /// "answer", "wrong"}
-    #[arg(long, global = true, value_name = "FILE")]
-    pairs: Option<PathBuf>,
+    /// Measure causal tests on pairs of prompts. Made from the probe: what followed the current token
+    /// before differs (value), the earlier token that equals the current one (key), or the current
+    /// token (query). Or those of a file, a line of JSON for each: {"clean", "corrupted", "answer",
+    /// "wrong"}
+    #[arg(long, global = true, value_name = "value|key|query|FILE")]
+    pairs: Option<Pairs>,
     /// flex, ndarray, wgpu, vulkan, metal, cuda or rocm
     #[arg(long, global = true, default_value = "flex")]
     device: String,
@@ -133,9 +135,7 @@ pub fn run(matches: &ArgMatches, verbs: &[AnyVerb], tasks: &Tasks) -> Result<(),
         let text = arguments
             .text
             .map(|text| format!("--text {}", text.display()));
-        let pairs = arguments
-            .pairs
-            .map(|pairs| format!("--pairs {}", pairs.display()));
+        let pairs = arguments.pairs.map(|pairs| format!("--pairs {pairs}"));
         if let Some(option) = point.or(text).or(pairs) {
             return Err(Error::new(option, "is for one run; here are several").into());
         }

@@ -145,6 +145,26 @@ fn why_a_head_looks_at_a_cell_is_what_inspect_says() {
 }
 
 #[test]
+fn a_circuit_is_the_one_that_inspect_finds() {
+    let served = Served::small_run();
+    for pairs in ["value", "key"] {
+        let (status, found) = served.ask("/circuit", &json!({ "pairs": pairs }));
+        assert_eq!(status, 200, "{found}");
+        let expected = served.inspect(&["circuit", "--pairs", pairs]);
+        assert_eq!(found["sentences"], expected["circuit"]["sentences"]);
+        let edges = found["edges"].as_array().unwrap();
+        for (edge, expected) in edges.iter().zip(expected["edges"].as_array().unwrap()) {
+            assert_eq!(edge["destination"], expected["destination"]);
+            let error = edge["effect"].as_f64().unwrap() - expected["mean"].as_f64().unwrap();
+            assert!(error.abs() < 1e-3, "{edge} is not {expected}");
+        }
+        assert!(edges.len() > 10);
+    }
+    let (status, answer) = served.ask("/circuit", &json!({ "pairs": "keys" }));
+    assert_eq!(status, 422, "{answer}");
+}
+
+#[test]
 fn the_explorer_says_what_inspect_says() {
     let served = Served::small_run();
     let prompt = "a b c a b c a";

@@ -68,7 +68,7 @@ fn told(workshop: &Workshop, prompt: &str, has_relations: bool) -> BTreeMap<Stri
         vec!["swap"],
         vec!["lens"],
         vec!["circuits"],
-        vec!["circuit", "--corrupt", "key"],
+        vec!["circuit", "--pairs", "key"],
         vec!["why", "--head", "L0H1"],
         vec!["detect"],
         vec!["offsets"],

@@ -61,7 +61,7 @@ fn a_folder_says_what_the_run_says_that_it_was_exported_from() {
         &["lens", "--prompt", PROMPT],
         &["detect", "--prompt", PROMPT],
         &["circuits"],
-        &["circuit", "--corrupt", "query"],
+        &["circuit", "--pairs", "query"],
         &["why", "--head", "L1H2", "--prompt", PROMPT],
         &["patch", "--prompt", PROMPT, "--corrupted", "d b a c a d c"],
         &[
@@ -327,6 +327,26 @@ fn causal_tests_take_pairs_of_prompts_in_place_of_sequences() {
     assert!(error.contains(expected), "{error}");
     let error = exported.refused("run", &["ablate", "--pairs", "nowhere.jsonl"]);
     assert!(error.contains("nowhere.jsonl"), "{error}");
+    // A name that is no kind of pairs is a file.
+    let error = exported.refused("run", &["circuit", "--pairs", "keys"]);
+    assert!(error.contains("keys: "), "{error}");
+}
+
+#[test]
+fn pairs_that_are_made_are_those_of_every_test() {
+    let exported = Exported::new();
+    let found = exported.json("run", &["circuit", "--pairs", "key", "--effects-only"]);
+    assert_eq!(found["corruption"], "key");
+    let used = found["pairs"]["used"].as_u64().unwrap();
+    // The circuit reports on the second half of them; the lens reads all.
+    let lens = exported.json("run", &["lens", "--pairs", "key"]);
+    let last = &lens["depths"].as_array().unwrap().last().unwrap()["performance"];
+    let untouched = &exported.json("run", &["ablate", "--pairs", "key"])["untouched"];
+    assert_eq!(last["logit_difference"], untouched["logit_difference"]);
+    let patch = exported.json("run", &["patch", "--pairs", "key"]);
+    assert_eq!(patch["pairs"].as_u64(), Some(used));
+    let other = exported.json("run", &["ablate", "--pairs", "query"]);
+    assert_ne!(other["untouched"], *untouched);
 }
 
 #[test]

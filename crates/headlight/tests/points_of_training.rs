@@ -76,7 +76,7 @@ fn a_stopped_run_is_looked_at_by_its_newest_checkpoint_and_says_so() {
 }
 
 /// Every verb but `serve` and `learn`, with what it needs.
-const VERBS: [&[&str]; 20] = [
+const VERBS: [&[&str]; 21] = [
     &["heads"],
     &["pattern"],
     &["ablate"],
@@ -86,6 +86,7 @@ const VERBS: [&[&str]; 20] = [
     &["lens"],
     &["circuits"],
     &["circuit", "--method", "eap"],
+    &["circuit", "--method", "atp-star"],
     &["why", "--head", "L1H0"],
     &["detect"],
     &["offsets"],

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use headlight_heads::{Ablation, Measure, SequenceKind};
-use headlight_inspect::Subject;
+use headlight_heads::{Ablation, Corruption, Measure, SequenceKind};
+use headlight_inspect::{CircuitQuestion, ReportQuestion, Subject};
 use headlight_lens::Estimate;
 use headlight_report::{Floats, ReportData, WalkData, WalkHead, WalkLayer};
 use headlight_run::Config;
@@ -19,10 +19,14 @@ struct Reported {
 
 impl Reported {
     fn of(model: &str) -> Self {
+        Self::of_layers(2, model)
+    }
+
+    fn of_layers(n_layers: usize, model: &str) -> Self {
         let text = format!(
             r#"
             task = {{ name = "repeat", vocabulary = 12, prefix = [0, 2], block = [3, 5] }}
-            model = {{ n_layers = 2, n_heads = 4, d_model = 16, n_ctx = 16, init_std = 0.5, {model} }}
+            model = {{ n_layers = {n_layers}, n_heads = 4, d_model = 16, n_ctx = 16, init_std = 0.5, {model} }}
             train = {{ steps = 3, batch_size = 4, learning_rate = 1e-2 }}
             log = {{ every = 1, patterns_every = 2 }}
             "#
@@ -34,7 +38,7 @@ impl Reported {
         setup.run(&run).unwrap();
         let report = Subject::open(run.path(), "flex")
             .unwrap()
-            .report(Ablation::Mean)
+            .report(ReportQuestion::default())
             .unwrap();
         Self { folder, report }
     }
@@ -270,7 +274,10 @@ fn patterns_scores_and_walk_are_of_the_same_model() {
 #[test]
 fn the_page_is_written_and_a_damaged_run_is_named() {
     let reported = Reported::of("");
-    let page = reported.open().write_report(Ablation::Mean).unwrap();
+    let page = reported
+        .open()
+        .write_report(ReportQuestion::default())
+        .unwrap();
     assert!(fs::metadata(&page).unwrap().len() < 1_000_000);
     let patterns = reported
         .folder
@@ -280,7 +287,7 @@ fn the_page_is_written_and_a_damaged_run_is_named() {
     let before = fs::read(&page).unwrap();
     let error = reported
         .open()
-        .write_report(Ablation::Mean)
+        .write_report(ReportQuestion::default())
         .unwrap_err()
         .to_string();
     assert!(
@@ -325,4 +332,53 @@ fn accuracy_by_position_is_that_of_inspect_positions() {
         best.iter().all(|share| (0.25..=1.0).contains(share)),
         "{best:?}"
     );
+}
+
+/// Whatever three steps have taught: every circuit of the page is what `inspect circuit` finds, and
+/// its edges over training end where the circuit is.
+#[test]
+fn circuits_are_those_that_inspect_finds() {
+    let reported = Reported::of("feed_forward = \"none\"");
+    assert_eq!(
+        reported.report.edges.len(),
+        3,
+        "{:?}",
+        reported.report.left_out
+    );
+    for (circuit, pairs) in reported.report.edges.iter().zip(Corruption::ALL) {
+        assert_eq!(circuit.pairs, pairs);
+        let found = reported
+            .open()
+            .circuit(CircuitQuestion::for_page(pairs))
+            .unwrap();
+        assert_eq!(circuit.edges.len(), 106);
+        for (shown, edge) in circuit.edges.iter().zip(&found.edges) {
+            assert_eq!(shown.source, edge.source.to_string());
+            assert_eq!(shown.destination, edge.destination.to_string());
+            assert!((shown.effect - edge.effect.mean).abs() < 1e-3);
+            assert_eq!(shown.in_circuit, edge.in_circuit);
+        }
+        let expected = found.circuit.unwrap();
+        assert_eq!(circuit.sentences, expected.sentences);
+        let in_circuit = circuit.edges.iter().filter(|edge| edge.in_circuit);
+        assert_eq!(in_circuit.count(), expected.edges.len());
+        let (first, last) = (&circuit.curve[0], circuit.curve.last().unwrap());
+        assert_eq!((first.edges, last.edges), (0, 106));
+        assert!(first.share.abs() < 1e-3 && (last.share - 1.0).abs() < 1e-3);
+    }
+}
+
+#[test]
+fn a_model_without_edges_has_no_circuit_and_one_of_many_edges_is_asked_for() {
+    let post = Reported::of("norm_placement = \"post\"");
+    assert!(post.report.edges.is_empty());
+    let deep = Reported::of_layers(4, "feed_forward = \"gelu\"");
+    assert!(deep.report.edges.is_empty());
+    let left_out = deep.report.left_out.join("; ");
+    assert!(left_out.contains("report --circuits"), "{left_out}");
+    let asked = ReportQuestion {
+        circuits: true,
+        ..ReportQuestion::default()
+    };
+    assert_eq!(deep.open().report(asked).unwrap().edges.len(), 3);
 }

@@ -14,11 +14,14 @@ pub enum EdgeMethod {
     /// The same with the gradient averaged on the way from one prompt to the other (Hanna et al.
     /// 2024).
     EapIg,
+    /// As EAP, but for queries and keys softmax is recomputed, and whole parts have a gradient for
+    /// each layer that is dropped (Kramár et al. 2024).
+    AtpStar,
 }
 
 impl EdgeMethod {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Exact, Self::Eap, Self::EapIg];
+    pub const ALL: [Self; 4] = [Self::Exact, Self::Eap, Self::EapIg, Self::AtpStar];
 
     /// The name in files and tables.
     #[must_use]
@@ -27,6 +30,7 @@ impl EdgeMethod {
             Self::Exact => "exact",
             Self::Eap => "eap",
             Self::EapIg => "eap-ig",
+            Self::AtpStar => "atp-star",
         }
     }
 

@@ -272,7 +272,7 @@ impl Subject {
             }
             progress.add(some.len(), some.len() as f64);
         }
-        progress.end();
+        drop(progress);
         if paths.is_empty() {
             let message = "has no path from one layer to a later one; it takes two layers and norms before the parts";
             return Err(Error::new(self.path().display(), message));

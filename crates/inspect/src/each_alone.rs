@@ -94,7 +94,7 @@ impl EachAlone<'_> {
             }
             Ok(())
         });
-        progress.end();
+        drop(progress);
         passed.map_err(no_room)?;
         if (self.is_stopped)() {
             kept.write()?;

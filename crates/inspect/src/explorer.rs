@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, net::SocketAddr, sync::Arc};
 use headlight_heads::{Ablation, HeadName, Role};
 use headlight_lens::{Patching, PatchingError, Place, all_heads};
 use headlight_report::{
-    Answer, Bytes, Explorer, ExplorerFacts, Question, Sweep, SweepDirection, SweepQuestion,
-    WalkData, WhyData, WhyQuestion, Writing, WritingQuestion, most_telling_head, serve,
+    Answer, Bytes, CircuitData, CircuitOfPairs, Explorer, ExplorerFacts, Question, Sweep,
+    SweepDirection, SweepQuestion, WalkData, WhyData, WhyQuestion, Writing, WritingQuestion,
+    most_telling_head, serve,
 };
 use headlight_residual::{AttentionSite, BlockSite, Decoder, Generation, Sampling, Site};
 use headlight_run::Error;
@@ -14,7 +15,9 @@ use headlight_tasks::Sequence;
 use headlight_watch::no_room;
 
 use super::{
-    Output, Subject, Verb, print,
+    Output, Subject, Verb,
+    circuit::edges_facts,
+    print,
     prompt_reader::{PromptReader, SHOWN_TOKENS, check_position, likeliest},
     report::walk::walk_of,
     why::{NamedModel, page::why_of_cell},
@@ -118,6 +121,7 @@ impl Explorer for RunExplorer {
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),
             sites: model.sites().iter().map(ToString::to_string).collect(),
             sweeps: sweeps(model),
+            edges: edges_facts(model),
             window: subject.window(),
             prompt: self.sample(0),
             ablations: Ablation::ALL.map(|by| (by, by.in_words())).into(),
@@ -208,6 +212,10 @@ impl Explorer for RunExplorer {
         let tokens = self.reader.tokens("prompt", prompt)?;
         let parts = NamedModel { model, vocabulary };
         why_of_cell(parts, tokens, head, query, key)
+    }
+
+    fn circuit(&self, question: &CircuitOfPairs) -> Result<CircuitData, Error> {
+        self.inspection.circuit_for_explorer(question.pairs)
     }
 
     fn sweep(&self, question: &SweepQuestion) -> Result<Sweep, Error> {

@@ -5,8 +5,6 @@
 mod activations;
 mod causal;
 mod circuit;
-mod circuit_over_training;
-mod circuit_pairs;
 mod circuits;
 mod comparison;
 mod curves;
@@ -46,10 +44,9 @@ mod why;
 pub use activations::{ActivationsOf, ActivationsVerb, WrittenActivation, WrittenActivations};
 pub use causal::{AblateVerb, Ablations, Path as CausalPath, Paths, PathsVerb, Without};
 pub use circuit::{
-    CircuitEdges, CircuitQuestion, CircuitVerb, FoundCircuit, MeasuredEdge, MeasuredPart,
-    NamedPair, PairCounts, Stability,
+    CircuitAtStep, CircuitEdges, CircuitOverTraining, CircuitQuestion, CircuitVerb,
+    EdgeOverTraining, FoundCircuit, MeasuredEdge, MeasuredPart, NamedPair, PairCounts, Stability,
 };
-pub use circuit_over_training::{CircuitAtStep, CircuitOverTraining, EdgeOverTraining};
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
     TokenTable,
@@ -77,10 +74,10 @@ pub use positions::{HeadAtPositions, Positions, PositionsVerb};
 pub use predict::{PredictVerb, Prediction, Predictions};
 pub use program::ProgramVerb;
 pub use relations::{RelationHead, RelationHeads, RelationsVerb};
-pub use report::{ReportVerb, report_after_training};
+pub use report::{ReportQuestion, ReportVerb, report_after_training};
 pub use senses::{ControlWord, SensesVerb, WordSenses};
 pub use shared::{ForbiddenDistance, JointReaders, SharedVerb, SharedWork};
-pub use subject::{ModelParts, Subject};
+pub use subject::{ModelParts, Pairs, Subject};
 pub use swap::{SwapVerb, Swapped, swaps_printout};
 pub use verb::{ARCHITECTURES, AnyVerb, Limit, Need, Part, Verb};
 pub use verbs::{row_name, verbs, verbs_page};

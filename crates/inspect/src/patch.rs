@@ -224,7 +224,6 @@ impl Subject {
         let (mut answered, mut moved) = (Vec::new(), Vec::new());
         for some in pairs.chunks(cores.count()) {
             if interrupt::requested() {
-                progress.end();
                 let message = format!("by a signal after {} of {} pairs", moved.len(), pairs.len());
                 let path = self.path().display();
                 return Err(Error::of(ErrorKind::Interrupted, path, message));
@@ -242,7 +241,6 @@ impl Subject {
             }
             progress.add(some.len(), some.len() as f64);
         }
-        progress.end();
         Ok((answered, moved))
     }
 

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use headlight_report::say;
-use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressFinish, ProgressStyle};
 
 /// A shorter test says nothing.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// A test of many parts. Its time is foreseen from those that are done.
+/// A test of many parts. Its time is foreseen from those that are done. Its bar goes away with it,
+/// also where the test ends early.
 pub(super) struct Progress {
     /// `270 heads alone on 32 sequences of 64 tokens`
     what: String,
@@ -31,7 +32,9 @@ impl Progress {
             all,
             done: 0.0,
             started: Instant::now(),
-            bar: ProgressBar::new(count as u64).with_style(style),
+            bar: ProgressBar::new(count as u64)
+                .with_style(style)
+                .with_finish(ProgressFinish::AndClear),
             is_said: false,
         }
     }
@@ -49,10 +52,6 @@ impl Progress {
         let left = all.saturating_sub(self.started.elapsed());
         self.bar
             .set_message(format!("{} left", HumanDuration(left)));
-    }
-
-    pub fn end(&self) {
-        self.bar.finish_and_clear();
     }
 }
 

@@ -40,7 +40,7 @@ pub trait Verb: Args {
     /// whole verb on every architecture.
     const PARTS: &'static [Part] = &[Part::WHOLE];
 
-    /// Whether it takes pairs of prompts (`--pairs`) in the place of sequences.
+    /// Whether it takes pairs of prompts (`--pairs value|key|query|FILE`) in the place of sequences.
     const TAKES_PAIRS: bool = false;
 
     /// Computes the result and shows it.

@@ -113,6 +113,9 @@ pub fn verbs_page() -> String {
 fn options(verb: &AnyVerb) -> String {
     let command = verb.command();
     let mut options = Vec::new();
+    if verb.takes_pairs() {
+        options.push("`--pairs`".to_owned());
+    }
     for argument in command.get_arguments() {
         if let Some(long) = argument.get_long() {
             options.push(format!("`--{long}`"));

@@ -140,9 +140,10 @@ pub use detect_head::{DetectHead, detect_head};
 pub use distance::mean_distance;
 pub use each_head::{LayerAblations, at_each_layer};
 pub use edges::{
-    Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects, Faithfulness,
-    JointEffect, MadePairs, RandomBand, ShareCurve, curve, differing_pairs, faithfulness,
-    find_circuit, find_edges, jaccard, pairs_of, ranked, share_curve, stability,
+    AtpStar, Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects,
+    Faithfulness, JointEffect, MadePairs, RandomBand, RandomSets, ShareCurve, curve,
+    differing_pairs, faithfulness, find_circuit, find_edges, jaccard, pairs_of, ranked,
+    share_curve, stability,
 };
 pub use forbidden_distance::{ForbiddenDistances, without_distance};
 pub use frozen::{ablate_frozen, heads_after};

@@ -11,8 +11,8 @@ use burn::tensor::{Device, Int, Tensor};
 use common::{hand_built, sequences};
 use headlight_heads::{Corruption, Destination, Edge, HeadName, Metric, PatchDirection, Source};
 use headlight_lens::{
-    EdgeError, EdgeGraph, EdgePatching, Faithfulness, PromptPair, curve, find_circuit, jaccard,
-    pairs_of, ranked, stability,
+    EdgeError, EdgeGraph, EdgePatching, Effects, Faithfulness, PromptPair, RandomSets, curve,
+    find_circuit, jaccard, pairs_of, ranked, stability,
 };
 use headlight_residual::{
     Activations, AnyProbe, BlockOrder, BlockSite, Decoder, DecoderConfig, Edit, Edits, KeptTensor,
@@ -120,6 +120,10 @@ fn what_has_no_edges_or_no_gradient_says_so() {
     let model = architectures::model(&architectures::config(None));
     let divergence = EdgePatching::new(&model, &pairs(), Metric::Kl).unwrap();
     assert_eq!(divergence.eap(NOISE).unwrap_err(), EdgeError::NoGradient);
+    assert_eq!(
+        divergence.atp_star(NOISE).unwrap_err(),
+        EdgeError::NoGradient
+    );
     assert!(largest(divergence.at_clean()) < 1e-6);
     assert!(divergence.at_corrupted().iter().all(|nats| *nats > 0.0));
 
@@ -162,6 +166,33 @@ fn all_edges_are_the_clean_run_and_no_edge_is_the_corrupted_one() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn edges_that_lead_nowhere_leave_the_corrupted_run_and_a_path_does_not() {
+    for (name, model) in models() {
+        let patching = EdgePatching::new(&model, &pairs(), Metric::LogitDifference).unwrap();
+        let edges = patching.graph().edges();
+        let with = |keep: &dyn Fn(Edge) -> bool| {
+            let kept: Vec<bool> = edges.iter().map(|&edge| keep(edge)).collect();
+            patching.with_edges(&kept).unwrap()
+        };
+        // Heads of layer 0 read the prompt, and nobody reads them.
+        let into_first = |edge: Edge| edge.destination.layer() == Some(0);
+        assert_eq!(with(&into_first), patching.at_corrupted(), "{name}");
+        // Heads of layer 0 are read, and see the corrupted prompt.
+        let out_of_first = |edge: Edge| edge.source.layer() == Some(0);
+        assert_eq!(with(&out_of_first), patching.at_corrupted(), "{name}");
+        // Both: a path, also through keys and values that heads share.
+        let of_last_head = |edge: Edge| {
+            let head = Source::Head(head(0, model.n_heads() - 1));
+            edge.source == head && edge.destination == Destination::Logits
+        };
+        let values =
+            |edge: Edge| matches!(edge.destination, Destination::Values(_)) && into_first(edge);
+        let through = with(&|edge| values(edge) || of_last_head(edge));
+        assert_ne!(through, patching.at_corrupted(), "{name}");
     }
 }
 
@@ -451,6 +482,84 @@ fn where_everything_is_linear_estimates_are_exact_and_add_up() {
     assert!((completeness.share - 1.0).abs() < 1e-3, "{completeness:?}");
 }
 
+/// The mean over pairs of the size of the sum over the edges of a part.
+fn size_of_sum(patching: &EdgePatching, effects: &Effects, source: Source) -> f64 {
+    let mut sums = [0.0; 2];
+    for (edge, by_pair) in patching.graph().edges().iter().zip(&effects.by_pair) {
+        if edge.source == source {
+            sums[0] += by_pair[0];
+            sums[1] += by_pair[1];
+        }
+    }
+    (sums[0].abs() + sums[1].abs()) / 2.0
+}
+
+/// In one layer without norms the logits are linear in the pattern. So what recomputed softmax says
+/// is exact, which the gradient through softmax is not.
+#[test]
+fn recomputed_softmax_is_exact_where_all_behind_it_is_linear() {
+    let config = DecoderConfig {
+        n_layers: 1,
+        norm: NormKind::None,
+        init_std: 0.9,
+        ..architectures::config(None)
+    };
+    let model = architectures::model(&config);
+    let patching = EdgePatching::new(&model, &pairs(), Metric::LogitDifference).unwrap();
+    let exact = patching.exact_of_all(NOISE).unwrap();
+    let star = patching.atp_star(NOISE).unwrap();
+    let plain = patching.eap(NOISE).unwrap();
+    let size = largest(&exact.by_pair.concat());
+    let mut misses: f64 = 0.0;
+    for (index, edge) in patching.graph().edges().iter().enumerate() {
+        for pair in 0..2 {
+            let (exact, found) = (exact.by_pair[index][pair], star.edges.by_pair[index][pair]);
+            assert!(
+                (exact - found).abs() < 1e-4 * size,
+                "{edge}: {found}, not {exact}"
+            );
+            misses = misses.max((exact - plain.by_pair[index][pair]).abs());
+        }
+    }
+    assert!(
+        misses > 0.05 * size,
+        "{misses} of {size}: softmax is nearly linear"
+    );
+    // No other layer can be dropped for a head: its size is that of the sum over its edges.
+    for (source, effect) in &star.parts {
+        if let Source::Head(_) = source {
+            let expected = size_of_sum(&patching, &star.edges, *source);
+            assert!((effect.mean - expected).abs() < 1e-6 * size, "{source}");
+        }
+    }
+}
+
+#[test]
+fn dropped_gradients_leave_what_goes_past_the_layer() {
+    for (name, model) in models() {
+        let patching = EdgePatching::new(&model, &pairs(), Metric::LogitDifference).unwrap();
+        let star = patching.atp_star(NOISE).unwrap();
+        let layers = model.blocks.len();
+        // What the last layer writes goes past all others: its whole estimate is left.
+        let last: Vec<_> = star
+            .parts
+            .iter()
+            .filter(|(source, _)| matches!(source, Source::Head(head) if head.layer + 1 == layers))
+            .collect();
+        assert!(!last.is_empty(), "{name}");
+        for (source, effect) in last {
+            // A feed-forward of the same layer is the layer's own, and never dropped for it.
+            let expected = size_of_sum(&patching, &star.edges, *source);
+            let close = (effect.mean - expected).abs() < 1e-5 * expected.max(1.0);
+            assert!(close, "{name} {source}: {}, not {expected}", effect.mean);
+        }
+        assert!(
+            star.parts.iter().all(|(_, effect)| effect.mean >= 0.0),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn averaged_gradients_add_up_as_the_points_grow_dense() {
     for (name, model) in models() {
@@ -493,7 +602,7 @@ fn the_circuit_of_each_corruption_is_the_one_that_was_built() {
         let pairs = made.pairs;
         let patching = EdgePatching::new(&model, &pairs, Metric::LogitDifference).unwrap();
         let effects = patching.exact_of_all(NOISE).unwrap();
-        let circuit = find_circuit(&patching, &patching, &effects, 0.9, 0)
+        let circuit = find_circuit(&patching, &patching, &effects, 0.9, RandomSets::of(0))
             .unwrap()
             .unwrap();
         let names = |edges: &[usize]| -> BTreeSet<String> {
@@ -509,7 +618,7 @@ fn the_circuit_of_each_corruption_is_the_one_that_was_built() {
         found.remove("embedding → logits");
         assert_eq!(found, expected, "{corruption}");
         assert!(
-            circuit.reported.share >= 0.9 && circuit.random.mean < 0.5,
+            circuit.found.interval.low >= 0.9 && circuit.random.mean < 0.5,
             "{circuit:?}"
         );
 
@@ -527,7 +636,7 @@ fn the_circuit_of_each_corruption_is_the_one_that_was_built() {
             );
             assert_eq!(stability(&effects, expected.len()), 1.0);
         }
-        let points = curve(&patching, &effects, 0).unwrap();
+        let points = curve(&patching, &effects, RandomSets::of(0)).unwrap();
         let counts: Vec<usize> = points.iter().map(|point| point.edges).collect();
         assert_eq!(counts, [0, 1, 2, 3, 5, 8, 13, 21, 34, 42]);
         assert!(points[0].faithfulness.share.abs() < 1e-5);

@@ -1,6 +1,7 @@
 // The live explorer: a prompt, what the model says to it, and what changes when parts of it are changed.
 import { element } from "./elements.js";
 import { ask, latest } from "./explorer_asks.js";
+import { explorerCircuit } from "./explorer_circuit.js";
 import { headSwitches } from "./explorer_heads.js";
 import { patches } from "./explorer_patches.js";
 import { patternStore } from "./explorer_patterns.js";
@@ -155,6 +156,12 @@ function choose(name) {
   if (walkIsSeen) takeSteps(name);
 }
 
+/** The head that was chosen elsewhere on the page, with its pattern. */
+function showHead(name) {
+  choose(name);
+  document.getElementById("heads").scrollIntoView();
+}
+
 function read() {
   question.prompt = prompt.value;
   run();
@@ -208,6 +215,7 @@ page.append(
   ),
   section("patch", "Activations of another prompt", element("p", {}, "While the model reads the prompt, the activations at a place are replaced by those of the other prompt at the same place. Both prompts need the same number of tokens."), patching.node),
   section("sweep", "Which layer, which position", element("p", {}, "Every layer at every position is patched, one at a time, in the model as it is. The answer is the likeliest token after the chosen position."), sweep(pageData.sweeps, () => prompt.value, () => position)),
+  pageData.edges ? section("circuit", "Through which edges", element("p", {}, "The edges that carry the continuation of what came before, in the model as it is, between pairs of prompts made from random tokens that come back. What differs between the prompts:"), explorerCircuit(pageData.edges, pageData.name, showHead)) : "",
   section("writing", "What the model writes on", writing(() => ({ ...question, prompt: prompt.value }))),
   walkSection,
 );

@@ -1,5 +1,6 @@
 // The report: its sections in their order, and the navigation that stays.
 import { element } from "./elements.js";
+import { circuitSection } from "./report_circuit.js";
 import { firstSection, sentencesSection } from "./report_first.js";
 import { headSection } from "./report_heads.js";
 import { positionsSection } from "./report_positions.js";
@@ -19,6 +20,7 @@ const SECTIONS = [
   ["positions", "by position", positionsSection],
   ["training", "over training", trainingSection],
   ["head", "one head", headSection],
+  ["circuit", "the circuit", circuitSection],
   ["walk", "the walk", walkSection],
   ["stream", "residual stream", streamSection],
   ["words", "in words", sentencesSection],

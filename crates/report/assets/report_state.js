@@ -3,7 +3,7 @@ import { addressOf, readAddress } from "./address.js";
 import { firstOfTask, headName, patternSteps, scoreFor, sequences, seriesOf } from "./report_data.js";
 import { KIND } from "./vocabulary.js";
 
-const { steps, heads, relations } = pageData;
+const { steps, heads, relations, edges: circuits } = pageData;
 
 /** The head that the finding speaks of, or the first. */
 export const bestHead = Math.max(
@@ -22,6 +22,7 @@ function beginning() {
     sequence: relations.length ? firstOfTask : 0,
     score: clearest ?? scoreFor(bestHead),
     kind: clearest ? KIND.task : KIND.probe,
+    pairs: circuits[0]?.pairs ?? null,
   };
 }
 
@@ -43,8 +44,8 @@ export function aboveNulls({ value, distance, shuffled }, uniform) {
 }
 
 /**
- * The state. Sections push themselves onto the lists of listeners; `choose`, `toStep`, `toSequence` and `toScore` change
- * what is on show. The address follows.
+ * The state. Sections push themselves onto the lists of listeners; `choose`, `toStep`, `toSequence` and `toScore` and
+ * `toPairs` change what is on show. The address follows.
  */
 export function reportState() {
   const state = {
@@ -53,11 +54,13 @@ export function reportState() {
     onStep: [],
     onSequence: [],
     onScore: [],
+    onPairs: [],
     choose: (head) => change({ head }, true),
     toStep: (step) => change({ step }, false),
     toSequence: (sequence) => change({ sequence }, true),
     /** A score that the kind of sequences does not have is shown on the kind that has it. */
     toScore: (score, kind = state.kind) => change({ score, kind: kindWith(score, kind) }, true),
+    toPairs: (pairs) => change({ pairs }, true),
     /** The section that the reader went to. */
     at: null,
     goTo: (id) => {
@@ -72,11 +75,12 @@ export function reportState() {
       score: state.score,
       on: state.kind,
       sequence: state.sequence,
+      ...(state.pairs ? { pairs: state.pairs } : {}),
       ...(state.at ? { at: state.at } : {}),
     }),
     (found) => {
       Object.assign(state, read(found));
-      tell(["head", "step", "sequence", "score"]);
+      tell(["head", "step", "sequence", "score", "pairs"]);
       show(found.at);
     },
   );
@@ -89,7 +93,13 @@ export function reportState() {
   }
 
   function tell(names) {
-    const lists = { head: state.onHead, step: state.onStep, sequence: state.onSequence, score: state.onScore };
+    const lists = {
+      head: state.onHead,
+      step: state.onStep,
+      sequence: state.onSequence,
+      score: state.onScore,
+      pairs: state.onPairs,
+    };
     const listeners = names.flatMap((name) => lists[name === "kind" ? "score" : name] ?? []);
     for (const listener of new Set(listeners)) listener();
   }
@@ -98,7 +108,7 @@ export function reportState() {
   state.begin = () => {
     const found = readAddress();
     Object.assign(state, read(found));
-    tell(["head", "step", "sequence", "score"]);
+    tell(["head", "step", "sequence", "score", "pairs"]);
     show(found.at);
   };
   return state;
@@ -110,7 +120,7 @@ function kindWith(score, kind) {
 }
 
 /** The part of an address that makes sense here; the rest is what a page begins with. */
-function read({ head, step, score, on, sequence }) {
+function read({ head, step, score, on, sequence, pairs }) {
   const begun = beginning();
   const known = (value, all) => (all.includes(value) ? value : null);
   const headAt = heads.findIndex(([name]) => name === head);
@@ -122,6 +132,7 @@ function read({ head, step, score, on, sequence }) {
     sequence: known(Number(sequence), [...sequences.keys()]) ?? begun.sequence,
     score: named,
     kind: kindWith(named, kind),
+    pairs: known(pairs, circuits.map((circuit) => circuit.pairs)) ?? begun.pairs,
   };
 }
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 10] = [
+pub(crate) const MODULES: [(&str, &str); 11] = [
     module!("walk_source.js"),
     module!("explorer_asks.js"),
     module!("explorer_predictions.js"),
@@ -18,6 +18,7 @@ pub(crate) const MODULES: [(&str, &str); 10] = [
     module!("explorer_patches.js"),
     module!("explorer_sweep.js"),
     module!("explorer_why.js"),
+    module!("explorer_circuit.js"),
     module!("explorer_writing.js"),
     module!("explorer.js"),
 ];

@@ -3,6 +3,7 @@
 #![doc = include_str!("../README.md")]
 
 mod base64_numbers;
+mod circuit_data;
 mod circuit_svg;
 mod colour;
 mod comparison_page;
@@ -47,6 +48,9 @@ mod walk_data;
 mod why_data;
 
 pub use base64_numbers::{Bytes, Floats};
+pub use circuit_data::{
+    CircuitCurvePoint, CircuitData, CircuitEdge, CircuitEdgeOverSteps, CircuitShares, CircuitSteps,
+};
 pub use circuit_svg::{CircuitPicture, PicturedEdge};
 pub use colour::{colour, line_colour};
 pub use comparison_page::{
@@ -82,8 +86,9 @@ pub use say::{say, say_wrapped};
 pub use screen::{News, Screen, State};
 pub use sensitivity_svg::sensitivity_svg;
 pub use serve::{
-    ActivationPatch, Answer, Explorer, ExplorerFacts, LiveAddress, LiveRun, Question, Sweep,
-    SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion, serve,
+    ActivationPatch, Answer, CircuitOfPairs, EdgesFacts, Explorer, ExplorerFacts, LiveAddress,
+    LiveRun, Question, Sweep, SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion,
+    serve,
 };
 pub use table::Table;
 pub use terminal::{Ink, Terminal};

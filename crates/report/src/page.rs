@@ -17,7 +17,7 @@ macro_rules! module {
 pub(crate) use module;
 
 /// Modules that any page may use, each after those it imports.
-const COMPONENTS: [(&str, &str); 16] = [
+const COMPONENTS: [(&str, &str); 19] = [
     module!("elements.js"),
     module!("colour.js"),
     module!("theme.js"),
@@ -34,6 +34,9 @@ const COMPONENTS: [(&str, &str); 16] = [
     module!("walk_stages.js"),
     module!("walk.js"),
     module!("why.js"),
+    module!("circuit_layout.js"),
+    module!("circuit_picture.js"),
+    module!("circuit.js"),
 ];
 
 /// What a page is allowed to do: run what is in it, and ask nobody but the server it came from, if

@@ -7,7 +7,7 @@ use headlight_heads::{
 use headlight_run::{Answers, Breakdown, EventRow, Left, MetricsRow, SeedsSummary, UsesRow};
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Floats, HeadGroup, ProgramData, WalkData, WhyOfHeads};
+use crate::{Bytes, CircuitData, Floats, HeadGroup, ProgramData, WalkData, WhyOfHeads};
 
 /// A run as its report shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +63,8 @@ pub struct ReportData {
     pub walk: Option<WalkData>,
     /// Why the heads look where they look, where the stream is a sum.
     pub why: Option<WhyOfHeads>,
+    /// Through which edges the continuation of what came before runs, for each kind of pairs.
+    pub edges: Vec<CircuitData>,
     /// What the page does not show, and why.
     pub left_out: Vec<String>,
 }

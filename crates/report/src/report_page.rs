@@ -35,6 +35,7 @@ pub(crate) const MODULES: [(&str, &str); 25] = [
     module!("report_first.js"),
     module!("report_weights.js"),
     module!("report_why.js"),
+    module!("report_circuit.js"),
     module!("report_heads.js"),
     module!("report_stream.js"),
     module!("report_walk.js"),
@@ -49,6 +50,9 @@ type Part = (&'static str, fn(&mut ReportData) -> bool);
 const LEAST_NEEDED: [Part; 9] = [
     ("why heads look where they look", |data| {
         data.why.take().is_some()
+    }),
+    ("circuits", |data| {
+        !std::mem::take(&mut data.edges).is_empty()
     }),
     ("the walk", |data| data.walk.take().is_some()),
     ("the patterns", |data| {

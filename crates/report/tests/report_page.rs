@@ -192,6 +192,7 @@ fn data() -> ReportData {
         stream: None,
         walk: None,
         why: None,
+        edges: Vec::new(),
         left_out: Vec::new(),
     }
 }

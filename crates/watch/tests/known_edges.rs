@@ -10,7 +10,7 @@ use burn::tensor::{Device, Tensor};
 use common::inputs_of;
 use headlight_compile::{Compiled, Input, Part, Program, START, programs};
 use headlight_heads::{Edge, Metric, PatchDirection, Source};
-use headlight_lens::{EdgePatching, Effects, PromptPair, auroc};
+use headlight_lens::{EdgePatching, Effects, Estimate, PromptPair, auroc};
 use headlight_residual::{BlockSite, Decoder, Site, site_of_heads, token_tensor};
 use headlight_watch::compiled::decoder;
 
@@ -216,7 +216,7 @@ fn exact_effects_are_those_of_edges_that_carry_and_of_no_other() {
 fn gradients_fade_with_coldness() {
     let key = "L0H0 → keys of L1H0";
     println!(
-        "| coldness | effect | exact | eap | eap-ig, 5 points | eap-ig, up to 320 | adds up to |"
+        "| coldness | effect | exact | eap | eap-ig, 5 points | eap-ig, up to 320 | atp-star | adds up to |"
     );
     for coldness in [1.0, 10.0, 100.0] {
         let known = Known::named("induction", coldness);
@@ -225,11 +225,13 @@ fn gradients_fade_with_coldness() {
         let truths = known.truths(patching.graph().edges());
         let (few, sparse) = patching.eap_ig(NOISE, 5).unwrap();
         let (many, dense) = patching.eap_ig(NOISE, 320).unwrap();
+        let star = patching.atp_star(NOISE).unwrap();
         let all = [
             patching.exact_of_all(NOISE).unwrap(),
             patching.eap(NOISE).unwrap(),
             few,
             many,
+            star.edges,
         ];
         let row = |of: &dyn Fn(&Effects) -> f64| {
             let cells: Vec<String> = all
@@ -249,7 +251,8 @@ fn gradients_fade_with_coldness() {
             "| {coldness} | AUROC | {} | |",
             row(&|effects| auroc_of(&truths, &sizes(effects)).unwrap())
         );
-        let [exact, eap, _, many] = [0, 1, 2, 3].map(|at| effect_of(&patching, &all[at], key));
+        let [exact, eap, _, many, star] =
+            [0, 1, 2, 3, 4].map(|at| effect_of(&patching, &all[at], key));
         assert!(exact < -0.01, "{coldness}: {exact}");
         if coldness == 100.0 {
             assert!(
@@ -257,6 +260,50 @@ fn gradients_fade_with_coldness() {
                 "saturated, but eap says {eap}"
             );
             assert!((many / exact - 1.0).abs() < 0.2, "{many}, not {exact}");
+        }
+        // Without norms, and with nothing behind layer 1 but the logits, recomputed softmax is all.
+        assert!((star / exact - 1.0).abs() < 1e-3, "{star}, not {exact}");
+    }
+}
+
+/// Whole parts, each patched for all its readers, beside AtP and AtP*.
+#[test]
+fn recomputed_softmax_sees_the_parts_that_a_saturated_gradient_misses() {
+    println!("| coldness | part | patched | AtP | AtP* |");
+    for coldness in [1.0, 10.0, 100.0] {
+        let known = Known::named("induction", coldness);
+        let patching =
+            EdgePatching::new(&known.model, &known.pairs, Metric::LogitDifference).unwrap();
+        let plain = patching.eap(NOISE).unwrap().by_source(patching.graph());
+        let star = patching.atp_star(NOISE).unwrap().parts;
+        let of = |parts: &[(Source, Estimate)], source: Source| {
+            let part = parts.iter().find(|(known, _)| *known == source);
+            part.map_or(0.0, |(_, effect)| effect.mean)
+        };
+        for (source, patched) in patching.exact_of_sources().unwrap() {
+            let (plain, star) = (of(&plain, source), of(&star, source));
+            println!(
+                "| {coldness} | {source} | {:.3} | {plain:.3} | {star:.3} |",
+                patched.mean
+            );
+            let differs = known.differs(source);
+            assert_eq!(
+                star > 1e-3,
+                differs && patched.mean.abs() > 1e-3,
+                "{source}"
+            );
+            // The head that says where to look: its one reader is layer 1. Without the gradient of
+            // that layer nothing is left, so that the mean of both is half.
+            if source.to_string() == "L0H0" {
+                assert!(
+                    (star / patched.mean.abs() - 0.5).abs() < 0.02,
+                    "{star}, half of {}",
+                    patched.mean
+                );
+                if coldness > 1.0 {
+                    assert!(plain.abs() < 0.05 * patched.mean.abs(), "{plain}");
+                }
+            }
         }
     }
 }

@@ -41,6 +41,9 @@ pub struct ReportVerb {
     /// mean; the others are measured anew
     #[arg(long, value_name = "zero|mean|resample", default_value_t)]
     by: Ablation,
+    /// Circuits of a model of many edges too, which takes minutes
+    #[arg(long)]
+    circuits: bool,
 }
 
 impl Verb for ReportVerb {
@@ -48,14 +51,18 @@ impl Verb for ReportVerb {
     const NEEDS: &'static [Need] = &[Need::Logs];
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
+        let asked = ReportQuestion {
+            by: self.by,
+            circuits: self.circuits,
+        };
         if out.is_text() {
             let path = match self.out {
-                Some(path) => subject.write_report_to(path, self.by)?,
-                None => subject.write_report(self.by)?,
+                Some(path) => subject.write_report_to(path, asked)?,
+                None => subject.write_report(asked)?,
             };
             return print(&format!("Written to {}.", path.display()));
         }
-        out.show(&subject.report(self.by)?, |_| Printout::new())
+        out.show(&subject.report(asked)?, |_| Printout::new())
     }
 
     fn compare(self, runs: &Comparison, out: &Output) -> Result<(), Error> {
@@ -71,19 +78,28 @@ impl Verb for ReportVerb {
     }
 }
 
+/// What is asked of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReportQuestion {
+    /// What stands in place of ablated heads.
+    pub by: Ablation,
+    /// Whether circuits of a model of many edges are looked for too.
+    pub circuits: bool,
+}
+
 /// Random sets beside the heads of each role.
 const CONTROLS: usize = 3;
 /// Weights of patterns, of all heads on all sequences, that are held at once.
 const MOST_WEIGHTS: usize = 1 << 26;
 
 impl Subject {
-    /// Collects what the report shows; `by` is what stands in place of ablated heads.
+    /// Collects what the report shows.
     ///
     /// # Errors
     /// If a file of the run is damaged.
-    pub fn report(&self, by: Ablation) -> Result<ReportData, Error> {
+    pub fn report(&self, asked: ReportQuestion) -> Result<ReportData, Error> {
         if self.trained().is_err() {
-            return self.report_of_model();
+            return self.report_of_model(asked);
         }
         let run = self.trained()?;
         if run.config.log.heads.is_some() {
@@ -101,7 +117,7 @@ impl Subject {
             return Err(Error::damaged(place, "has other heads than the model"));
         }
         let behaviour = self.bounded_behaviour(&model)?;
-        let mut used_as = self.uses_by(&model, &behaviour, by)?;
+        let mut used_as = self.uses_by(&model, &behaviour, asked.by)?;
         // Rows after the point that is looked at speak of another model.
         used_as.retain(|row| row.step <= summary.steps);
         let is_one_of_several = self.path().ends_with(format!("seed-{}", self.seed()));
@@ -153,6 +169,7 @@ impl Subject {
                 },
                 &mut left_out,
             )?,
+            edges: self.circuits_of_page(asked.circuits, &mut left_out)?,
             heads,
             steps: over.steps,
             scores: over.series,
@@ -187,7 +204,7 @@ impl Subject {
     ///
     /// # Errors
     /// As [`report`](Self::report), or if the file cannot be written.
-    pub fn write_report(&self, by: Ablation) -> Result<PathBuf, Error> {
+    pub fn write_report(&self, asked: ReportQuestion) -> Result<PathBuf, Error> {
         let Ok(run) = self.trained() else {
             let message = "a model of another tool has no place for its report; name a file";
             return Err(Error::new("--out", message));
@@ -196,7 +213,7 @@ impl Subject {
             Some(point) => format!("report-{point}.html"),
             None => "report.html".to_owned(),
         };
-        let path = self.write_report_to(self.path().join(name), by)?;
+        let path = self.write_report_to(self.path().join(name), asked)?;
         // The lesson asks about the run as training left it.
         let asked = match run.chosen() {
             Some(_) => None,
@@ -207,8 +224,8 @@ impl Subject {
     }
 
     /// Writes the page to `path`, alone.
-    fn write_report_to(&self, path: PathBuf, by: Ablation) -> Result<PathBuf, Error> {
-        let html = report_page(self.report(by)?)?;
+    fn write_report_to(&self, path: PathBuf, asked: ReportQuestion) -> Result<PathBuf, Error> {
+        let html = report_page(self.report(asked)?)?;
         write_atomically(&path, html.as_bytes())?;
         Ok(path)
     }
@@ -344,8 +361,8 @@ fn model_in_words(model: &Decoder) -> String {
 /// Writes the report of a run that has just ended. One that cannot be made is said and costs
 /// nothing else of the run.
 pub fn report_after_training(run: &Path, device: &str) {
-    if let Err(error) =
-        Subject::open(run, device).and_then(|inspection| inspection.write_report(Ablation::Mean))
+    if let Err(error) = Subject::open(run, device)
+        .and_then(|inspection| inspection.write_report(ReportQuestion::default()))
     {
         tracing::warn!("the run has no report.html: {error}");
     }

@@ -9,7 +9,7 @@ use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, HeadsUse, Left, UsesRow};
 use headlight_watch::{Cores, evaluate, no_room, uses::left};
 
-use super::{ModelParts, Subject, model_in_words, over_training, weights};
+use super::{ModelParts, ReportQuestion, Subject, model_in_words, over_training, weights};
 use crate::subject::TrainedRun;
 
 /// Heads of the first role that are switched off one by one; each takes a pass over the sequences.
@@ -18,7 +18,7 @@ const MOST_ALONE: usize = 8;
 impl Subject {
     /// The same as of a run, without what only training knows. Of hundreds of heads, only those of a
     /// role are switched off together, and each of the role that is told first.
-    pub(super) fn report_of_model(&self) -> Result<ReportData, Error> {
+    pub(super) fn report_of_model(&self, asked: ReportQuestion) -> Result<ReportData, Error> {
         let ModelParts { model, vocabulary } = self.model()?;
         let behaviour = self.bounded_behaviour(&model)?;
         let mut left_out = vec![
@@ -46,6 +46,7 @@ impl Subject {
             patterns: self.patterns_now(&observations, &model, &vocabulary, &mut left_out)?,
             program: None,
             why: None,
+            edges: self.circuits_of_page(asked.circuits, &mut left_out)?,
             shuffled: self.shuffled_scores(),
             relations: Vec::new(),
             answers_lost: Vec::new(),

@@ -1,6 +1,7 @@
 //! What `inspect` looks at.
 
 mod opened_model;
+mod pairs;
 mod pairs_file;
 mod text_sequences;
 mod trained_run;
@@ -8,7 +9,6 @@ mod trained_run;
 use std::{path::Path, sync::OnceLock};
 
 use burn::tensor::Device;
-use headlight_lens::PromptPairs;
 use headlight_residual::Decoder;
 use headlight_run::{
     CheckpointState, Config, Error, ErrorKind, FORMAT, HeadRow, MetricsRow, Summary, TaskConfig,
@@ -19,10 +19,11 @@ use headlight_watch::{
     Cores, Interchange, ModelFiles, Watched, evaluate, interchange, model,
 };
 
+pub use self::pairs::Pairs;
 pub(crate) use self::trained_run::TrainedRun;
 use self::{
     opened_model::{MOST_INPUTS, OpenedModel, SEED},
-    pairs_file::read_pairs,
+    pairs::NamedPairs,
     text_sequences::sequences_of,
 };
 
@@ -35,9 +36,8 @@ pub struct Subject {
     pub(crate) tasks: Tasks,
     /// The text that stands in place of the subject's own sequences, as it is called.
     text: Option<String>,
-    /// The pairs of prompts that causal tests are measured on in place of sequences, and what they
-    /// are called.
-    pairs: Option<(PromptPairs, String)>,
+    /// The pairs of prompts that causal tests are measured on in place of sequences.
+    pairs: Option<NamedPairs>,
     /// Read when a verb first asks.
     validation: OnceLock<Validation>,
 }
@@ -111,29 +111,6 @@ impl Subject {
         })
     }
 
-    /// The same, whose causal tests are measured on pairs of prompts, a line of JSON for each:
-    /// `{"clean", "corrupted", "answer", "wrong"}`.
-    ///
-    /// # Errors
-    /// Names the line and the field that is wrong.
-    pub fn on_pairs(self, path: &Path) -> Result<Self, Error> {
-        if self.is_on_text() {
-            return Err(Error::new("--pairs", "does not go with --text"));
-        }
-        let pairs = read_pairs(path, &self.vocabulary()?, self.n_ctx())?;
-        let name = format!("the pairs of prompts in {}", path.display());
-        Ok(Self {
-            pairs: Some((pairs, name)),
-            ..self
-        })
-    }
-
-    /// The pairs of prompts that causal tests are measured on, if they are not measured on sequences.
-    #[must_use]
-    pub fn pairs(&self) -> Option<&PromptPairs> {
-        self.pairs.as_ref().map(|(pairs, _)| pairs)
-    }
-
     /// A sentence for a person, where the program does not have the task of the run.
     #[must_use]
     pub fn task_note(&self) -> Option<String> {
@@ -170,7 +147,7 @@ impl Subject {
     /// The name of what the model is measured on.
     pub(crate) fn task_name(&self) -> &str {
         match (&self.pairs, &self.text, &self.source) {
-            (Some((_, pairs)), ..) => pairs,
+            (Some(pairs), ..) => &pairs.name,
             (None, Some(text), _) => text,
             (None, None, Source::Run(run)) => run.config.task.name(),
             (None, None, Source::Model(_)) => "random tokens that come back",

@@ -232,7 +232,8 @@ impl Subject {
         let opened = if asked.is_of_one_cell() {
             self.opened_at_a_cell(asked, parts)?
         } else {
-            let opened = self.opened_at_targets(asked, &model, MOST_NUMBERS)?;
+            let watched = self.watched(asked.on)?;
+            let opened = self.opened_at_targets(asked, &model, watched, MOST_NUMBERS)?;
             opened.ok_or_else(|| {
                 let message = "no query of these sequences has a key that a head could look for";
                 Error::new(format_args!("--head {}", asked.head), message)
@@ -275,17 +276,17 @@ impl Subject {
         one_cell(parts, tokens, asked.head, asked.query, asked.key)
     }
 
-    /// The head on the probe or the task, at the targets of the measure that it stands out on most.
+    /// The head on the sequences that are asked for, at the targets of the measure that it stands out on most.
     /// At most `most_numbers` numbers of queries, keys and values are held. `None` where no query has
     /// a target.
     fn opened_at_targets(
         &self,
         asked: &WhyAsked,
         model: &Decoder,
+        mut watched: Watched,
         most_numbers: usize,
     ) -> Result<Option<Opened>, Error> {
-        let WhyAsked { head, on, .. } = *asked;
-        let mut watched = self.watched(on)?;
+        let head = asked.head;
         watched
             .tokens
             .truncate(sequences_that_fit(model, head, &watched, most_numbers));

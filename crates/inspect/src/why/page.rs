@@ -5,6 +5,7 @@ use headlight_lens::{Cell, Contrast, Toward, all_heads};
 use headlight_report::{WhyData, WhyOfHead, WhyOfHeads};
 use headlight_residual::NormPlacement;
 use headlight_run::{Error, ErrorKind};
+use headlight_watch::Watched;
 
 use super::{
     NamedModel, Opened, Place, WhyAsked, WhyOfCells, check_head, may_attend, one_cell, open, why_of,
@@ -60,10 +61,10 @@ impl Subject {
             ));
             return Ok(None);
         }
-        let sequence = self.probe()?.tokens.swap_remove(0);
+        let probe = self.probe()?;
         let mut all = WhyOfHeads::default();
         for head in heads {
-            match self.why_of_head(parts, &sequence, head) {
+            match self.why_of_head(parts, &probe, head) {
                 Ok(why) => all.heads.push(why),
                 Err(error) if error.kind() == ErrorKind::Missing => {
                     left_out.push(format!("why heads look where they look: {error}"));
@@ -78,20 +79,26 @@ impl Subject {
     fn why_of_head(
         &self,
         parts: NamedModel,
-        sequence: &[u32],
+        probe: &Watched,
         head: HeadName,
     ) -> Result<WhyOfHead, Error> {
         Ok(WhyOfHead {
             head,
-            typical: self.typical(parts, head)?,
-            cells: cells_of(parts, sequence, head)?,
+            typical: self.typical(parts, probe, head)?,
+            cells: cells_of(parts, &probe.tokens[0], head)?,
         })
     }
 
     /// At the keys of what the head looks like; none where no query has such a key.
-    fn typical(&self, parts: NamedModel, head: HeadName) -> Result<Option<WhyData>, Error> {
+    fn typical(
+        &self,
+        parts: NamedModel,
+        probe: &Watched,
+        head: HeadName,
+    ) -> Result<Option<WhyData>, Error> {
         let asked = WhyAsked::of(head);
-        let Some(opened) = self.opened_at_targets(&asked, parts.model, MOST_NUMBERS)? else {
+        let probe = probe.clone();
+        let Some(opened) = self.opened_at_targets(&asked, parts.model, probe, MOST_NUMBERS)? else {
             return Ok(None);
         };
         let (toward, name) = (Toward::KeyToken, "the token at the key".to_owned());

@@ -1,6 +1,6 @@
 //! The effects of all edges at once, estimated from gradients.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Gradients, Int, Tensor};
 use headlight_heads::{Metric, PatchDirection, Source};
 use headlight_residual::{Interest, KeptTensor, Leaves, NoProbe, Probe, Site};
 
@@ -23,9 +23,7 @@ impl EdgePatching<'_> {
     /// If the metric is [`Metric::Kl`] in the direction of noise, whose gradient is 0 at the clean
     /// run, or the activations of a batch do not fit into memory.
     pub fn eap(&self, direction: PatchDirection) -> Result<Effects, EdgeError> {
-        if self.metric == Metric::Kl && direction == PatchDirection::Noise {
-            return Err(EdgeError::NoGradient);
-        }
+        self.check_gradient(direction)?;
         let mut effects = self.no_effects(direction);
         for index in 0..self.batches.len() {
             let ends = self.two_runs(index, direction)?;
@@ -99,7 +97,15 @@ impl EdgePatching<'_> {
         Ok((effects, completeness))
     }
 
-    fn no_effects(&self, direction: PatchDirection) -> Effects {
+    /// An error where the gradient at the base run is 0 whatever the model does.
+    pub(super) fn check_gradient(&self, direction: PatchDirection) -> Result<(), EdgeError> {
+        if self.metric == Metric::Kl && direction == PatchDirection::Noise {
+            return Err(EdgeError::NoGradient);
+        }
+        Ok(())
+    }
+
+    pub(super) fn no_effects(&self, direction: PatchDirection) -> Effects {
         let edges = self.graph.edges().len();
         Effects {
             edges: (0..edges).collect(),
@@ -110,7 +116,11 @@ impl EdgePatching<'_> {
     }
 
     /// What sources write in both runs.
-    fn two_runs(&self, index: usize, direction: PatchDirection) -> Result<TwoRuns, EdgeError> {
+    pub(super) fn two_runs(
+        &self,
+        index: usize,
+        direction: PatchDirection,
+    ) -> Result<TwoRuns, EdgeError> {
         let batch = &self.batches[index];
         let (base, other) = match direction {
             PatchDirection::Noise => (&batch.clean, &batch.corrupted),
@@ -157,33 +167,59 @@ impl EdgePatching<'_> {
         tokens: &Tensor<2, Int>,
         embedding: Tensor<3>,
     ) -> Result<Vec<Tensor<3>>, EdgeError> {
-        let sites: Vec<Site> = self.graph.destinations.iter().map(|at| at.site).collect();
+        let (leaves, gradients) = self.backward(batch, tokens, embedding, &[], &mut NoProbe)?;
+        Ok(self.at_destinations(batch, &leaves, &gradients))
+    }
+
+    /// A run from `embedding` on past `probe`, and the gradient of the sum of the metric at the
+    /// inputs of the destinations and at `more` sites.
+    pub(super) fn backward<P: Probe>(
+        &self,
+        batch: &Batch,
+        tokens: &Tensor<2, Int>,
+        embedding: Tensor<3>,
+        more: &[Site],
+        probe: &mut P,
+    ) -> Result<(Leaves, Gradients), EdgeError> {
+        let mut sites: Vec<Site> = self.graph.destinations.iter().map(|at| at.site).collect();
+        sites.extend_from_slice(more);
         let (mut start, mut leaves) = (Tracked(embedding.into()), Leaves::new(&sites));
         let last = [self.last];
-        let mut both = (&mut start, &mut leaves);
+        let mut all = (&mut start, (probe, &mut leaves));
         let seen = self
             .model
-            .activations_probed(tokens.clone(), &last, &mut both)?;
+            .activations_probed(tokens.clone(), &last, &mut all)?;
         let measured = batch.metric(self.metric, &self.readout, seen.tensor(self.last));
         let gradients = measured.sum().backward();
-        let [rows, positions] = tokens.dims();
+        Ok((leaves, gradients))
+    }
+
+    /// The gradients at the inputs of the destinations, by site: `[batch, destinations,
+    /// pos·d_model]`.
+    pub(super) fn at_destinations(
+        &self,
+        batch: &Batch,
+        leaves: &Leaves,
+        gradients: &Gradients,
+    ) -> Vec<Tensor<3>> {
+        let [rows, positions] = batch.clean.dims();
         let width = positions * self.model.sizes().d_model;
-        let mut at_sites = Vec::with_capacity(sites.len());
+        let mut at_sites = Vec::with_capacity(self.graph.destinations.len());
         for destinations in &self.graph.destinations {
             let site = destinations.site;
             let gradient = match site.head_axis() {
-                Some(_) => leaves.gradient::<4>(site, &gradients).map(by_source),
-                None => leaves.gradient::<3>(site, &gradients).map(one_source),
+                Some(_) => leaves.gradient::<4>(site, gradients).map(by_source),
+                None => leaves.gradient::<3>(site, gradients).map(one_source),
             };
             // The metric may not depend on an input: on keys of which only one can be seen.
             let zeros = [rows, destinations.names.len(), width];
-            at_sites.push(gradient.unwrap_or_else(|| Tensor::zeros(zeros, &tokens.device())));
+            at_sites.push(gradient.unwrap_or_else(|| Tensor::zeros(zeros, &batch.clean.device())));
         }
-        Ok(at_sites)
+        at_sites
     }
 
     /// Sets the effects of every edge on the pairs of a batch.
-    fn add_up(
+    pub(super) fn add_up(
         &self,
         batch: &Batch,
         differences: &[Tensor<3>],
@@ -221,18 +257,18 @@ impl EdgePatching<'_> {
 }
 
 /// Two runs over the pairs of a batch.
-struct TwoRuns {
+pub(super) struct TwoRuns {
     /// The tokens of the run that is changed.
-    base: Tensor<2, Int>,
+    pub base: Tensor<2, Int>,
     /// What sources write more in the other run, by site: `[batch, sources, pos·d_model]`.
-    differences: Vec<Tensor<3>>,
+    pub differences: Vec<Tensor<3>>,
     /// Of the base run and of the other, `[batch, pos, d_model]`.
     embeddings: [Tensor<3>; 2],
 }
 
 impl TwoRuns {
     /// On the way from the other run (0) to the base run (1).
-    fn embedding(&self, share: f64) -> Tensor<3> {
+    pub fn embedding(&self, share: f64) -> Tensor<3> {
         let [base, other] = &self.embeddings;
         other.clone() + (base.clone() - other.clone()).mul_scalar(share)
     }

@@ -29,15 +29,15 @@ pub struct JointEffect {
 }
 
 /// An edge as its places in the graph.
-struct Place {
+pub(super) struct Place {
     /// Index of the edge among those that are asked for.
-    asked: usize,
+    pub asked: usize,
     /// Index of the site of the source.
-    site: usize,
+    pub site: usize,
     /// Number of the source at its site.
-    source: usize,
+    pub source: usize,
     /// Number of the destination at its site.
-    destination: usize,
+    pub destination: usize,
 }
 
 impl EdgePatching<'_> {
@@ -217,14 +217,14 @@ impl EdgePatching<'_> {
     }
 
     /// `[batch, 1, pos·d_model]` as `[batch, pos, d_model]`.
-    fn as_stream(&self, batch: &Batch, source: Tensor<3>) -> Tensor<3> {
+    pub(super) fn as_stream(&self, batch: &Batch, source: Tensor<3>) -> Tensor<3> {
         let d_model = self.model.sizes().d_model;
         let [_, _, numbers] = source.dims();
         source.reshape([batch.len(), numbers / d_model, d_model])
     }
 
     /// How many edges of one destination go through the model together.
-    fn edges_at_once(&self, batch: &Batch, destinations: &Destinations) -> usize {
+    pub(super) fn edges_at_once(&self, batch: &Batch, destinations: &Destinations) -> usize {
         let [rows, positions] = batch.clean.dims();
         let copies = destinations.names.len() + 1;
         let of_edge = rows * positions * self.model.sizes().d_model * copies;
@@ -233,7 +233,7 @@ impl EdgePatching<'_> {
 }
 
 /// The places of edges, by the site of their destination and sorted by destination.
-fn places(graph: &EdgeGraph, edges: &[usize]) -> BTreeMap<usize, Vec<Place>> {
+pub(super) fn places(graph: &EdgeGraph, edges: &[usize]) -> BTreeMap<usize, Vec<Place>> {
     let asked: BTreeMap<usize, usize> = edges
         .iter()
         .enumerate()

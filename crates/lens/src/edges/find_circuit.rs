@@ -12,8 +12,6 @@ use super::{
     ranking::{ranked, ranked_by_importance},
 };
 
-/// Random sets of edges for each number of edges.
-const RANDOM_SETS: usize = 20;
 /// The shares of edges of a large graph (Mueller et al. 2025, section 3).
 const SHARES: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
@@ -46,9 +44,28 @@ pub struct CurvePoint {
     pub random_same_layers: RandomBand,
 }
 
-/// The faithfulness of 20 random sets of edges.
+/// Random sets of edges that stand beside chosen ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RandomSets {
+    /// They follow from it.
+    pub seed: u64,
+    /// How many for each number of edges.
+    pub count: usize,
+}
+
+impl RandomSets {
+    /// 20 sets.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        Self { seed, count: 20 }
+    }
+}
+
+/// The faithfulness of random sets of edges.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RandomBand {
+    /// How many sets; 1 where there is only one to draw.
+    pub sets: usize,
     /// The least.
     pub least: f64,
     /// The mean.
@@ -57,12 +74,15 @@ pub struct RandomBand {
     pub most: f64,
 }
 
-/// Searches few edges that reach a faithfulness of `enough` on the pairs of `finding`. `effects` are
-/// those of all edges on these pairs.
+/// Searches few edges that carry `enough` on the pairs of `finding`. `effects` are those of all edges
+/// on these pairs.
 ///
-/// The first 0, 1, 2, 3, 5, 8, 13, … edges by size of effect are kept until they reach it. Then
-/// each edge is cut again, the smallest first, and stays cut if faithfulness, computed anew, stays
-/// enough; again and again until no more edge can be cut. `None` if all edges do not reach it. A
+/// Edges carry enough if the lower end of the 95 % interval of their faithfulness reaches it. The
+/// share itself is the largest of many tries, and so would often be below `enough` on other pairs.
+///
+/// The first 0, 1, 2, 3, 5, 8, 13, … edges by size of effect are kept until they carry it. Then
+/// each edge is cut again, the smallest first, and stays cut if the rest, computed anew, carries
+/// enough; again and again until no more edge can be cut. `None` if all edges do not carry it. A
 /// small circuit is evidence that the behaviour runs there; another small one may exist.
 ///
 /// # Errors
@@ -75,7 +95,7 @@ pub fn find_edges(
     let order = ranked(effects);
     let mut edges = None;
     for count in counts(order.len()) {
-        if faithfulness(finding, &order[..count])?.share >= enough {
+        if carries(finding, &order[..count], enough)? {
             edges = Some(order[..count].to_vec());
             break;
         }
@@ -86,12 +106,9 @@ pub fn find_edges(
     loop {
         let before = edges.len();
         for edge in edges.clone().into_iter().rev() {
-            let rest: Vec<usize> = edges
-                .iter()
-                .copied()
-                .filter(|other| *other != edge)
-                .collect();
-            if faithfulness(finding, &rest)?.share >= enough {
+            let mut rest = edges.clone();
+            rest.retain(|other| *other != edge);
+            if carries(finding, &rest, enough)? {
                 edges = rest;
             }
         }
@@ -99,6 +116,11 @@ pub fn find_edges(
             return Ok(Some(edges));
         }
     }
+}
+
+/// Whether the lower end of the interval of what some edges carry reaches `enough`.
+fn carries(finding: &EdgePatching, edges: &[usize], enough: f64) -> Result<bool, EdgeError> {
+    Ok(faithfulness(finding, edges)?.interval.low >= enough)
 }
 
 /// The edges that [`find_edges`] finds on the pairs of `finding`, reported on those of `reporting`
@@ -111,17 +133,17 @@ pub fn find_circuit(
     reporting: &EdgePatching,
     effects: &Effects,
     enough: f64,
-    seed: u64,
+    sets: RandomSets,
 ) -> Result<Option<Circuit>, EdgeError> {
     let Some(edges) = find_edges(finding, effects, enough)? else {
         return Ok(None);
     };
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut null = Null::new(reporting, sets);
     Ok(Some(Circuit {
         found: faithfulness(finding, &edges)?,
         reported: faithfulness(reporting, &edges)?,
-        random: random(reporting, edges.len(), &mut rng)?,
-        random_same_layers: random_same_layers(reporting, &edges, &mut rng)?,
+        random: null.of_as_many(edges.len())?,
+        random_same_layers: null.of_same_layers(&edges)?,
         edges,
     }))
 }
@@ -134,17 +156,17 @@ pub fn find_circuit(
 pub fn curve(
     reporting: &EdgePatching,
     effects: &Effects,
-    seed: u64,
+    sets: RandomSets,
 ) -> Result<Vec<CurvePoint>, EdgeError> {
     let order = ranked(effects);
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut null = Null::new(reporting, sets);
     let mut points = Vec::new();
     for count in counts(order.len()) {
         points.push(CurvePoint {
             edges: count,
             faithfulness: faithfulness(reporting, &order[..count])?,
-            random: random(reporting, count, &mut rng)?,
-            random_same_layers: random_same_layers(reporting, &order[..count], &mut rng)?,
+            random: null.of_as_many(count)?,
+            random_same_layers: null.of_same_layers(&order[..count])?,
         });
     }
     Ok(points)
@@ -236,48 +258,76 @@ fn counts(most: usize) -> Vec<usize> {
     counts
 }
 
-fn random(
-    patching: &EdgePatching,
-    count: usize,
-    rng: &mut ChaCha8Rng,
-) -> Result<RandomBand, EdgeError> {
-    let all: Vec<usize> = (0..patching.graph().edges().len()).collect();
-    if count == 0 || count == all.len() {
-        return one_set(patching, &all[..count]);
-    }
-    band(patching, || {
-        let mut drawn = all.clone();
-        drawn.shuffle(rng);
-        drawn.truncate(count);
-        drawn
-    })
+/// What chance edges carry.
+struct Null<'a> {
+    patching: &'a EdgePatching<'a>,
+    sets: usize,
+    rng: ChaCha8Rng,
 }
 
-fn random_same_layers(
-    patching: &EdgePatching,
-    edges: &[usize],
-    rng: &mut ChaCha8Rng,
-) -> Result<RandomBand, EdgeError> {
-    let graph = patching.graph();
-    if edges.is_empty() || edges.len() == graph.edges().len() {
-        return one_set(patching, edges);
-    }
-    let mut groups: BTreeMap<Layers, (Vec<usize>, usize)> = BTreeMap::new();
-    for edge in 0..graph.edges().len() {
-        groups.entry(layers(graph, edge)).or_default().0.push(edge);
-    }
-    for &edge in edges {
-        groups.entry(layers(graph, edge)).or_default().1 += 1;
-    }
-    band(patching, || {
-        let mut drawn = Vec::with_capacity(edges.len());
-        for (group, wanted) in groups.values() {
-            let mut group = group.clone();
-            group.shuffle(rng);
-            drawn.extend_from_slice(&group[..*wanted]);
+impl<'a> Null<'a> {
+    fn new(patching: &'a EdgePatching<'a>, sets: RandomSets) -> Self {
+        Self {
+            patching,
+            sets: sets.count,
+            rng: ChaCha8Rng::seed_from_u64(sets.seed),
         }
-        drawn
-    })
+    }
+
+    /// Random sets of `count` edges.
+    fn of_as_many(&mut self, count: usize) -> Result<RandomBand, EdgeError> {
+        let all: Vec<usize> = (0..self.patching.graph().edges().len()).collect();
+        if count == 0 || count == all.len() {
+            return self.of(vec![all[..count].to_vec()]);
+        }
+        let mut sets = Vec::with_capacity(self.sets);
+        for _ in 0..self.sets {
+            let mut drawn = all.clone();
+            drawn.shuffle(&mut self.rng);
+            drawn.truncate(count);
+            sets.push(drawn);
+        }
+        self.of(sets)
+    }
+
+    /// Random sets of as many edges between the same layers.
+    fn of_same_layers(&mut self, edges: &[usize]) -> Result<RandomBand, EdgeError> {
+        let graph = self.patching.graph();
+        if edges.is_empty() || edges.len() == graph.edges().len() {
+            return self.of(vec![edges.to_vec()]);
+        }
+        let mut groups: BTreeMap<Layers, (Vec<usize>, usize)> = BTreeMap::new();
+        for edge in 0..graph.edges().len() {
+            groups.entry(layers(graph, edge)).or_default().0.push(edge);
+        }
+        for &edge in edges {
+            groups.entry(layers(graph, edge)).or_default().1 += 1;
+        }
+        let mut sets = Vec::with_capacity(self.sets);
+        for _ in 0..self.sets {
+            let mut drawn = Vec::with_capacity(edges.len());
+            for (group, wanted) in groups.values() {
+                let mut group = group.clone();
+                group.shuffle(&mut self.rng);
+                drawn.extend_from_slice(&group[..*wanted]);
+            }
+            sets.push(drawn);
+        }
+        self.of(sets)
+    }
+
+    fn of(&self, sets: Vec<Vec<usize>>) -> Result<RandomBand, EdgeError> {
+        let mut shares = Vec::with_capacity(sets.len());
+        for set in &sets {
+            shares.push(faithfulness(self.patching, set)?.share);
+        }
+        Ok(RandomBand {
+            sets: shares.len(),
+            least: shares.iter().copied().fold(f64::INFINITY, f64::min),
+            mean: mean(&shares),
+            most: shares.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
 }
 
 /// The layers of source and destination.
@@ -286,29 +336,4 @@ type Layers = [Option<usize>; 2];
 fn layers(graph: &EdgeGraph, edge: usize) -> Layers {
     let edge = graph.edges()[edge];
     [edge.source.layer(), edge.destination.layer()]
-}
-
-/// Where there is only one set to draw.
-fn one_set(patching: &EdgePatching, edges: &[usize]) -> Result<RandomBand, EdgeError> {
-    let share = faithfulness(patching, edges)?.share;
-    Ok(RandomBand {
-        least: share,
-        mean: share,
-        most: share,
-    })
-}
-
-fn band(
-    patching: &EdgePatching,
-    mut draw: impl FnMut() -> Vec<usize>,
-) -> Result<RandomBand, EdgeError> {
-    let mut shares = Vec::with_capacity(RANDOM_SETS);
-    for _ in 0..RANDOM_SETS {
-        shares.push(faithfulness(patching, &draw())?.share);
-    }
-    Ok(RandomBand {
-        least: shares.iter().copied().fold(f64::INFINITY, f64::min),
-        mean: mean(&shares),
-        most: shares.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-    })
 }

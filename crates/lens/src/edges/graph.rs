@@ -33,6 +33,8 @@ pub struct EdgeGraph {
     pub(super) sources: Vec<Sources>,
     pub(super) destinations: Vec<Destinations>,
     edges: Vec<Edge>,
+    /// How many heads share keys and values, by layer.
+    groups: Vec<usize>,
 }
 
 /// The sources whose outputs stand at one site.
@@ -90,6 +92,7 @@ impl EdgeGraph {
             sources: Vec::new(),
             destinations: Vec::new(),
             edges: Vec::new(),
+            groups: Vec::new(),
         };
         for site in summands(model, last)? {
             let names = names_of(model, site)?;
@@ -97,6 +100,7 @@ impl EdgeGraph {
         }
         for (layer, of_layer) in sizes.layers.iter().enumerate() {
             let group = of_layer.n_heads / of_layer.n_kv_heads;
+            graph.groups.push(group);
             for projection in Projection::ALL {
                 let (count, group) = match projection {
                     Projection::Query => (of_layer.n_heads, 1),
@@ -135,6 +139,14 @@ impl EdgeGraph {
     #[must_use]
     pub fn index(&self, edge: Edge) -> Option<usize> {
         self.edges.iter().position(|known| *known == edge)
+    }
+
+    /// The heads that read the keys and values which are named by the first of them.
+    pub(super) fn heads_that_share(&self, first: HeadName) -> impl Iterator<Item = HeadName> {
+        (first.head..first.head + self.groups[first.layer]).map(move |head| HeadName {
+            layer: first.layer,
+            head,
+        })
     }
 
     /// The destinations at a site, and the edges that lead to them.

@@ -1,7 +1,9 @@
 //! Some edges carry what this run writes, all others what the corrupted run wrote.
 
+use std::collections::BTreeSet;
+
 use burn::tensor::{Tensor, TensorData};
-use headlight_heads::Source;
+use headlight_heads::{Destination, Source};
 use headlight_residual::{Interest, KeptTensor, Probe, Site};
 
 use super::{
@@ -29,6 +31,9 @@ impl EdgePatching<'_> {
             self.graph.edges().len(),
             "flags (left) for edges (right)"
         );
+        if !leads_to_the_logits(&self.graph, kept) {
+            return Ok(self.at_corrupted().to_vec());
+        }
         let cuts = cuts(&self.graph, kept);
         let mut measured = Vec::with_capacity(self.clean_len());
         for (index, batch) in self.batches.iter().enumerate() {
@@ -73,6 +78,31 @@ impl EdgePatching<'_> {
         }
         Ok(effects)
     }
+}
+
+/// Whether a path of kept edges leads from the embedding to the logits. Without one, every part on the
+/// way to the logits reads what it reads in the corrupted run. Positions are the same in both.
+fn leads_to_the_logits(graph: &EdgeGraph, kept: &[bool]) -> bool {
+    let mut reached = BTreeSet::from([Source::Embedding]);
+    // Edges stand in the order of their destinations, so that a part is reached before it is read.
+    for (edge, _) in graph.edges().iter().zip(kept).filter(|(_, kept)| **kept) {
+        if !reached.contains(&edge.source) {
+            continue;
+        }
+        match edge.destination {
+            Destination::Logits => return true,
+            Destination::FeedForward(layer) => {
+                reached.insert(Source::FeedForward(layer));
+            }
+            Destination::Queries(head) => {
+                reached.insert(Source::Head(head));
+            }
+            Destination::Keys(first) | Destination::Values(first) => {
+                reached.extend(graph.heads_that_share(first).map(Source::Head));
+            }
+        }
+    }
+    false
 }
 
 /// The edges between a site of sources and a site of destinations that carry the corrupted value.

@@ -11,6 +11,7 @@
 //! corruption: where a corruption does not change the place to look at, no edge that says where to
 //! look is part of it.
 
+mod atp_star;
 mod attribution;
 mod batch;
 mod edge_patching;
@@ -23,13 +24,14 @@ mod kept_edges;
 mod pair;
 mod ranking;
 
+pub use atp_star::AtpStar;
 pub use edge_patching::EdgePatching;
 pub use effects::{Completeness, Effects};
 pub use exact::JointEffect;
 pub use faithfulness::Faithfulness;
 pub use find_circuit::{
-    Circuit, CurvePoint, RandomBand, ShareCurve, curve, faithfulness, find_circuit, find_edges,
-    share_curve,
+    Circuit, CurvePoint, RandomBand, RandomSets, ShareCurve, curve, faithfulness, find_circuit,
+    find_edges, share_curve,
 };
 pub use graph::{EdgeError, EdgeGraph};
 pub use pair::{MadePairs, differing_pairs, pairs_of};

@@ -1,10 +1,10 @@
 //! What the live explorer asks, and who answers it.
 
-use headlight_heads::{Ablation, HeadName, Role};
+use headlight_heads::{Ablation, Corruption, HeadName, Role};
 use headlight_run::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, WalkData, WhyData};
+use crate::{Bytes, CircuitData, WalkData, WhyData};
 
 /// A trained model that can be asked, by several at once. Whatever a question holds, the answer is
 /// an answer or an error whose place is the field that is wrong.
@@ -44,6 +44,12 @@ pub trait Explorer: Send + Sync + 'static {
     /// If the prompt, the head or a position is none of this model's, or the stream is no sum.
     fn why(&self, question: &WhyQuestion) -> Result<WhyData, Error>;
 
+    /// Through which edges the continuation of what came before runs, in the model as it is.
+    ///
+    /// # Errors
+    /// If the model does not continue what came before, or its stream is no sum.
+    fn circuit(&self, question: &CircuitOfPairs) -> Result<CircuitData, Error>;
+
     /// How far the answer moves when one place is patched between two prompts.
     ///
     /// # Errors
@@ -77,6 +83,8 @@ pub struct ExplorerFacts {
     pub sites: Vec<String>,
     /// Places of a sweep, by what they are.
     pub sweeps: Vec<(&'static str, Vec<String>)>,
+    /// Its edges, if its stream is a sum.
+    pub edges: Option<EdgesFacts>,
     /// A key later than a query is masked; with a window, so is one that far before it.
     pub window: Option<usize>,
     /// The first prompt.
@@ -86,6 +94,25 @@ pub struct ExplorerFacts {
     pub ablations: Vec<(Ablation, &'static str)>,
     /// What stands there at first.
     pub by: Ablation,
+}
+
+/// The edges of a model, and which circuits can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EdgesFacts {
+    /// Each kind of pairs with its words.
+    pub kinds: Vec<(Corruption, &'static str)>,
+    /// How many edges there are.
+    pub edges: usize,
+    /// Whether a circuit takes minutes.
+    pub is_large: bool,
+}
+
+/// Whose circuit is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CircuitOfPairs {
+    /// What differs between the two prompts of a pair.
+    pub pairs: Corruption,
 }
 
 /// A prompt, and what is changed while the model reads it.

@@ -26,8 +26,8 @@ use tokio::{net::TcpListener, runtime::Builder, sync::Semaphore, task::spawn_blo
 use crate::explorer_page::explorer_page;
 
 pub use explorer::{
-    ActivationPatch, Answer, Explorer, ExplorerFacts, Question, Sweep, SweepDirection,
-    SweepQuestion, WhyQuestion, Writing, WritingQuestion,
+    ActivationPatch, Answer, CircuitOfPairs, EdgesFacts, Explorer, ExplorerFacts, Question, Sweep,
+    SweepDirection, SweepQuestion, WhyQuestion, Writing, WritingQuestion,
 };
 pub use live::{LiveAddress, LiveRun};
 
@@ -79,6 +79,7 @@ fn router(explorer: Arc<dyn Explorer>, page: String) -> Router {
         .route("/patterns", post(patterns))
         .route("/walk", post(walk))
         .route("/why", post(why))
+        .route("/circuit", post(circuit))
         .route("/sweep", post(sweep))
         .route("/write", post(write))
         .with_state(answering);
@@ -170,6 +171,10 @@ async fn patterns(State(own): State<Answering>, asked: Asked<PatternsQuestion>) 
 
 async fn why(State(own): State<Answering>, asked: Asked<WhyQuestion>) -> Response {
     own.answer(asked, Explorer::why).await
+}
+
+async fn circuit(State(own): State<Answering>, asked: Asked<CircuitOfPairs>) -> Response {
+    own.answer(asked, Explorer::circuit).await
 }
 
 async fn walk(State(own): State<Answering>, asked: Asked<WalkQuestion>) -> Response {

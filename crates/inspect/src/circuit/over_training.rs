@@ -4,15 +4,12 @@ use headlight_heads::{Corruption, Edge, Metric, PatchDirection};
 use headlight_lens::{EdgeError, EdgePatching, Estimate, PromptPair, find_edges};
 use headlight_report::{Printout, Table};
 use headlight_residual::Decoder;
-use headlight_run::Error;
-use headlight_watch::model;
+use headlight_run::{Error, Weights};
+use headlight_watch::{Cores, model};
 use serde::Serialize;
 
-use super::{
-    ModelParts, Subject,
-    circuit::{CircuitQuestion, ENOUGH},
-    circuit_pairs::pairs_in_words,
-};
+use super::{CircuitQuestion, pairs::pairs_in_words, search::ENOUGH};
+use crate::{ModelParts, Subject, subject::TrainedRun};
 
 /// The edges of the last circuit at every kept checkpoint.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,6 +52,13 @@ pub struct EdgeOverTraining {
     pub by: usize,
 }
 
+/// What was measured at one checkpoint.
+struct Measured {
+    at: CircuitAtStep,
+    /// Of each edge.
+    effects: Vec<Estimate>,
+}
+
 impl Subject {
     /// The edges of the circuit of the last weights, patched at every kept checkpoint.
     ///
@@ -64,86 +68,120 @@ impl Subject {
         &self,
         asked: CircuitQuestion,
     ) -> Result<CircuitOverTraining, Error> {
-        let run = self.trained()?;
+        self.trained()?;
         let ModelParts { model, .. } = self.model()?;
-        let wrong = |error| self.edge_error(error);
         self.check_small(&model)?;
-        let (made, corruption) = self.circuit_pairs(&model, 0, asked.corruption)?;
-        let (finding, reporting) = made.pairs.split_at(made.pairs.len() / 2);
-        let found_on = EdgePatching::new(&model, finding, asked.metric).map_err(wrong)?;
-        let effects = found_on
-            .exact_of_all(PatchDirection::Noise)
-            .map_err(wrong)?;
-        let circuit = find_edges(&found_on, &effects, ENOUGH)
-            .map_err(wrong)?
-            .ok_or_else(|| {
-                let message = format!("has no circuit that carries {ENOUGH} of the behaviour");
-                Error::new(self.path().display(), message)
-            })?;
-        let mut checkpoints = Vec::new();
-        let mut of_edges = vec![Vec::new(); circuit.len()];
-        let mut kept = run.directory.checkpoints();
-        kept.reverse();
-        for weights in kept {
-            let step = run.directory.state(weights)?.step;
-            let is_known = checkpoints
-                .iter()
-                .any(|known: &CircuitAtStep| known.step == step);
-            // The last weights may be those of the newest checkpoint.
-            if is_known {
-                continue;
-            }
+        let pairs = self.circuit_pairs(&model, asked.corruption)?;
+        let (finding, reporting) = pairs.halves();
+        let edges = circuit_of(&model, finding, asked.metric);
+        let edges = edges.map_err(|error| self.edge_error(error))?;
+        let edges = edges.ok_or_else(|| {
+            let message = format!("has no circuit that carries {ENOUGH} of the behaviour");
+            Error::new(self.path().display(), message)
+        })?;
+        let asked = CircuitQuestion {
+            corruption: pairs.corruption,
+            ..asked
+        };
+        self.over_training(asked, reporting, &edges)
+    }
+
+    /// Some edges, patched at every kept checkpoint.
+    ///
+    /// # Errors
+    /// If the subject is no run, or weights cannot be read.
+    pub(super) fn over_training(
+        &self,
+        asked: CircuitQuestion,
+        pairs: &[PromptPair],
+        edges: &[Edge],
+    ) -> Result<CircuitOverTraining, Error> {
+        let run = self.trained()?;
+        let kept = kept_weights(run)?;
+        let measured = Cores::all().map(kept, |(step, weights)| {
             let model = model::load(&run.directory, &run.config, weights, self.device())?;
-            let (at_step, effects) =
-                effects_at(&model, reporting, asked.metric, &circuit, step).map_err(wrong)?;
-            checkpoints.push(at_step);
-            for (of_edge, effect) in of_edges.iter_mut().zip(effects) {
-                of_edge.push(effect);
-            }
-        }
-        let steps: Vec<usize> = checkpoints.iter().map(|at| at.step).collect();
-        let graph = found_on.graph();
-        let edge = |(edge, effects): (&usize, Vec<Estimate>)| {
+            measured_at(&model, pairs, asked.metric, edges, step)
+                .map_err(|error| self.edge_error(error))
+        });
+        let measured: Vec<Measured> = measured.into_iter().collect::<Result<_, Error>>()?;
+        let steps: Vec<usize> = measured.iter().map(|measured| measured.at.step).collect();
+        let mut over_training = Vec::with_capacity(edges.len());
+        for (at, &edge) in edges.iter().enumerate() {
+            let effects = measured.iter().map(|measured| measured.effects[at]);
+            let effects: Vec<Estimate> = effects.collect();
             let [after, by] = appeared(&steps, &effects);
-            EdgeOverTraining {
-                edge: graph.edges()[*edge],
+            over_training.push(EdgeOverTraining {
+                edge,
                 effects,
                 after,
                 by,
-            }
-        };
+            });
+        }
         Ok(CircuitOverTraining {
-            corruption,
+            corruption: asked.corruption,
             metric: asked.metric,
-            pairs: reporting.len(),
-            edges: circuit.iter().zip(of_edges).map(edge).collect(),
-            checkpoints,
+            pairs: pairs.len(),
+            checkpoints: measured.iter().map(|measured| measured.at).collect(),
+            edges: over_training,
         })
     }
 }
 
-/// The behaviour and the effects of some edges in one model.
-fn effects_at(
+/// The weights that are kept of each step up to the one that is looked at, first to last.
+fn kept_weights(run: &TrainedRun) -> Result<Vec<(usize, Weights)>, Error> {
+    let end = run.step()?;
+    let mut kept: Vec<(usize, Weights)> = Vec::new();
+    for weights in run.directory.checkpoints().into_iter().rev() {
+        let step = run.directory.state(weights)?.step;
+        // The last weights may be those of the newest checkpoint.
+        let is_known = kept.iter().any(|(known, _)| *known == step);
+        if !is_known && step <= end {
+            kept.push((step, weights));
+        }
+    }
+    Ok(kept)
+}
+
+/// The fewest edges that carry enough on some pairs; none where all do not.
+fn circuit_of(
     model: &Decoder,
     pairs: &[PromptPair],
     metric: Metric,
-    edges: &[usize],
-    step: usize,
-) -> Result<(CircuitAtStep, Vec<Estimate>), EdgeError> {
+) -> Result<Option<Vec<Edge>>, EdgeError> {
     let patching = EdgePatching::new(model, pairs, metric)?;
-    let effects = patching.exact(edges, PatchDirection::Noise)?;
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let at_step = CircuitAtStep {
-        step,
-        clean: mean(patching.at_clean()),
-        corrupted: mean(patching.at_corrupted()),
+    let effects = patching.exact_of_all(PatchDirection::Noise)?;
+    let Some(found) = find_edges(&patching, &effects, ENOUGH)? else {
+        return Ok(None);
     };
-    Ok((
-        at_step,
-        (0..edges.len())
+    let edges = patching.graph().edges();
+    Ok(Some(found.iter().map(|&edge| edges[edge]).collect()))
+}
+
+/// The behaviour and the effects of some edges in one model.
+fn measured_at(
+    model: &Decoder,
+    pairs: &[PromptPair],
+    metric: Metric,
+    edges: &[Edge],
+    step: usize,
+) -> Result<Measured, EdgeError> {
+    let patching = EdgePatching::new(model, pairs, metric)?;
+    let indices = edges
+        .iter()
+        .filter_map(|&edge| patching.graph().index(edge));
+    let indices: Vec<usize> = indices.collect();
+    let effects = patching.exact(&indices, PatchDirection::Noise)?;
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    Ok(Measured {
+        at: CircuitAtStep {
+            step,
+            clean: mean(patching.at_clean()),
+            corrupted: mean(patching.at_corrupted()),
+        },
+        effects: (0..indices.len())
             .map(|place| effects.estimate(place))
             .collect(),
-    ))
+    })
 }
 
 /// The steps between which an effect came to at least half of the last one, for good.
