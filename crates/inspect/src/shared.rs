@@ -155,7 +155,7 @@ impl Subject {
             }));
             progress.add(1, 3.0);
         }
-        progress.end();
+        drop(progress);
         let no_readers = match (readers.is_empty(), count) {
             (false, _) => None,
             (true, _) if layers == [count - 1] => {

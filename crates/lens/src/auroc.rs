@@ -5,7 +5,7 @@ use headlight_heads::Interval;
 use crate::{Estimate, bootstrap::resamples_of};
 
 /// The area under the ROC curve: the share of pairs of a true and a false thing in which the true one
-/// is larger, ties counting half (Hanley & McNeil 1982). 1 if all true ones are larger, ½ by chance,
+/// is larger, ties counting half (Hanley & `McNeil` 1982). 1 if all true ones are larger, ½ by chance,
 /// 0 if all are smaller. `None` without a true or without a false thing.
 ///
 /// ```
@@ -47,7 +47,7 @@ pub fn auroc(sizes: &[f64], truths: &[bool]) -> Option<f64> {
 /// bootstrap over pairs of prompts.
 ///
 /// # Shapes
-/// - by_pair: `[thing][pair]`
+/// - `by_pair`: `[thing][pair]`
 ///
 /// ```
 /// use headlight_lens::auroc_of_effects;

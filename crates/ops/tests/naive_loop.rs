@@ -366,9 +366,10 @@ fn the_feed_forward_is_two_linear_maps_with_gelu_between_them() {
             }
             // Of x alone, where the weights are held.
             let (held_in, held_out) = (w_in.no_grad(), w_out.no_grad());
-            let held = match is_exact {
-                true => gelu_feed_forward(&held_in, &held_out, x.clone()),
-                false => gelu_tanh_feed_forward(&held_in, &held_out, x.clone()),
+            let held = if is_exact {
+                gelu_feed_forward(&held_in, &held_out, x.clone())
+            } else {
+                gelu_tanh_feed_forward(&held_in, &held_out, x.clone())
             };
             let upstream = tensor(&numbers(rows * d_out, 10), [1, rows, d_out], &place);
             let alone = (held * upstream).sum().backward();

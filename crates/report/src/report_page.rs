@@ -13,7 +13,7 @@ use crate::{
 const MOST_PAGE_BYTES: usize = 5_000_000;
 
 /// The page's own modules.
-pub(crate) const MODULES: [(&str, &str); 25] = [
+pub(crate) const MODULES: [(&str, &str); 26] = [
     module!("address.js"),
     module!("walk_source.js"),
     module!("report_data.js"),
@@ -47,7 +47,7 @@ pub(crate) const MODULES: [(&str, &str); 25] = [
 type Part = (&'static str, fn(&mut ReportData) -> bool);
 
 /// What is left out of a page that would be too large, in this order.
-const LEAST_NEEDED: [Part; 9] = [
+const LEAST_NEEDED: [Part; 10] = [
     ("why heads look where they look", |data| {
         data.why.take().is_some()
     }),

@@ -13,8 +13,8 @@ use std::{
 
 use headlight_heads::{Ablation, HeadName};
 use headlight_report::{
-    Answer, Bytes, Explorer, ExplorerFacts, Question, Sweep, SweepQuestion, WalkData, WhyData,
-    WhyQuestion, Writing, WritingQuestion, serve,
+    Answer, Bytes, CircuitData, CircuitOfPairs, Explorer, ExplorerFacts, Question, Sweep,
+    SweepQuestion, WalkData, WhyData, WhyQuestion, Writing, WritingQuestion, serve,
 };
 use headlight_run::Error;
 
@@ -70,6 +70,10 @@ impl Explorer for Slow {
 
     fn walk(&self, _: &Question, head: HeadName) -> Result<WalkData, Error> {
         Err(Error::new("head", "there is no such head").value(head))
+    }
+
+    fn circuit(&self, _: &CircuitOfPairs) -> Result<CircuitData, Error> {
+        Err(Error::new("model", "there are no edges"))
     }
 
     fn why(&self, question: &WhyQuestion) -> Result<WhyData, Error> {

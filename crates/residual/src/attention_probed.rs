@@ -48,6 +48,10 @@ pub fn attention_probed<P: Probe + ?Sized>(
 }
 
 /// What queries, keys and values read.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one is made in a pass through a layer, and none is kept"
+)]
 pub(crate) enum AttentionInputs {
     /// All of them the same, `[batch, pos, d_model]`.
     Same(Tensor<3>),

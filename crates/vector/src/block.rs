@@ -21,9 +21,9 @@ pub enum Onto<'a> {
 }
 
 impl Onto<'_> {
-    /// The numbers from a column of the product on.
+    /// The numbers behind the first columns of the product.
     #[inline(always)]
-    pub(crate) fn from_column(self, column: usize) -> Self {
+    pub(crate) fn skipping(self, column: usize) -> Self {
         match self {
             Self::Row(row) => Self::Row(&row[column..]),
             onto => onto,
@@ -71,7 +71,7 @@ pub fn block_product<S: Simd>(
             factor,
             left,
             right,
-        )
+        );
     }
 }
 

@@ -184,7 +184,7 @@ unsafe fn write_in_parts(
             // SAFETY: the caller's promise; parts do not overlap.
             out: unsafe { out.at(row.start * out_stride + column.start) },
             out_stride,
-            onto: onto.from_column(column.start),
+            onto: onto.skipping(column.start),
             factor,
             left: left.some_rows(row.start, row.len()),
             right: right.some_columns(column.start, column.len()),

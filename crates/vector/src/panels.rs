@@ -207,7 +207,7 @@ pub fn panel_product<S: Simd>(
                 left,
                 right,
                 from,
-            )
+            );
         };
     }
 }
@@ -245,7 +245,7 @@ pub(crate) unsafe fn write_product<S: Simd>(
     let mut room = Vec::new();
     for first in (0..right.columns).step_by(COLUMNS) {
         let columns = right.some_columns(first, COLUMNS.min(right.columns - first));
-        let onto = onto.from_column(first);
+        let onto = onto.skipping(first);
         for from in steps(right.rows) {
             let matrix = columns.some_rows(from, DEPTH.min(right.rows - from));
             let panels = LayOut { matrix, room }.run(simd);
@@ -262,7 +262,7 @@ pub(crate) unsafe fn write_product<S: Simd>(
                     left,
                     &panels,
                     0,
-                )
+                );
             };
             room = match panels.numbers {
                 Cow::Owned(room) => room,
@@ -297,7 +297,7 @@ unsafe fn write_step<S: Simd>(
         for column in (0..right.columns).step_by(right.width) {
             let panel = right.panel(from, column);
             let columns = right.width.min(right.columns - column);
-            let onto = onto.from_column(column);
+            let onto = onto.skipping(column);
             // SAFETY: the caller's promise.
             unsafe {
                 let out = out.add(first * out_stride + column);
@@ -329,7 +329,7 @@ unsafe fn write_in_place<S: Simd>(
     let width = panel_width::<S>();
     for column in (0..right.columns).step_by(width) {
         let columns = width.min(right.columns - column);
-        let onto = onto.from_column(column);
+        let onto = onto.skipping(column);
         for from in steps(right.rows) {
             let inner = DEPTH.min(right.rows - from);
             let part = right.some_rows(from, inner).some_columns(column, columns);

@@ -81,8 +81,8 @@ fn four_rows<S: Simd>(
                 out.as_mut_ptr()
                     .add(from)
                     .cast::<[f32; FOUR]>()
-                    .write(*four)
-            };
+                    .write(*four);
+            }
         }
     }
 }

@@ -103,7 +103,7 @@ impl Subject {
         }
         let run = self.trained()?;
         if run.config.log.heads.is_some() {
-            return self.report_of_some_heads(run);
+            return self.report_of_some_heads(run, asked);
         }
         let summary = self.summary()?;
         let ModelParts { model, vocabulary } = self.model()?;
@@ -148,7 +148,7 @@ impl Subject {
             relations: self.relations_seen(&heads, summary.steps)?,
             answers_lost: self.answers_lost(heads.len())?,
             positions: self.head_positions(&model, &summary.heads)?,
-            accuracy_by_position: self.accuracy_by_position(&model, by, &mut left_out)?,
+            accuracy_by_position: self.accuracy_by_position(&model, asked.by, &mut left_out)?,
             controls: match used_as.last() {
                 Some(row) => self.controls(&model, &behaviour, row, CONTROLS)?,
                 None => Vec::new(),

@@ -67,9 +67,13 @@ impl Subject {
 
     /// What the report of a run shows that watched some of its heads: all of them as they are now, and
     /// the loss over training.
-    pub(super) fn report_of_some_heads(&self, run: &TrainedRun) -> Result<ReportData, Error> {
+    pub(super) fn report_of_some_heads(
+        &self,
+        run: &TrainedRun,
+        asked: ReportQuestion,
+    ) -> Result<ReportData, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let mut report = self.report_of_model()?;
+        let mut report = self.report_of_model(asked)?;
         report.run = self.facts(&self.summary()?, &model)?;
         report.metrics = self.finite_metrics()?;
         report.events = run.directory.events()?;

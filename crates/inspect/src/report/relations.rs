@@ -57,7 +57,7 @@ impl Subject {
         if !is_asked || validation.sequences.len() < 2 || heads > MOST_HEADS_OFF {
             return Ok(Vec::new());
         }
-        let found = self.relations()?;
+        let found = self.relations(None)?;
         let mut lost = Vec::new();
         for (&head, without) in &found.without {
             let surely = found.untouched.iter().filter_map(|(kind, untouched)| {

@@ -15,9 +15,7 @@ use headlight_run::{
     UsesRow, Weights,
 };
 use headlight_tasks::{Sequence, Tasks, Validation, Vocabulary};
-use headlight_watch::{
-    Cores, Interchange, ModelFiles, Watched, evaluate, interchange, model,
-};
+use headlight_watch::{Cores, Interchange, ModelFiles, Watched, evaluate, interchange, model};
 
 pub use self::pairs::Pairs;
 pub(crate) use self::trained_run::TrainedRun;

@@ -1,4 +1,4 @@
-//! AtP*: gradients with two repairs, for where softmax is saturated and where effects cancel.
+//! `AtP*`: gradients with two repairs, for where softmax is saturated and where effects cancel.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::Estimate;
 
-/// What AtP* says of edges and of whole parts.
+/// What `AtP*` says of edges and of whole parts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AtpStar {
     /// Of every edge, signed: as [`EdgePatching::eap`], but where the destination is a query or a
@@ -42,14 +42,14 @@ struct PatternChange {
 }
 
 impl EdgePatching<'_> {
-    /// AtP* (Kramár et al. 2024, section 3) of every edge and every part.
+    /// `AtP*` (Kramár et al. 2024, section 3) of every edge and every part.
     ///
     /// *Recomputed softmax*. Where softmax is saturated, its gradient is 0 although a large
     /// change of the input moves the pattern. So the effect of an edge into queries or keys is
     /// `Σ (A_other − A_base)·∂m/∂A`, with the pattern `A_other` computed from the changed input.
     /// Edges into values, feed-forwards and logits are those of [`eap`](Self::eap).
     ///
-    /// *Dropped gradients* (GradDrop). A direct effect and an indirect one of the other sign cancel in
+    /// *Dropped gradients* (`GradDrop`). A direct effect and an indirect one of the other sign cancel in
     /// the estimate of a part, while they do not cancel in the model. So the gradient is computed
     /// again for each layer, without what goes through the outputs of this layer. The estimate of a
     /// part is `1/n·Σ |Σ_edges effect|` over the `n` gradients: the whole one, and those without
