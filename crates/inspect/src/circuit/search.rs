@@ -100,7 +100,7 @@ impl Subject {
         Err(Error::new(self.path().display(), message))
     }
 
-    pub(super) fn edge_error(&self, error: EdgeError) -> Error {
+    pub(crate) fn edge_error(&self, error: EdgeError) -> Error {
         match error {
             EdgeError::Activations(error) => no_room(error),
             other => Error::new(self.path().display(), other),
