@@ -4,7 +4,7 @@ use headlight_heads::{Corruption, Edge, Metric, PatchDirection};
 use headlight_lens::{EdgeError, EdgePatching, Estimate, PromptPair, find_edges};
 use headlight_report::{Printout, Table};
 use headlight_residual::Decoder;
-use headlight_run::{Error, Weights};
+use headlight_run::{Error, ErrorKind, Weights};
 use headlight_watch::{Cores, model};
 use serde::Serialize;
 
@@ -98,6 +98,14 @@ impl Subject {
     ) -> Result<CircuitOverTraining, Error> {
         let run = self.trained()?;
         let kept = kept_weights(run)?;
+        if kept.is_empty() {
+            let message = format!("has no checkpoint up to step {}", run.step()?);
+            return Err(Error::of(
+                ErrorKind::Missing,
+                self.path().display(),
+                message,
+            ));
+        }
         let measured = Cores::all().map(kept, |(step, weights)| {
             let model = model::load(&run.directory, &run.config, weights, self.device())?;
             measured_at(&model, pairs, asked.metric, edges, step)
@@ -128,7 +136,7 @@ impl Subject {
 }
 
 /// The weights that are kept of each step up to the one that is looked at, first to last.
-fn kept_weights(run: &TrainedRun) -> Result<Vec<(usize, Weights)>, Error> {
+pub(super) fn kept_weights(run: &TrainedRun) -> Result<Vec<(usize, Weights)>, Error> {
     let end = run.step()?;
     let mut kept: Vec<(usize, Weights)> = Vec::new();
     for weights in run.directory.checkpoints().into_iter().rev() {

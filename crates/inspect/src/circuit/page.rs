@@ -13,7 +13,7 @@ use headlight_watch::Cores;
 use super::{
     CircuitOverTraining, CircuitQuestion, FoundCircuit,
     found::{MeasuredEdge, NamedPair},
-    over_training::EdgeOverTraining,
+    over_training::{EdgeOverTraining, kept_weights},
     pairs::LARGE,
 };
 use crate::{ModelParts, Subject};
@@ -67,10 +67,11 @@ impl Subject {
         let asked = CircuitQuestion::for_page(pairs);
         let found = self.circuit(asked)?;
         let mut over_training = None;
-        if let (Ok(_), Some(circuit)) = (self.trained(), &found.circuit) {
-            let measured = self.over_training(asked, &found.reporting, &circuit.edges)?;
-            // One checkpoint is no training.
-            over_training = Some(measured).filter(|measured| measured.checkpoints.len() > 1);
+        // One checkpoint is no training.
+        if let (Ok(run), Some(circuit)) = (self.trained(), &found.circuit)
+            && kept_weights(run)?.len() > 1
+        {
+            over_training = Some(self.over_training(asked, &found.reporting, &circuit.edges)?);
         }
         Ok(data_of(&found, pairs, over_training))
     }
