@@ -491,7 +491,7 @@ fn size_of_sum(patching: &EdgePatching, effects: &Effects, source: Source) -> f6
             sums[1] += by_pair[1];
         }
     }
-    (sums[0].abs() + sums[1].abs()) / 2.0
+    f64::midpoint(sums[0].abs(), sums[1].abs())
 }
 
 /// In one layer without norms the logits are linear in the pattern. So what recomputed softmax says

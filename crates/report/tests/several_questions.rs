@@ -39,6 +39,7 @@ impl Explorer for Slow {
             some_tokens: Vec::new(),
             sites: Vec::new(),
             sweeps: Vec::new(),
+            edges: None,
             window: None,
             prompt: "a".to_owned(),
             ablations: Vec::new(),

@@ -266,7 +266,7 @@ fn gradients_fade_with_coldness() {
     }
 }
 
-/// Whole parts, each patched for all its readers, beside AtP and AtP*.
+/// Whole parts, each patched for all its readers, beside `AtP` and `AtP*`.
 #[test]
 fn recomputed_softmax_sees_the_parts_that_a_saturated_gradient_misses() {
     println!("| coldness | part | patched | AtP | AtP* |");
