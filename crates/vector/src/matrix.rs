@@ -192,7 +192,7 @@ unsafe fn write_in_parts(
     };
     let threads = rayon::current_num_threads();
     let pays = threads > 1 && rows * columns * left.columns >= MOST_ALONE;
-    let parts = parts(rows, columns, if pays { threads } else { 1 });
+    let parts = parts(left, right, if pays { threads } else { 1 });
     if pays {
         parts.into_par_iter().for_each(write);
     } else {
@@ -206,11 +206,18 @@ struct Part {
     column: Range<usize>,
 }
 
-/// A part for each thread. Every part lays its panels out itself, so that threads rather share
-/// columns than rows.
-fn parts(rows: usize, columns: usize, threads: usize) -> Vec<Part> {
+/// Rows of a part for which its panels are worth being laid out.
+const ROWS_OF_THREAD: usize = 64;
+
+/// A part for each thread. Every part lays its panels out itself, so that threads share rows only
+/// where there are many, panels need not be turned, and columns cannot be shared evenly.
+fn parts(left: Matrix, right: Matrix, threads: usize) -> Vec<Part> {
+    let (rows, columns) = (left.rows, right.columns);
     let panels = columns.div_ceil(WIDEST_PANEL);
-    let of_columns = threads.min(panels);
+    let shares_rows = right.column_stride == 1
+        && rows >= threads * ROWS_OF_THREAD
+        && !panels.is_multiple_of(threads);
+    let of_columns = if shares_rows { 1 } else { threads.min(panels) };
     let columns_in_part = panels.div_ceil(of_columns) * WIDEST_PANEL;
     let of_rows = threads.div_ceil(of_columns);
     let rows_in_part = rows.div_ceil(of_rows).next_multiple_of(BLOCK);
