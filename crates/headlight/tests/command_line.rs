@@ -744,6 +744,7 @@ fn the_usage_of_every_verb_says_where_the_run_stands() {
             "export" => "Usage: inspect <RUN> export [OPTIONS] --to <DIR>\n",
             "activations" => "Usage: inspect <RUN> activations [OPTIONS] --to <FILE>\n",
             "predict" => "Usage: inspect <RUN> predict [OPTIONS] --prompt <PROMPT>\n",
+            "senses" => "Usage: inspect <RUN> senses [OPTIONS] --words <WORDS>\n",
             "why" => "Usage: inspect <RUN> why [OPTIONS] --head <HEAD>\n",
             verb => &format!("Usage: inspect <RUN> {verb} [OPTIONS]\n"),
         };

@@ -162,7 +162,7 @@ fn the_run_needs_neither_the_model_nor_the_text() {
         &["swap"],
         &["lens"],
         &["circuits"],
-        &["circuit", "--corrupt", "key"],
+        &["circuit", "--pairs", "key"],
         &["why", "--head", "L0H1"],
         &["detect"],
         &["offsets"],
@@ -336,7 +336,7 @@ fn whatever_contradicts_the_model_is_refused_by_name() {
     for set in [
         "model.n_layers=2",
         "model.norm='rms_norm'",
-        "model.rotary_base=10000",
+        "model.rotary_base=500",
     ] {
         assert_ok(&train(
             &workshop,
