@@ -21,6 +21,14 @@ fn foreign() -> Workshop {
     workshop
 }
 
+/// The word `d` in two senses, twice each.
+const WORDS: &str = r#"
+{"text": "a c d", "word": "d", "sense": "one"}
+{"text": "a e d", "word": "d", "sense": "one"}
+{"text": "b c d", "word": "d", "sense": "two"}
+{"text": "b e d", "word": "d", "sense": "two"}
+"#;
+
 /// The arguments of a verb that can be left with its defaults but for what it demands.
 fn options(verb: &str) -> Vec<&str> {
     let demanded: &[&str] = match verb {
@@ -28,6 +36,7 @@ fn options(verb: &str) -> Vec<&str> {
         "export" => &["--to", "exported"],
         "why" => &["--head", "L0H0"],
         "activations" => &["--to", "activations.safetensors"],
+        "senses" => &["--words", "words.jsonl"],
         _ => &[],
     };
     [&[verb], demanded].concat()
@@ -39,6 +48,7 @@ const SAID: &str =
 #[test]
 fn every_verb_that_needs_no_code_of_the_task_works_and_says_whose_it_is() {
     let workshop = foreign();
+    workshop.write("words.jsonl", WORDS.trim());
     for verb in headlight_inspect::verbs() {
         // `serve` never ends.
         let needs_another_task = [Need::Relations, Need::Program, Need::Alignment]
@@ -81,6 +91,7 @@ fn training_on_it_is_refused_in_one_line() {
 #[test]
 fn a_verb_needs_what_it_says_it_needs_and_no_other_file() {
     let workshop = Workshop::trained("run");
+    workshop.write("words.jsonl", WORDS.trim());
     for name in ["metrics.jsonl", "heads.jsonl", "uses.jsonl", "timing.jsonl"] {
         fs::remove_file(workshop.path("run").join(name)).unwrap();
     }
