@@ -36,7 +36,7 @@ impl Interval {
     /// use headlight_heads::Interval;
     ///
     /// let all_right = Interval::of_share(10, 10);
-    /// assert!((all_right.low - 0.7225).abs() < 1e-4 && all_right.high == 1.0);
+    /// assert!((all_right.low - 0.7225).abs() < 1e-4 && (all_right.high - 1.0).abs() < 1e-12);
     /// ```
     #[must_use]
     pub fn of_share(right: usize, of: usize) -> Self {
