@@ -347,7 +347,7 @@ fn whatever_contradicts_the_model_is_refused_by_name() {
         "b.toml",
         &CONFIG.replace(
             "from = \"model.gguf\", ",
-            "n_layers = 1, n_heads = 2, d_model = 8, ",
+            "n_layers = 1, n_heads = 4, d_model = 8, ",
         ),
     );
     let tokens = workshop.train(&alone, &["--set", "task.tokens='model'"]);

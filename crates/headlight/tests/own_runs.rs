@@ -23,10 +23,10 @@ fn foreign() -> Workshop {
 
 /// The word `d` in two senses, twice each.
 const WORDS: &str = r#"
-{"text": "a c d", "word": "d", "sense": "one"}
-{"text": "a e d", "word": "d", "sense": "one"}
-{"text": "b c d", "word": "d", "sense": "two"}
-{"text": "b e d", "word": "d", "sense": "two"}
+{"text": "a c d", "word": "d", "sense": "one", "cue": "a"}
+{"text": "a e d", "word": "d", "sense": "one", "cue": "a"}
+{"text": "b c d", "word": "d", "sense": "two", "cue": "b"}
+{"text": "b e d", "word": "d", "sense": "two", "cue": "b"}
 "#;
 
 /// The arguments of a verb that can be left with its defaults but for what it demands.
