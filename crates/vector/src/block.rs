@@ -3,7 +3,10 @@
 
 use pulp::{Simd, WithSimd};
 
-use crate::{Matrix, matrix::assert_inside};
+use crate::{
+    Matrix,
+    matrix::{assert_holds, assert_inside},
+};
 
 /// The number of rows in a block. With 4 vectors of columns, their sums fill the registers of
 /// AVX-512 and NEON; with 2 vectors, those of AVX2.
@@ -27,6 +30,26 @@ impl Onto<'_> {
         match self {
             Self::Row(row) => Self::Row(&row[column..]),
             onto => onto,
+        }
+    }
+
+    /// Writes one number of column `j`: a sum of products, added to where it starts from.
+    ///
+    /// # Safety
+    /// `place` may be written, with [`Onto::Out`] also read.
+    #[inline(always)]
+    #[allow(
+        unsafe_code,
+        reason = "products write into memory that is not cleared before"
+    )]
+    pub(crate) unsafe fn write(self, place: *mut f32, j: usize, sum: f32) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            *place = match self {
+                Self::Zeros => sum,
+                Self::Out => *place + sum,
+                Self::Row(row) => row[j] + sum,
+            };
         }
     }
 }
@@ -57,10 +80,7 @@ pub fn block_product<S: Simd>(
     if rows == 0 || columns == 0 {
         return;
     }
-    assert!(
-        out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
-        "matrix product outside its slice"
-    );
+    assert_holds(out, out_stride, rows, columns);
     // SAFETY: `rows` rows of `columns` numbers lie inside `out`, as asserted.
     unsafe {
         write_block_product(

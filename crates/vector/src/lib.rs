@@ -23,7 +23,7 @@ pub use lanes::{
     LANES, WIDEST, add_rows, all_finite, dot, entropy, exp_and_sum, max_of, sum_of, sum_of_rows,
 };
 pub use matrix::{Matrix, new_product, product};
-pub use panels::{Panels, panel_product};
+pub use panels::{DEPTH, Panels, panel_product};
 pub use pulp::Simd;
 pub use transpose::transpose;
 

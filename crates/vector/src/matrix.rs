@@ -121,10 +121,7 @@ pub fn product(
     if rows == 0 || columns == 0 {
         return;
     }
-    assert!(
-        out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
-        "matrix product outside its slice"
-    );
+    assert_holds(out, out_stride, rows, columns);
     // SAFETY: the slice holds `rows` rows of `columns` numbers, as asserted.
     unsafe { write_in_parts(out.as_mut_ptr(), out_stride, onto, factor, left, right) }
 }
@@ -280,6 +277,15 @@ impl Kernel for PartOfProduct<'_> {
         // SAFETY: `write_in_parts` makes parts of memory that its caller may write.
         unsafe { write_product(simd, out, out_stride, onto, factor, left, right) }
     }
+}
+
+/// Panics unless `out` holds as many rows, of which row `i` begins at `i·out_stride`, and columns.
+#[inline(always)]
+pub(crate) fn assert_holds(out: &[f32], out_stride: usize, rows: usize, columns: usize) {
+    assert!(
+        out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
+        "matrix product outside its slice"
+    );
 }
 
 #[inline(always)]

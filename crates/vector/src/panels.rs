@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use pulp::Simd;
 
 use crate::{
-    BLOCK, Kernel, Matrix, Onto, WIDEST, block::write_block_product, block_product, dot, transpose,
-    vectorised,
+    BLOCK, Kernel, Matrix, Onto, WIDEST, block::write_block_product, block_product, dot,
+    matrix::assert_holds, transpose, vectorised,
 };
 
-/// Rows of a panel. Longer sums are added up in so many steps.
-pub(crate) const DEPTH: usize = 256;
+/// Rows of a panel: the length of a step in which the sums of products are added up.
+pub const DEPTH: usize = 256;
 
 /// Columns of a panel where vectors are widest.
 pub(crate) const WIDEST_PANEL: usize = 4 * WIDEST;
@@ -47,12 +47,6 @@ impl<'a> Panels<'a> {
     pub fn new(matrix: Matrix<'a>) -> Self {
         let room = Vec::new();
         vectorised(LayOut { matrix, room })
-    }
-
-    /// The number of rows.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.rows
     }
 
     /// The number of columns.
@@ -189,10 +183,7 @@ pub fn panel_product<S: Simd>(
     if rows == 0 || columns == 0 {
         return;
     }
-    assert!(
-        out_stride >= columns && out.len() >= (rows - 1) * out_stride + columns,
-        "matrix product outside its slice"
-    );
+    assert_holds(out, out_stride, rows, columns);
     for from in steps(inner) {
         let left = left.some_columns(from, DEPTH.min(inner - from));
         let onto = if from == 0 { onto } else { Onto::Out };
@@ -213,7 +204,7 @@ pub fn panel_product<S: Simd>(
 }
 
 /// The same numbers as [`panel_product`], into memory that need not be initialised, unless the
-/// product is added to it. The panels are laid out one at a time.
+/// product is added to it. The panels of some columns and one step are laid out at a time.
 ///
 /// # Safety
 /// Row `i` of `out` may be written (with [`Onto::Out`], also read) from `i·out_stride` on, for each
@@ -378,11 +369,7 @@ unsafe fn write_dots<S: Simd>(
         // SAFETY: the caller's promise.
         unsafe {
             let place = out.add(j);
-            *place = match onto {
-                Onto::Zeros => product,
-                Onto::Out => *place + product,
-                Onto::Row(row) => row[j] + product,
-            };
+            onto.write(place, j, product);
         }
     }
 }
@@ -476,11 +463,7 @@ unsafe fn write_some<S: Simd>(
             // SAFETY: the caller's promise.
             unsafe {
                 let place = out.add(i * out_stride + j);
-                *place = match onto {
-                    Onto::Zeros => sum,
-                    Onto::Out => *place + sum,
-                    Onto::Row(row) => row[j] + sum,
-                };
+                onto.write(place, j, sum);
             }
         }
     }

@@ -6,11 +6,12 @@ use std::{marker::PhantomData, mem::MaybeUninit, sync::Arc};
 
 use burn::{backend::flex::FlexTensor, tensor::Shape};
 use headlight_vector::{
-    BLOCK, Kernel, Matrix, Onto, Panels, Simd, add_rows, panel_product, vectorised,
+    BLOCK, DEPTH, Kernel, Matrix, Onto, Panels, Simd, add_rows, panel_product, vectorised,
 };
 use rayon::prelude::*;
 
 use super::{
+    contiguous,
     gelu::{Distribution, Exact, Tanh},
     linear::{self, rows as rows_of},
     matrix, numbers, shaped,
@@ -21,9 +22,9 @@ use crate::gelu::Form;
 const ROWS: usize = 16 * BLOCK;
 const ROWS_BACKWARD: usize = 32 * BLOCK;
 
-/// Middle columns at a time in forward: as many as a product adds up in one step, so that the sums
-/// are those of two products.
-const STEP: usize = 256;
+/// Middle columns at a time in forward: the step in which a product adds up, so that the sums are
+/// those of two products.
+const STEP: usize = DEPTH;
 
 /// Middle columns at a time in backward: a panel of the widest vectors.
 const PANEL: usize = 64;
@@ -36,14 +37,37 @@ const ROWS_IN_GROUP: usize = 2048;
 #[derive(Debug, Clone)]
 pub(crate) struct Inputs {
     /// `[batch, pos, d_model]`
-    pub x: FlexTensor,
+    x: FlexTensor,
     /// `W_in [d_model, d_ff]` and its bias
-    pub w_in: FlexTensor,
-    pub b_in: Option<FlexTensor>,
+    w_in: FlexTensor,
+    b_in: Option<FlexTensor>,
     /// `W_out [d_ff, d_out]` and its bias
-    pub w_out: FlexTensor,
-    pub b_out: Option<FlexTensor>,
-    pub form: Form,
+    w_out: FlexTensor,
+    b_out: Option<FlexTensor>,
+    form: Form,
+}
+
+impl Inputs {
+    pub fn new(
+        x: FlexTensor,
+        weights: [FlexTensor; 2],
+        biases: Option<[FlexTensor; 2]>,
+        form: Form,
+    ) -> Self {
+        let [w_in, w_out] = weights.map(contiguous);
+        let (b_in, b_out) = match biases.map(|biases| biases.map(contiguous)) {
+            Some([b_in, b_out]) => (Some(b_in), Some(b_out)),
+            None => (None, None),
+        };
+        Self {
+            x: contiguous(x),
+            w_in,
+            b_in,
+            w_out,
+            b_out,
+            form,
+        }
+    }
 }
 
 /// The tensors that backward needs.

@@ -93,14 +93,7 @@ impl Fused for Flex {
         w_out: FlexTensor,
         form: Form,
     ) -> FlexTensor {
-        feed_forward::forward(&feed_forward::Inputs {
-            x: contiguous(x),
-            w_in: contiguous(w_in),
-            b_in: None,
-            w_out: contiguous(w_out),
-            b_out: None,
-            form,
-        })
+        feed_forward::forward(&feed_forward::Inputs::new(x, [w_in, w_out], None, form))
     }
 
     fn fused_feed_forward_with_biases(
@@ -111,14 +104,12 @@ impl Fused for Flex {
         b_out: FlexTensor,
         form: Form,
     ) -> FlexTensor {
-        feed_forward::forward(&feed_forward::Inputs {
-            x: contiguous(x),
-            w_in: contiguous(w_in),
-            b_in: Some(contiguous(b_in)),
-            w_out: contiguous(w_out),
-            b_out: Some(contiguous(b_out)),
+        feed_forward::forward(&feed_forward::Inputs::new(
+            x,
+            [w_in, w_out],
+            Some([b_in, b_out]),
             form,
-        })
+        ))
     }
 
     fn fused_gelu(x: FlexTensor, form: Form) -> FlexTensor {
@@ -215,14 +206,7 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let ((x, x_node), (w_in, in_node), (w_out, out_node)) =
             (x.into_parts(), w_in.into_parts(), w_out.into_parts());
-        let inputs = feed_forward::Inputs {
-            x: contiguous(x),
-            w_in: contiguous(w_in),
-            b_in: None,
-            w_out: contiguous(w_out),
-            b_out: None,
-            form,
-        };
+        let inputs = feed_forward::Inputs::new(x, [w_in, w_out], None, form);
         match FeedForward
             .prepare::<C>([x_node, in_node, out_node])
             .compute_bound()
@@ -247,14 +231,7 @@ impl<C: CheckpointStrategy> Fused for Autodiff<Flex, C> {
         let ((x, x_node), (w_in, in_node), (w_out, out_node)) =
             (x.into_parts(), w_in.into_parts(), w_out.into_parts());
         let ((b_in, b_in_node), (b_out, b_out_node)) = (b_in.into_parts(), b_out.into_parts());
-        let inputs = feed_forward::Inputs {
-            x: contiguous(x),
-            w_in: contiguous(w_in),
-            b_in: Some(contiguous(b_in)),
-            w_out: contiguous(w_out),
-            b_out: Some(contiguous(b_out)),
-            form,
-        };
+        let inputs = feed_forward::Inputs::new(x, [w_in, w_out], Some([b_in, b_out]), form);
         match FeedForward
             .prepare::<C>([x_node, in_node, out_node, b_in_node, b_out_node])
             .compute_bound()
