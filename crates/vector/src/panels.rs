@@ -1,6 +1,6 @@
 //! The right factor of a product in panels: the innermost loop reads each from begin to end.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::Cell};
 
 use pulp::Simd;
 
@@ -29,6 +29,12 @@ const LINE: usize = 16;
 #[derive(Debug, Clone)]
 pub struct Panels<'a> {
     numbers: Cow<'a, [f32]>,
+    layout: Layout,
+}
+
+/// How panels lie in a slice.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
     start: usize,
     rows: usize,
     columns: usize,
@@ -36,6 +42,21 @@ pub struct Panels<'a> {
     padded: usize,
     /// Columns of a panel; the last one may have fewer.
     width: usize,
+    /// Whether the matrix is one panel already: it is read as it lies.
+    is_matrix: bool,
+}
+
+impl Layout {
+    /// The panels of `matrix`: itself, or the `room` that they were laid out in.
+    fn of<'a>(self, matrix: Matrix<'a>, room: Cow<'a, [f32]>) -> Panels<'a> {
+        let numbers = if self.is_matrix {
+            Cow::Borrowed(matrix.data)
+        } else {
+            room
+        };
+        let layout = self;
+        Panels { numbers, layout }
+    }
 }
 
 impl<'a> Panels<'a> {
@@ -45,23 +66,28 @@ impl<'a> Panels<'a> {
     /// If the matrix reaches outside its slice.
     #[must_use]
     pub fn new(matrix: Matrix<'a>) -> Self {
-        let room = Vec::new();
-        vectorised(LayOut { matrix, room })
+        let mut room = Vec::new();
+        let layout = vectorised(LayOut {
+            matrix,
+            room: &mut room,
+        });
+        layout.of(matrix, Cow::Owned(room))
     }
 
     /// The number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.columns
+        self.layout.columns
     }
 
     /// The panel of the rows from `row` and the columns from `column` on.
     #[inline(always)]
     fn panel(&self, row: usize, column: usize) -> Matrix<'_> {
-        let rows = DEPTH.min(self.rows - row);
-        let columns = self.width.min(self.padded - column);
+        let layout = self.layout;
+        let rows = DEPTH.min(layout.rows - row);
+        let columns = layout.width.min(layout.padded - column);
         Matrix {
-            start: self.start + row * self.padded + rows * column,
+            start: layout.start + row * layout.padded + rows * column,
             ..Matrix::dense(&self.numbers, rows, columns)
         }
     }
@@ -70,32 +96,33 @@ impl<'a> Panels<'a> {
 struct LayOut<'a> {
     matrix: Matrix<'a>,
     /// Memory for the panels; it grows if it has to.
-    room: Vec<f32>,
+    room: &'a mut Vec<f32>,
 }
 
-impl<'a> Kernel for LayOut<'a> {
-    type Output = Panels<'a>;
+impl Kernel for LayOut<'_> {
+    type Output = Layout;
 
     #[inline(always)]
-    fn run<S: Simd>(self, simd: S) -> Panels<'a> {
-        let Self { matrix, mut room } = self;
+    fn run<S: Simd>(self, simd: S) -> Layout {
+        let Self { matrix, room } = self;
         let width = panel_width::<S>();
         let padded = matrix.columns.next_multiple_of(S::F32_LANES);
-        let panels = Panels {
-            numbers: Cow::Borrowed(matrix.data),
+        let rows_in_line = matrix.column_stride == 1 && matrix.row_stride == padded;
+        let is_matrix = rows_in_line && matrix.columns == padded && padded <= width;
+        let layout = Layout {
             start: matrix.start,
             rows: matrix.rows,
             columns: matrix.columns,
             padded,
             width,
+            is_matrix,
         };
-        let rows_in_line = matrix.column_stride == 1 && matrix.row_stride == padded;
-        if rows_in_line && matrix.columns == padded && padded <= width {
-            return panels;
+        if is_matrix {
+            return layout;
         }
         let size = matrix.rows * padded;
         if room.len() < size + LINE {
-            room = vec![0.0; size + LINE];
+            *room = vec![0.0; size + LINE];
         }
         // Panels begin where a line of the cache begins.
         let start = room
@@ -113,11 +140,7 @@ impl<'a> Kernel for LayOut<'a> {
                 rest = after;
             }
         }
-        Panels {
-            numbers: Cow::Owned(room),
-            start,
-            ..panels
-        }
+        Layout { start, ..layout }
     }
 }
 
@@ -174,7 +197,12 @@ pub fn panel_product<S: Simd>(
     left: Matrix,
     right: &Panels,
 ) {
-    let (rows, inner, columns) = (left.rows, right.rows, right.columns);
+    let Layout {
+        rows: inner,
+        columns,
+        ..
+    } = right.layout;
+    let rows = left.rows;
     assert!(
         left.columns == inner,
         "matrix product of {rows}×{} and {inner}×{columns}",
@@ -233,13 +261,15 @@ pub(crate) unsafe fn write_product<S: Simd>(
         unsafe { write_in_place(simd, out, out_stride, onto, factor, left, right) };
         return;
     }
-    let mut room = Vec::new();
+    let mut room = ROOM.take();
     for first in (0..right.columns).step_by(COLUMNS) {
         let columns = right.some_columns(first, COLUMNS.min(right.columns - first));
         let onto = onto.skipping(first);
         for from in steps(right.rows) {
             let matrix = columns.some_rows(from, DEPTH.min(right.rows - from));
-            let panels = LayOut { matrix, room }.run(simd);
+            let room = &mut room;
+            let layout = LayOut { matrix, room }.run(simd);
+            let panels = layout.of(matrix, Cow::Borrowed(room));
             let left = left.some_columns(from, matrix.rows);
             let onto = if from == 0 { onto } else { Onto::Out };
             // SAFETY: the caller's promise.
@@ -255,12 +285,15 @@ pub(crate) unsafe fn write_product<S: Simd>(
                     0,
                 );
             };
-            room = match panels.numbers {
-                Cow::Owned(room) => room,
-                Cow::Borrowed(_) => Vec::new(),
-            };
         }
     }
+    ROOM.set(room);
+}
+
+thread_local! {
+    /// The panels of a product, at most 512 KiB: the next product of the thread uses the same
+    /// memory, which lies in the cache.
+    static ROOM: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
 /// A step of the sums: the rows of panels from `from` on.
@@ -283,11 +316,12 @@ unsafe fn write_step<S: Simd>(
     right: &Panels,
     from: usize,
 ) {
+    let Layout { columns, width, .. } = right.layout;
     for first in (0..left.rows).step_by(ROWS) {
         let left = left.some_rows(first, ROWS.min(left.rows - first));
-        for column in (0..right.columns).step_by(right.width) {
+        for column in (0..columns).step_by(width) {
             let panel = right.panel(from, column);
-            let columns = right.width.min(right.columns - column);
+            let columns = width.min(columns - column);
             let onto = onto.skipping(column);
             // SAFETY: the caller's promise.
             unsafe {
@@ -504,11 +538,13 @@ mod tests {
                             expected[row * stride + column] += 0.5 * sum.sum::<f32>();
                         }
                     }
-                    let panels = LayOut {
-                        matrix: right,
-                        room: Vec::new(),
+                    let (matrix, mut room) = (right, Vec::new());
+                    let layout = LayOut {
+                        matrix,
+                        room: &mut room,
                     }
                     .run(simd);
+                    let panels = layout.of(matrix, Cow::Owned(room));
                     let (mut first, mut second) =
                         (vec![2.0; rows * stride], vec![2.0; rows * stride]);
                     panel_product(simd, &mut first, stride, Onto::Out, 0.5, left, &panels);

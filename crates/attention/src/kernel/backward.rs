@@ -13,7 +13,7 @@ use super::{
     forward::Inputs,
     head::{in_order, in_vectors, matrix},
     poison::Poison,
-    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, stride_for, tiles},
+    tile::{self, KEYS, Place, QUERIES, around, inside, seen_by_block, stride_for, tiles},
 };
 
 /// The tensors and log-sums that forward saved.
@@ -312,6 +312,11 @@ impl Kernel for OneHead<'_> {
                 if seen_by_block(runs, &keys).is_empty() {
                     continue;
                 }
+                let sees_all = |run: &Range<usize>| inside(run, &keys) == (0..keys.len());
+                if !runs.iter().all(sees_all) {
+                    weights[..count * stride].fill(0.0);
+                    d_scores[..count * stride].fill(0.0);
+                }
                 for from in (0..count).step_by(BLOCK) {
                     let block = from..(from + BLOCK).min(count);
                     let seen = seen_by_block(&runs[block.clone()], &keys);
@@ -325,8 +330,6 @@ impl Kernel for OneHead<'_> {
                     let rows = block.start * stride..block.end * stride;
                     let (weights, d_scores) = (&mut weights[rows.clone()], &mut d_scores[rows]);
                     if seen.is_empty() {
-                        weights.fill(0.0);
-                        d_scores.fill(0.0);
                         continue;
                     }
                     tile::scores(simd, weights, plan, poison, &place, query, tile_of_keys);
@@ -346,8 +349,9 @@ impl Kernel for OneHead<'_> {
                     for (row, (weights, d_scores)) in place.queries.clone().zip(rows) {
                         let visible = inside(&runs[row - first], &keys);
                         let columns = tile::seen(simd, weights, plan, &place, bias, row, &visible);
-                        let end = columns.end.min(keys.len());
-                        for part in [0..columns.start, end..keys.len()] {
+                        // The scores that the block has beside those of the row.
+                        let written = seen.end.next_multiple_of(WIDEST);
+                        for part in around(seen.start..written, &columns) {
                             weights[part.clone()].fill(0.0);
                             d_scores[part].fill(0.0);
                         }
@@ -368,19 +372,32 @@ impl Kernel for OneHead<'_> {
                             tile::drop_some(d_scores, dropout, plan, &place, row, from);
                         }
                         let (log_sum, sum) = (log_sums[row * heads], row_sums[row]);
-                        for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
-                            // By selection: the log-sum is NaN if the row may attend to NaN, and
-                            // its masked weights are 0 all the same.
-                            *weight = if *weight == f32::NEG_INFINITY {
-                                0.0
-                            } else {
-                                exp(simd, *weight - log_sum)
-                            };
-                            *d_score = if *weight == 0.0 {
-                                0.0
-                            } else {
-                                *weight * (*d_score - sum)
-                            };
+                        if plan.visible.in_runs() {
+                            for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
+                                *weight = exp(simd, *weight - log_sum);
+                                *d_score = *weight * (*d_score - sum);
+                            }
+                            // The log-sum is NaN if the row may attend to NaN, and its masked
+                            // weights are 0 all the same.
+                            let inner = visible.start - from..visible.end - from;
+                            for part in around(0..weights.len(), &inner) {
+                                weights[part.clone()].fill(0.0);
+                                d_scores[part].fill(0.0);
+                            }
+                        } else {
+                            for (weight, d_score) in weights.iter_mut().zip(&mut *d_scores) {
+                                // By selection, for the same reason.
+                                *weight = if *weight == f32::NEG_INFINITY {
+                                    0.0
+                                } else {
+                                    exp(simd, *weight - log_sum)
+                                };
+                                *d_score = if *weight == 0.0 {
+                                    0.0
+                                } else {
+                                    *weight * (*d_score - sum)
+                                };
+                            }
                         }
                         if !d_bias.is_empty() {
                             let out = &mut d_bias[row * keys_in_all..][keys.start + from..];

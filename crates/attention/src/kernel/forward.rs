@@ -13,7 +13,7 @@ use super::{
     Plan,
     head::{in_vectors, matrix},
     poison::Poison,
-    tile::{self, KEYS, Place, QUERIES, inside, seen_by_block, stride_for, tiles},
+    tile::{self, KEYS, Place, QUERIES, around, inside, seen_by_block, stride_for, tiles},
 };
 
 /// The tensors of a call. Query, key and value are finite: [`Poison`] has taken out the rest.
@@ -247,14 +247,11 @@ impl Kernel for Rows<'_> {
                 tile::scores(simd, scores, plan, poison, &place, query, turned);
                 for (row, weights) in block.clone().zip(scores.chunks_exact_mut(stride)) {
                     let visible = inside(&runs[row], &keys);
-                    if visible.is_empty() {
-                        weights[seen.clone()].fill(0.0);
-                        continue;
-                    }
                     let columns =
                         tile::seen(simd, weights, plan, &place, bias, first + row, &visible);
-                    weights[seen.start..columns.start].fill(0.0);
-                    weights[columns.end.min(seen.end)..seen.end].fill(0.0);
+                    for part in around(seen.clone(), &columns) {
+                        weights[part].fill(0.0);
+                    }
                     let (column, weights) = (columns.start, &mut weights[columns]);
                     let before = maxima[row];
                     let max = before.max(max_of(weights));
@@ -267,16 +264,20 @@ impl Kernel for Rows<'_> {
                         weights.fill(0.0);
                         continue;
                     }
+                    maxima[row] = max;
                     let sum = exp_and_sum(simd, weights, max);
+                    if let Some(dropout) = &plan.dropout {
+                        tile::drop_some(weights, dropout, plan, &place, first + row, column);
+                    }
+                    if before == f32::NEG_INFINITY {
+                        sums[row] += sum;
+                        continue;
+                    }
                     // The sums so far were taken under the old maximum: this scales them to the
                     // new one.
                     let shrink = exp(simd, before - max);
                     sums[row] = sums[row] * shrink + sum;
-                    if let Some(dropout) = &plan.dropout {
-                        tile::drop_some(weights, dropout, plan, &place, first + row, column);
-                    }
-                    maxima[row] = max;
-                    if before != f32::NEG_INFINITY && shrink != 1.0 {
+                    if shrink != 1.0 {
                         for z in &mut z[row * width..][..width] {
                             *z *= shrink;
                         }

@@ -69,8 +69,8 @@ impl Poison {
         self.keys.zeroed_in(tensor)
     }
 
-    /// Sets the scores of a tile to NaN where the query or the key is not finite. Row `i` of the
-    /// scores begins at `i·stride`; `heads` is the number of query heads.
+    /// Sets the scores of a tile that are seen to NaN where the query or the key is not finite. Row
+    /// `i` of the scores begins at `i·stride`; `heads` is the number of query heads.
     #[inline(always)]
     pub fn mark(&self, scores: &mut [f32], stride: usize, place: &Place, heads: usize) {
         if self.queries.flags.is_empty() && self.keys.flags.is_empty() {
@@ -79,7 +79,8 @@ impl Poison {
         let rows = scores.chunks_mut(stride);
         for (query, scores) in place.queries.clone().zip(rows) {
             let query_is_marked = self.queries.has(place.batch, place.head, heads, query);
-            for (key, score) in place.keys.clone().zip(scores) {
+            let keys = place.keys.start + place.seen.start..;
+            for (key, score) in keys.zip(&mut scores[place.seen.clone()]) {
                 if query_is_marked || self.keys.has(place.batch, place.head, heads, key) {
                     *score = f32::NAN;
                 }

@@ -55,6 +55,17 @@ pub(crate) fn inside(run: &Range<usize>, keys: &Range<usize>) -> Range<usize> {
     column(run.start)..column(run.end)
 }
 
+/// What lies in `outer` before and behind `inner`; parts without a column are left out.
+#[inline(always)]
+pub(crate) fn around(
+    outer: Range<usize>,
+    inner: &Range<usize>,
+) -> impl Iterator<Item = Range<usize>> + use<> {
+    [outer.start..inner.start, inner.end..outer.end]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+}
+
 /// The smallest run that holds all runs that are not empty.
 #[inline(always)]
 fn union(runs: &[Range<usize>]) -> Range<usize> {
@@ -130,8 +141,9 @@ pub(crate) fn seen<S: Simd>(
             *score += bias.at(row, column);
         }
     }
-    scores[columns.start..start].fill(f32::NEG_INFINITY);
-    scores[end..columns.end].fill(f32::NEG_INFINITY);
+    for part in around(columns.clone(), visible) {
+        scores[part].fill(f32::NEG_INFINITY);
+    }
     if !plan.visible.in_runs() {
         for (score, column) in scores[start..end]
             .iter_mut()

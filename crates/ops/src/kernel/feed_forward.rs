@@ -74,8 +74,29 @@ impl Inputs {
 #[derive(Debug, Clone)]
 pub(crate) struct Saved {
     inputs: Inputs,
-    /// `x·W_in + b_in`: for each step of middle columns, row after row.
-    before: Arc<Vec<Vec<f32>>>,
+    /// `x·W_in + b_in`: a part for each step of middle columns.
+    before: Arc<Vec<Before>>,
+}
+
+/// Some columns of `x·W_in + b_in`, in the order in which backward reads them: for each block of
+/// [`ROWS`] rows each panel, row after row.
+#[derive(Debug)]
+struct Before {
+    numbers: Vec<f32>,
+    rows: usize,
+    columns: usize,
+}
+
+impl Before {
+    /// The numbers of a row in the panel that begins at `column`.
+    #[inline(always)]
+    fn row(&self, row: usize, column: usize) -> &[f32] {
+        let first = row / ROWS * ROWS;
+        let rows = ROWS.min(self.rows - first);
+        let width = PANEL.min(self.columns - column);
+        let from = first * self.columns + rows * column + (row - first) * width;
+        &self.numbers[from..from + width]
+    }
 }
 
 pub(crate) fn forward(inputs: &Inputs) -> FlexTensor {
@@ -115,7 +136,7 @@ pub(crate) fn backward(
     unsafe_code,
     reason = "the memory of the middle layer is not cleared before"
 )]
-fn output<D: Distribution>(inputs: &Inputs, keeps: bool) -> (FlexTensor, Vec<Vec<f32>>) {
+fn output<D: Distribution>(inputs: &Inputs, keeps: bool) -> (FlexTensor, Vec<Before>) {
     let (x, w_in, w_out) = (
         rows_of(&inputs.x),
         matrix(&inputs.w_in),
@@ -132,9 +153,9 @@ fn output<D: Distribution>(inputs: &Inputs, keeps: bool) -> (FlexTensor, Vec<Vec
         let count = STEP.min(w_in.columns - first);
         let read = Panels::new(w_in.some_columns(first, count));
         let write = Panels::new(w_out.some_rows(first, count));
-        let mut before = Vec::with_capacity(if keeps { x.rows * count } else { 0 });
-        let mut rows_before: Vec<&mut [MaybeUninit<f32>]> = if keeps {
-            let all = &mut before.spare_capacity_mut()[..x.rows * count];
+        let mut numbers = Vec::with_capacity(if keeps { x.rows * count } else { 0 });
+        let mut blocks_before: Vec<&mut [MaybeUninit<f32>]> = if keeps {
+            let all = &mut numbers.spare_capacity_mut()[..x.rows * count];
             all.chunks_mut(ROWS * count).collect()
         } else {
             (0..x.rows.div_ceil(ROWS))
@@ -142,7 +163,7 @@ fn output<D: Distribution>(inputs: &Inputs, keeps: bool) -> (FlexTensor, Vec<Vec
                 .collect()
         };
         y.par_chunks_mut(ROWS * d_out)
-            .zip(&mut rows_before)
+            .zip(&mut blocks_before)
             .enumerate()
             .for_each_init(Vec::new, |middle, (block, (y, before))| {
                 vectorised(Output {
@@ -163,8 +184,12 @@ fn output<D: Distribution>(inputs: &Inputs, keeps: bool) -> (FlexTensor, Vec<Vec
             });
         if keeps {
             // SAFETY: `Output` has written all rows.
-            unsafe { before.set_len(x.rows * count) };
-            kept.push(before);
+            unsafe { numbers.set_len(x.rows * count) };
+            kept.push(Before {
+                numbers,
+                rows: x.rows,
+                columns: count,
+            });
         }
     }
     let mut shape = inputs.x.layout().shape().clone();
@@ -204,9 +229,15 @@ impl<D: Distribution> Kernel for Output<'_, D> {
                 *x *= D::at(simd, *x).0;
             }
         } else {
-            for (x, before) in middle.iter_mut().zip(self.before) {
-                before.write(*x);
-                *x *= D::at(simd, *x).0;
+            for (row, middle) in middle.chunks_exact_mut(count).enumerate() {
+                for (panel, middle) in middle.chunks_mut(PANEL).enumerate() {
+                    let from = rows * panel * PANEL + row * middle.len();
+                    let before = &mut self.before[from..from + middle.len()];
+                    for (x, before) in middle.iter_mut().zip(before) {
+                        before.write(*x);
+                        *x *= D::at(simd, *x).0;
+                    }
+                }
             }
         }
         let middle = Matrix::dense(middle, rows, count);
@@ -309,7 +340,7 @@ struct Group<'a, D> {
     up: Matrix<'a>,
     w_in: Matrix<'a>,
     w_out: Matrix<'a>,
-    before: &'a [Vec<f32>],
+    before: &'a [Before],
     of: PhantomData<D>,
 }
 
@@ -347,18 +378,17 @@ impl<D: Distribution> Kernel for Group<'_, D> {
             let w_in = &Panels::new(w_in.some_columns(column, count).transposed());
             let w_out = &Panels::new(w_out.some_rows(column, count).transposed());
             let step = &before[column / STEP];
-            let in_step = STEP.min(d_ff - column / STEP * STEP);
             for (block, &(row, rows)) in blocks.iter().enumerate() {
                 let (x, up) = (x.some_rows(row, rows), up.some_rows(row, rows));
                 let after = &mut after[..rows * count];
                 let d_before = &mut d_before[..rows * count];
                 panel_product(simd, d_before, count, Onto::Zeros, 1.0, up, w_out);
-                let rows_before = step[(first + row) * in_step + column % STEP..].chunks(in_step);
-                for ((after, d_before), before) in after
+                for (i, (after, d_before)) in after
                     .chunks_exact_mut(count)
                     .zip(d_before.chunks_exact_mut(count))
-                    .zip(rows_before)
+                    .enumerate()
                 {
+                    let before = step.row(first + row + i, column % STEP);
                     for ((after, d_before), &x) in after.iter_mut().zip(d_before).zip(before) {
                         let (value, density) = D::at(simd, x);
                         *after = x * value;
