@@ -28,7 +28,7 @@ pub use linear::{apply, linear};
 pub use linear_cross_entropy::linear_cross_entropy;
 pub use rms_norm::rms_norm;
 pub use score_next_tokens::{NextTokenScores, score_against, score_next_tokens};
-pub use squared_norm::squared_norm;
+pub use squared_norm::{squared_norm, sum_with_squared_norm};
 pub use swiglu::swiglu;
 
 /// The number of rows in a block. It is fixed, so that sums over rows are added in the same order

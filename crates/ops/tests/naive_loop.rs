@@ -10,7 +10,7 @@ use burn::{
 use headlight_ops::{
     AdamWStep, adamw, apply, cross_entropy, gelu, gelu_feed_forward, gelu_tanh,
     gelu_tanh_feed_forward, layer_norm, linear, linear_cross_entropy, rms_norm, score_next_tokens,
-    squared_norm, swiglu,
+    squared_norm, sum_with_squared_norm, swiglu,
 };
 
 fn numbers(count: usize, salt: usize) -> Vec<f64> {
@@ -723,6 +723,34 @@ fn the_squared_norm_equals_the_loop_also_of_a_view() {
 }
 
 #[test]
+fn a_sum_with_its_squared_norm_has_the_bits_of_two_passes_and_writes_to_nothing_that_is_held() {
+    // More than one chunk of the kernel, and a number of elements that is no multiple of a vector.
+    let dims = [251, 199];
+    for place in places() {
+        for count in 1..=3 {
+            let parts: Vec<Vec<f64>> = (0..count).map(|i| numbers(251 * 199, 1 + i)).collect();
+            let tensors = || parts.iter().map(|part| tensor(part, dims, &place));
+            let held: Vec<Tensor<2>> = tensors().collect();
+            let two_passes = tensors().reduce(|sum, part| sum + part).unwrap();
+            for parts in [held.clone(), tensors().collect()] {
+                let (sum, norm) = sum_with_squared_norm(parts);
+                assert_eq!(values(sum), values(two_passes.clone()));
+                assert_eq!(values(norm), values(squared_norm(two_passes.clone())));
+            }
+            for (held, fresh) in held.into_iter().zip(tensors()) {
+                assert_eq!(values(held), values(fresh));
+            }
+            let mut exact = 0.0;
+            for i in 0..251 * 199 {
+                exact += parts.iter().map(|part| part[i]).sum::<f64>().powi(2);
+            }
+            let (_, norm) = sum_with_squared_norm(tensors().collect());
+            assert_close("the squared norm", &values(norm), &[exact]);
+        }
+    }
+}
+
+#[test]
 fn adamw_equals_burns_own_and_the_loop_over_several_steps() {
     let theirs = AdamWConfig::new()
         .with_beta_1(0.9)
@@ -741,6 +769,7 @@ fn adamw_equals_burns_own_and_the_loop_over_several_steps() {
             let gradient = numbers(count, 10 + time as usize);
             let step = AdamWStep {
                 learning_rate: 0.01,
+                gradient_scale: 0.25,
                 beta_1: 0.9,
                 beta_2: 0.98,
                 epsilon: 1e-8,
@@ -756,12 +785,14 @@ fn adamw_equals_burns_own_and_the_loop_over_several_steps() {
                 );
                 p[i] -= 0.01 * m / (v.sqrt() + 1e-8) + 0.01 * 0.1 * p[i];
             }
+            let given: Vec<f64> = gradient.iter().map(|g| 4.0 * g).collect();
+            let scaled = tensor(&given, [count], &place);
             let gradient = tensor(&gradient, [count], &place);
             // What is held elsewhere must not be written to.
             let held = ours.0.clone();
             let before = values(held.clone());
-            burns = theirs.step(0.01, burns.0, gradient.clone(), burns.1);
-            ours = adamw(ours.0, gradient, ours.1, ours.2, &step);
+            burns = theirs.step(0.01, burns.0, gradient, burns.1);
+            ours = adamw(ours.0, scaled, ours.1, ours.2, &step);
             assert_eq!(values(held), before);
             assert_close("parameter", &values(ours.0.clone()), &p);
             assert_close("against Burn", &values(burns.0.clone()), &p);

@@ -13,6 +13,7 @@ pub(crate) struct AdamW {
     betas: [f64; 2],
     epsilon: f64,
     weight_decay: f64,
+    gradient_scale: f64,
 }
 
 impl AdamW {
@@ -21,6 +22,16 @@ impl AdamW {
             betas: train.betas,
             epsilon: train.epsilon,
             weight_decay,
+            gradient_scale: 1.0,
+        }
+    }
+
+    /// The same rule for gradients that are to be scaled first.
+    #[must_use]
+    pub fn scaled(&self, gradient_scale: f64) -> Self {
+        Self {
+            gradient_scale,
+            ..self.clone()
         }
     }
 }
@@ -47,6 +58,7 @@ impl Optimizer for AdamW {
         let time = time + 1;
         let step = AdamWStep {
             learning_rate,
+            gradient_scale: self.gradient_scale,
             beta_1: self.betas[0],
             beta_2: self.betas[1],
             epsilon: self.epsilon,

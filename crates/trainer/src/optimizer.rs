@@ -55,16 +55,56 @@ pub enum MemoryError {
 
 struct Rules {
     /// For the matrices of the blocks.
-    hidden: Box<dyn DynOptimizer>,
+    hidden: Rule,
     /// For the matrices outside: embeddings and unembedding.
-    embeddings: Box<dyn DynOptimizer>,
+    embeddings: Rule,
     /// For gains and biases.
-    vectors: Box<dyn DynOptimizer>,
+    vectors: Rule,
+}
+
+/// How a parameter is moved.
+enum Rule {
+    /// In one pass, in which the gradient is scaled too.
+    AdamW(AdamW),
+    /// By an optimizer of Burn, which takes the gradient as it is.
+    OfBurn(Box<dyn DynOptimizer>),
+}
+
+impl Rule {
+    fn as_dyn(&self) -> &dyn DynOptimizer {
+        match self {
+            Self::AdamW(rule) => rule,
+            Self::OfBurn(rule) => &**rule,
+        }
+    }
+
+    /// Moves a parameter against `scale` times its gradient.
+    fn step<const D: usize>(
+        &self,
+        learning_rate: f64,
+        scale: f64,
+        parameter: Tensor<D>,
+        gradient: Tensor<D>,
+        state: Option<DynState>,
+    ) -> (Tensor<D>, Option<DynState>) {
+        let scaled;
+        let (rule, gradient): (&dyn DynOptimizer, _) = match self {
+            Self::AdamW(rule) => {
+                scaled = rule.scaled(scale);
+                (&scaled, gradient)
+            }
+            Self::OfBurn(rule) if scale < 1.0 => (&**rule, gradient.mul_scalar(scale)),
+            Self::OfBurn(rule) => (&**rule, gradient),
+        };
+        let (parameter, gradient) = (parameter.into_bridge(), gradient.into_bridge());
+        let (parameter, state) = rule.step_dyn(D, learning_rate, parameter, gradient, state);
+        (Tensor::from_bridge(parameter), state)
+    }
 }
 
 impl Rules {
     fn new(train: &TrainConfig) -> Self {
-        let adamw = |decay| Box::new(AdamW::new(train, decay));
+        let adamw = |decay| Rule::AdamW(AdamW::new(train, decay));
         let decay = train.weight_decay;
         let of_vectors = if train.weight_decay_on == DecayGroup::All {
             decay
@@ -78,24 +118,24 @@ impl Rules {
                 vectors: adamw(of_vectors),
             },
             OptimizerKind::Muon => Self {
-                hidden: muon(train),
+                hidden: Rule::OfBurn(muon(train)),
                 embeddings: adamw(decay),
                 vectors: adamw(of_vectors),
             },
             OptimizerKind::Sgd => Self {
-                hidden: sgd(train, decay),
-                embeddings: sgd(train, decay),
-                vectors: sgd(train, of_vectors),
+                hidden: Rule::OfBurn(sgd(train, decay)),
+                embeddings: Rule::OfBurn(sgd(train, decay)),
+                vectors: Rule::OfBurn(sgd(train, of_vectors)),
             },
         }
     }
 
     /// The rule for the parameter at `path` with so many axes.
-    fn of(&self, path: &str, axes: usize) -> &dyn DynOptimizer {
+    fn of(&self, path: &str, axes: usize) -> &Rule {
         match (axes, path.starts_with("blocks.")) {
-            (2, true) => &*self.hidden,
-            (2, false) => &*self.embeddings,
-            _ => &*self.vectors,
+            (2, true) => &self.hidden,
+            (2, false) => &self.embeddings,
+            _ => &self.vectors,
         }
     }
 }
@@ -140,11 +180,12 @@ impl Optimizer {
         }
     }
 
-    /// Moves every parameter that has a gradient.
+    /// Moves every parameter that has a gradient, against `scale` times it.
     #[must_use]
     pub fn step(
         &mut self,
         learning_rate: f64,
+        scale: f64,
         model: Decoder,
         gradients: GradientsParams,
     ) -> Decoder {
@@ -152,6 +193,7 @@ impl Optimizer {
         model.map(&mut Step {
             optimizer: self,
             learning_rate,
+            scale,
             gradients,
             path,
         })
@@ -165,6 +207,7 @@ impl Optimizer {
             let mut sink = StateSink::default();
             self.rules
                 .of(path, state.rank())
+                .as_dyn()
                 .state_flatten(path, state, &mut sink);
             memory.tensors.extend(sink.tensors);
             let counts = sink
@@ -206,6 +249,7 @@ impl Optimizer {
 struct Step<'a> {
     optimizer: &'a mut Optimizer,
     learning_rate: f64,
+    scale: f64,
     gradients: GradientsParams,
     path: ParameterPath,
 }
@@ -228,12 +272,13 @@ impl ModuleMapper for Step<'_> {
         // Taken out, not lent: what is held twice cannot be updated in place.
         let state = self.optimizer.states.remove(&path);
         let rule = self.optimizer.rules.of(&path, D);
-        let (parameter, gradient) = (parameter.inner().into_bridge(), gradient.into_bridge());
-        let (parameter, state) = rule.step_dyn(D, self.learning_rate, parameter, gradient, state);
+        let (learning_rate, scale) = (self.learning_rate, self.scale);
+        let (parameter, state) =
+            rule.step(learning_rate, scale, parameter.inner(), gradient, state);
         self.optimizer
             .states
             .extend(state.map(|state| (path, state)));
-        let parameter = Tensor::<D>::from_inner(Tensor::from_bridge(parameter)).require_grad();
+        let parameter = Tensor::from_inner(parameter).require_grad();
         Param::from_mapped_value(id, parameter, mapper)
     }
 }
@@ -281,6 +326,7 @@ impl Recall<'_> {
         }
         self.rules
             .of(path, dims.len())
+            .as_dyn()
             .state_unflatten(dims.len(), path, &mut source, self.device)
             .ok_or_else(|| MemoryError::Missing(path.to_owned()))
     }

@@ -151,12 +151,9 @@ impl Updater {
         let pass = pass.later_by(rows.start);
         let (losses, parts) = self.shards(model, &sequences[rows], scored, pass);
         // On a thread of the pool: any other thread would fall asleep at each operation.
-        let gradients = rayon::scope(|_| gradients::sum(model, parts));
-        let (losses, gradients) = flat::sum(ranks, model, losses, gradients);
-        let (gradients, squared_norms) = rayon::scope(|_| {
-            let squared_norms = gradients::squared_norms(model, &gradients);
-            (gradients, squared_norms)
-        });
+        let (gradients, squared_norms) = rayon::scope(|_| gradients::sum(model, parts));
+        let (losses, gradients, squared_norms) =
+            flat::sum(ranks, model, losses, gradients, squared_norms);
         Gradient {
             update: Update::read(losses, squared_norms),
             gradients,
@@ -166,12 +163,9 @@ impl Updater {
     /// Moves `model` down its gradient, clipped.
     #[must_use]
     pub fn apply(&mut self, model: Decoder, gradient: Gradient, learning_rate: f64) -> Decoder {
-        let (clip, optimizer) = (self.clip, &mut self.optimizer);
-        let norm = gradient.update.gradient_norm;
-        rayon::scope(|_| {
-            let gradients = gradients::clip(&model, gradient.gradients, norm, clip);
-            optimizer.step(learning_rate, model, gradients)
-        })
+        let scale = gradients::clip(gradient.update.gradient_norm, self.clip);
+        let optimizer = &mut self.optimizer;
+        rayon::scope(|_| optimizer.step(learning_rate, scale, model, gradient.gradients))
     }
 
     /// The cores that the shards are worked on.
@@ -211,15 +205,18 @@ impl Updater {
             // Parameters shared between graphs would tie the shards together under one lock.
             let model = model.clone().fork(&self.device);
             let mut losses = Vec::new();
-            let mut gradients = GradientsParams::new();
+            let mut gradients = None;
             // One part after the other: only the sum of their gradients is kept.
             for (part, rows) in rows.chunks(rows_at_once).enumerate() {
                 let first_row = first_row + part * rows_at_once;
                 let (loss, more) = self.part(&model, rows, scored, pass.later_by(first_row));
                 losses.push(loss);
-                gradients = gradients::sum(&model, vec![gradients, more]);
+                gradients = Some(match gradients {
+                    Some(before) => gradients::sum(&model, vec![before, more]).0,
+                    None => more,
+                });
             }
-            (losses, gradients)
+            (losses, gradients.unwrap_or_default())
         };
         let shards = (0..)
             .step_by(rows_in_shard)

@@ -4,11 +4,8 @@ use burn::backend::{Backend, Flex, backend_extension, flex::FlexTensor, tensor::
 use headlight_vector::{Kernel, Simd, vectorised};
 use rayon::prelude::*;
 
-use super::{contiguous, numbers, shaped};
+use super::{CHUNK, contiguous, numbers, own};
 use crate::AdamWStep;
-
-/// Numbers in one task.
-const CHUNK: usize = 1 << 14;
 
 /// The update as one operation, without a gradient.
 #[backend_extension(Flex)]
@@ -51,17 +48,6 @@ impl FusedAdamW for Flex {
     }
 }
 
-/// Returns the tensor if it is the only owner of its buffer and fills it, else a copy.
-fn own(tensor: FlexTensor) -> FlexTensor {
-    let whole =
-        tensor.is_contiguous() && tensor.storage::<f32>().len() == tensor.layout().num_elements();
-    if whole && tensor.is_unique() {
-        return tensor;
-    }
-    let tensor = contiguous(tensor);
-    shaped(numbers(&tensor).to_vec(), tensor.layout().shape().clone())
-}
-
 struct Update<'a> {
     parameter: &'a mut [f32],
     m: &'a mut [f32],
@@ -77,6 +63,7 @@ impl Kernel for Update<'_> {
     fn run<S: Simd>(self, _: S) {
         let AdamWStep {
             learning_rate,
+            gradient_scale,
             beta_1,
             beta_2,
             epsilon,
@@ -87,9 +74,11 @@ impl Kernel for Update<'_> {
         let (new_m, new_v) = ((1.0 - beta_1) as f32, (1.0 - beta_2) as f32);
         let correct_v = (1.0 / (1.0 - beta_2.powi(time))) as f32;
         let rate = (learning_rate / (1.0 - beta_1.powi(time))) as f32;
+        let scale = gradient_scale as f32;
         let (shrink, epsilon) = ((1.0 - learning_rate * weight_decay) as f32, epsilon as f32);
         let moments = self.m.iter_mut().zip(self.v);
         for ((parameter, (m, v)), &g) in self.parameter.iter_mut().zip(moments).zip(self.gradient) {
+            let g = scale * g;
             *m = keep_m * *m + new_m * g;
             *v = keep_v * *v + new_v * g * g;
             *parameter = shrink * *parameter - rate * *m / ((correct_v * *v).sqrt() + epsilon);

@@ -229,9 +229,26 @@ pub(crate) fn adamw<const D: usize>(
     )
 }
 
-/// Whether the kernel can read this tensor. It cannot read a tensor that tracks gradients.
-pub(crate) fn squared_norm_applies<const D: usize>(x: &Tensor<D>) -> bool {
-    applies(&x.device(), &[x.dtype()]) && !x.device().is_autodiff()
+/// Whether the kernel can read these tensors. It cannot read tensors that track gradients.
+pub(crate) fn squared_norm_applies<const D: usize>(tensors: &[&Tensor<D>]) -> bool {
+    tensors
+        .iter()
+        .all(|x| applies(&x.device(), &[x.dtype()]) && !x.device().is_autodiff())
+}
+
+pub(crate) fn sum_with_squared_norm<const D: usize>(
+    x: Tensor<D>,
+    y: Tensor<D>,
+) -> (Tensor<D>, Tensor<1>) {
+    let (sum, squared_norm) =
+        <Dispatch as squared_norm::FusedSquaredNorm>::fused_sum_with_squared_norm(
+            x.into_dispatch(),
+            y.into_dispatch(),
+        );
+    (
+        Tensor::from_dispatch(sum),
+        Tensor::from_dispatch(squared_norm),
+    )
 }
 
 pub(crate) fn squared_norm<const D: usize>(x: Tensor<D>) -> Tensor<1> {
@@ -260,6 +277,17 @@ fn contiguous(tensor: FlexTensor) -> FlexTensor {
     } else {
         tensor.to_contiguous()
     }
+}
+
+/// Returns the tensor if it is the only owner of its buffer and fills it, else a copy.
+fn own(tensor: FlexTensor) -> FlexTensor {
+    let whole =
+        tensor.is_contiguous() && tensor.storage::<f32>().len() == tensor.layout().num_elements();
+    if whole && tensor.is_unique() {
+        return tensor;
+    }
+    let tensor = contiguous(tensor);
+    shaped(numbers(&tensor).to_vec(), tensor.layout().shape().clone())
 }
 
 /// A view of so many numbers or fewer is copied: that costs nothing beside the product, and a

@@ -6,20 +6,22 @@ use burn::{
     optim::GradientsParams,
     tensor::{Tensor, TensorData},
 };
+use headlight_ops::squared_norm;
 
 use super::Ranks;
 
-/// The sums over all ranks of their parts of the loss and of the gradient. One rank's parts stay
-/// where they are. Several send one row of numbers: every parameter's gradient, in the order of the
+/// The sums over all ranks of their parts of the loss and of the gradient, with each parameter's
+/// squared norm. One rank's parts stay where they are. Several send one row of numbers: every parameter's gradient, in the order of the
 /// model, then the loss; and the loss comes back as one part.
 pub fn sum<M: Module>(
     ranks: &dyn Ranks,
     model: &M,
     losses: Vec<Tensor<1>>,
     gradients: GradientsParams,
-) -> (Vec<Tensor<1>>, GradientsParams) {
+    squared_norms: Vec<Tensor<1>>,
+) -> (Vec<Tensor<1>>, GradientsParams, Vec<Tensor<1>>) {
     if ranks.size() == 1 {
-        return (losses, gradients);
+        return (losses, gradients, squared_norms);
     }
     let device = losses[0].device();
     let loss: f64 = Tensor::cat(losses, 0).into_data().iter::<f64>().sum();
@@ -38,10 +40,11 @@ pub fn sum<M: Module>(
     let mut refill = Refill {
         gradients,
         numbers: &numbers,
+        squared_norms: Vec::new(),
     };
     model.visit(&mut refill);
     let loss = Tensor::from_floats([loss], &device);
-    (vec![loss], refill.gradients)
+    (vec![loss], refill.gradients, refill.squared_norms)
 }
 
 /// Tells the ranks that wait in [`sum`] for the next step that there is none: they read a loss that
@@ -70,6 +73,7 @@ impl ModuleVisitor for Flatten {
 struct Refill<'a> {
     gradients: GradientsParams,
     numbers: &'a [f32],
+    squared_norms: Vec<Tensor<1>>,
 }
 
 impl ModuleVisitor for Refill<'_> {
@@ -79,6 +83,7 @@ impl ModuleVisitor for Refill<'_> {
         self.numbers = rest;
         if let Some(part) = self.gradients.remove::<D>(param.id) {
             let sum = Tensor::<D>::from_data(TensorData::new(own.to_vec(), shape), &part.device());
+            self.squared_norms.push(squared_norm(sum.clone()));
             self.gradients.register(param.id, sum);
         }
     }
