@@ -23,7 +23,7 @@ const SMALLEST: f32 = -87.3;
 /// included.
 ///
 /// `e^x = 2^n · e^r` with `n = round(x/ln 2)` and `|r| ≤ ln 2/2`; `e^r` by its Taylor polynomial of
-/// degree 7, whose remainder is below 6·10⁻⁹; `2^n` by adding `n` to the exponent bits.
+/// degree 7, whose remainder is below 6·10⁻⁹; `2^n` from its exponent bits.
 #[inline(always)]
 #[must_use]
 pub fn exp<S: Simd>(simd: S, x: f32) -> f32 {
@@ -48,14 +48,8 @@ pub fn exp<S: Simd>(simd: S, x: f32) -> f32 {
     ] {
         p = mul_add(simd, p, r, c);
     }
-    let scaled = f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23));
-    if x < SMALLEST {
-        0.0
-    } else if x.is_nan() {
-        x
-    } else {
-        scaled
-    }
+    let power_of_2 = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
+    if x < SMALLEST { 0.0 } else { p * power_of_2 }
 }
 
 /// `ln x` for positive normal numbers, within 2·10⁻⁷ · max(1, |ln x|) of the true value.
@@ -152,7 +146,10 @@ mod tests {
                 [f32::NEG_INFINITY, -1e30, -88.0, 0.0].map(|x| exp(simd, x)),
                 [0.0, 0.0, 0.0, 1.0]
             );
-            assert!(exp(simd, f32::NAN).is_nan());
+            // With any number in its low bits.
+            for bits in [0, 1, 0x1ff, 0x3f_ffff] {
+                assert!(exp(simd, f32::from_bits(f32::NAN.to_bits() | bits)).is_nan());
+            }
         }
     }
 
