@@ -66,6 +66,11 @@ impl Program {
     }
 }
 
+/// The part that computes each variable; `None` for what the answer does not need.
+pub(crate) fn parts(program: &Program) -> Vec<Option<Part>> {
+    Plan::of(program).parts
+}
+
 /// Where everything is put.
 struct Plan<'a> {
     program: &'a Program,

@@ -2,9 +2,10 @@
 //! must compute the same.
 
 use crate::{
-    Compiled, Error, Program,
-    numbers::place,
-    variable::{Choice, Domain, Id, Operation, Selector, Which},
+    Compiled, Error, Input, Part, Program,
+    compile::parts,
+    reading::{Reading, Seen, Slot, SwappedReads},
+    variable::{Id, Operation},
 };
 
 /// What a program computed on one input: the value of every variable at every position.
@@ -13,30 +14,6 @@ pub struct Trace<'a> {
     program: &'a Program,
     /// `[variable][position]`
     values: Vec<Vec<Seen>>,
-}
-
-/// The value of a variable at a position.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Seen {
-    /// The number of the value in its domain.
-    Class(usize),
-    Number(f64),
-}
-
-impl Seen {
-    fn class(self) -> usize {
-        match self {
-            Self::Class(class) => class,
-            Self::Number(number) => unreachable!("{number} is no class: handles are typed"),
-        }
-    }
-
-    fn number(self) -> f64 {
-        match self {
-            Self::Number(number) => number,
-            Self::Class(class) => unreachable!("class {class} is no number: handles are typed"),
-        }
-    }
 }
 
 impl Program {
@@ -54,7 +31,7 @@ impl Program {
     /// # Ok::<(), headlight_compile::Error>(())
     /// ```
     pub fn run<T: AsRef<str>>(&self, input: &[T]) -> Result<Trace<'_>, Error> {
-        self.run_with(input, |_, _| None)
+        self.run_with(input, |_| Changed::None)
     }
 
     /// Runs the program with some variables as they were on another input: what patching and
@@ -83,20 +60,99 @@ impl Program {
         other: &Trace,
         variables: &[&str],
     ) -> Result<Trace<'_>, Error> {
-        assert!(
-            other.program == self && other.values[0].len() == input.len(),
-            "the other input is not of this program and length"
-        );
-        self.run_with(input, |id, name| {
-            variables.contains(&name).then(|| other.values[id].clone())
+        self.assert_alike(other, input.len());
+        self.run_with(input, |id| {
+            let is_changed = variables.contains(&self.variables[id].name.as_str());
+            if is_changed {
+                Changed::Value(&other.values[id])
+            } else {
+                Changed::None
+            }
         })
     }
 
-    /// Runs the program with the values of some variables given.
-    fn run_with<T: AsRef<str>>(
+    /// The answer at every position if `to` gets what `from` wrote on another input, and all else is
+    /// as on this one: what patching one edge does to the model (path patching, Wang et al. 2023).
+    ///
+    /// An edge that carries a variable need not change an answer alone: that depends on the inputs.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Panics
+    /// As [`interchanged`](Self::interchanged).
+    ///
+    /// ```
+    /// use headlight_compile::{Input, Part, programs};
+    ///
+    /// let program = programs::induction(4)?;
+    /// let input = ["a", "b", "c", "a"]; // the latest a was followed by b
+    /// let other = program.run(&["c", "b", "c", "a"])?; // no a before
+    /// let along = |from: &str, to| program.answers_along(&input, &other, from.parse().unwrap(), to);
+    /// let head = "L1H0".parse()?;
+    /// // The head that looks for the token after an equal one reads "previous" as its keys.
+    /// assert_eq!(along("L0H0", Input::Keys(head))?[3], "-");
+    /// // The token at the only place that it looks at is the same, and it reads nothing else.
+    /// assert_eq!(along("embedding", Input::Values(head))?[3], "b");
+    /// assert_eq!(along("L0H0", Input::Values(head))?[3], "b");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn answers_along<T: AsRef<str>>(
         &self,
         input: &[T],
-        given: impl Fn(Id, &str) -> Option<Vec<Seen>>,
+        other: &Trace,
+        from: Part,
+        to: Input,
+    ) -> Result<Vec<&str>, Error> {
+        self.assert_alike(other, input.len());
+        let parts = parts(self);
+        let written: Vec<Id> = (0..parts.len())
+            .filter(|&id| parts[id] == Some(from))
+            .collect();
+        let reader = match to {
+            Input::Queries(head) => (Part::Head(head), Slot::Queries),
+            Input::Keys(head) => (Part::Head(head), Slot::Keys),
+            Input::Values(head) => (Part::Head(head), Slot::Values),
+            Input::FeedForward(layer) => (Part::FeedForward(layer), Slot::Map),
+            Input::Logits if written.contains(&self.answer) => {
+                return Ok(self.answers_in(&other.values));
+            }
+            Input::Logits => return Ok(self.run(input)?.answers()),
+        };
+        let reads = SwappedReads {
+            other: &other.values,
+            slot: reader.1,
+            variables: &written,
+        };
+        let trace = self.run_with(input, |id| {
+            if parts[id] == Some(reader.0) {
+                Changed::Reads(reads)
+            } else {
+                Changed::None
+            }
+        })?;
+        Ok(trace.answers())
+    }
+
+    fn assert_alike(&self, other: &Trace, length: usize) {
+        assert!(
+            other.program == self && other.values[0].len() == length,
+            "the other input is not of this program and length"
+        );
+    }
+
+    /// The names of the answers; values `[variable][position]`.
+    fn answers_in(&self, values: &[Vec<Seen>]) -> Vec<&str> {
+        let names = self.answers();
+        let answers = values[self.answer].iter();
+        answers.map(|seen| names[seen.class()].as_str()).collect()
+    }
+
+    /// Runs the program with what `changed` says of each variable.
+    fn run_with<'b, T: AsRef<str>>(
+        &self,
+        input: &[T],
+        changed: impl Fn(Id) -> Changed<'b>,
     ) -> Result<Trace<'_>, Error> {
         let most = self.layout.positions();
         if !(1..=most).contains(&input.len()) {
@@ -121,28 +177,71 @@ impl Program {
             values: Vec::new(),
         };
         for (id, variable) in self.variables.iter().enumerate() {
-            let values = given(id, &variable.name).unwrap_or_else(|| {
-                let positions = 0..tokens.len();
-                positions
-                    .map(|at| trace.value(&variable.operation, &tokens, at))
-                    .collect()
-            });
+            let mut reading = trace.reading();
+            match changed(id) {
+                Changed::None => {}
+                Changed::Reads(swapped) => reading.swapped = Some(swapped),
+                Changed::Value(values) => {
+                    trace.values.push(values.to_vec());
+                    continue;
+                }
+            }
+            let values =
+                (0..tokens.len()).map(|at| reading.value(&variable.operation, &tokens, at));
+            let values = values.collect();
             trace.values.push(values);
         }
         Ok(trace)
     }
 }
 
-impl Trace<'_> {
+/// What is as it was on another input, when a variable is computed.
+enum Changed<'a> {
+    /// Nothing.
+    None,
+    /// The variable itself.
+    Value(&'a [Seen]),
+    /// Some of what it reads.
+    Reads(SwappedReads<'a>),
+}
+
+impl<'a> Trace<'a> {
     /// The answer at every position.
     #[must_use]
-    pub fn answers(&self) -> Vec<&str> {
-        let names = self.program.answers();
-        let answers = &self.values[self.program.answer];
-        answers
-            .iter()
-            .map(|seen| names[seen.class()].as_str())
-            .collect()
+    pub fn answers(&self) -> Vec<&'a str> {
+        self.program.answers_in(&self.values)
+    }
+
+    /// Whether a part wrote something else on the other input.
+    ///
+    /// ```
+    /// use headlight_compile::{Part, programs};
+    ///
+    /// let program = programs::previous_token(3)?;
+    /// let traces = [program.run(&["a", "b"])?, program.run(&["a", "c"])?];
+    /// assert!(traces[0].differs(&traces[1], Part::Embedding));
+    /// // The last token is before no other.
+    /// assert!(!traces[0].differs(&traces[1], "L0H0".parse()?));
+    /// assert!(!traces[0].differs(&traces[1], Part::Positions));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the other input is of another program or length.
+    #[must_use]
+    pub fn differs(&self, other: &Trace, part: Part) -> bool {
+        self.program.assert_alike(other, self.values[0].len());
+        let parts = parts(self.program);
+        (0..parts.len()).any(|id| parts[id] == Some(part) && self.values[id] != other.values[id])
+    }
+
+    /// The values so far, nothing changed.
+    fn reading(&self) -> Reading<'_> {
+        Reading {
+            program: self.program,
+            values: &self.values,
+            swapped: None,
+        }
     }
 
     /// What the residual stream of a compiled model holds at the end, behind the start of the
@@ -185,10 +284,13 @@ impl Trace<'_> {
         let positions = self.values[0].len();
         let mut pattern = vec![vec![0.0; positions + 1]; positions + 1];
         pattern[0][0] = 1.0;
+        let reading = self.reading();
         for query in 0..positions {
             let keys = match operation {
-                Operation::Fetch { choice, .. } => self.chosen(choice, query).into_iter().collect(),
-                _ => self.selected(selector, query),
+                Operation::Fetch { choice, .. } => {
+                    reading.chosen(choice, query).into_iter().collect()
+                }
+                _ => reading.selected(selector, query),
             };
             let counts_start = keys.is_empty() || matches!(operation, Operation::Rest { .. });
             let share = 1.0 / (keys.len() + usize::from(counts_start)) as f64;
@@ -201,67 +303,5 @@ impl Trace<'_> {
             }
         }
         Some(pattern)
-    }
-
-    fn value(&self, operation: &Operation, tokens: &[usize], at: usize) -> Seen {
-        let class = |id: Id| self.values[id][at].class();
-        match operation {
-            Operation::Tokens => Seen::Class(tokens[at]),
-            Operation::Indices => Seen::Class(at),
-            Operation::Map { from, table } => Seen::Class(table[class(*from)]),
-            Operation::MapTwo { left, right, table } => {
-                Seen::Class(table[class(*left)][class(*right)])
-            }
-            Operation::Classes { from, table } => {
-                let Domain::Numbers(Some(numbers)) = &self.program.variables[*from].domain else {
-                    unreachable!("classes are of listed numbers")
-                };
-                Seen::Class(table[place(numbers, self.values[*from][at].number())])
-            }
-            Operation::Fetch {
-                choice,
-                values,
-                table,
-                otherwise,
-            } => Seen::Class(match self.chosen(choice, at) {
-                Some(key) => table[self.values[*values][key].class()],
-                None => *otherwise,
-            }),
-            Operation::Mean {
-                selector,
-                values,
-                numbers,
-                otherwise,
-            } => {
-                let keys = self.selected(selector, at);
-                if keys.is_empty() {
-                    return Seen::Number(*otherwise);
-                }
-                let mut sum = 0.0;
-                for &key in &keys {
-                    sum += numbers[self.values[*values][key].class()];
-                }
-                Seen::Number(sum / keys.len() as f64)
-            }
-            Operation::Rest { selector } => {
-                let selected = self.selected(selector, at).len();
-                Seen::Number(1.0 / (1.0 + selected as f64))
-            }
-        }
-    }
-
-    /// The keys that `query` selects, at its own position and before.
-    fn selected(&self, selector: &Selector, query: usize) -> Vec<usize> {
-        let row = &selector.table[self.values[selector.queries][query].class()];
-        let keys = &self.values[selector.keys];
-        (0..=query).filter(|&key| row[keys[key].class()]).collect()
-    }
-
-    fn chosen(&self, choice: &Choice, query: usize) -> Option<usize> {
-        let selected = self.selected(&choice.selector, query);
-        match choice.which {
-            Which::Only | Which::First => selected.first().copied(),
-            Which::Latest => selected.last().copied(),
-        }
     }
 }

@@ -13,6 +13,7 @@ mod program;
 pub mod programs;
 mod question;
 mod random;
+mod reading;
 mod select;
 mod stage;
 mod steps;

@@ -6,12 +6,14 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use common::inputs_of;
-use headlight_compile::{Compiled, Input, Part, Program, START, programs};
+use headlight_compile::{
+    ANSWER_LOGIT, Compiled, Draft, Input, Layout, Part, Program, START, Trace, programs, select,
+};
 use headlight_heads::{Edge, Metric, PatchDirection, Source};
 use headlight_lens::{EdgePatching, Effects, Estimate, PromptPair, auroc};
-use headlight_residual::{BlockSite, Decoder, Site, site_of_heads, token_tensor};
+use headlight_residual::Decoder;
 use headlight_watch::compiled::decoder;
 
 const ROWS: usize = 32;
@@ -19,22 +21,36 @@ const NOISE: PatchDirection = PatchDirection::Noise;
 
 /// A program, its model, and pairs of inputs that it answers differently.
 struct Known {
-    name: String,
+    code: Program,
     compiled: Compiled,
     model: Decoder,
     pairs: Vec<PromptPair>,
 }
 
+/// What is known of every edge. `None`: the edge is neither a hit nor a miss.
+struct Truths {
+    /// Whether it carries a variable. `None` where the source is the same on both prompts of every
+    /// pair, and of padding, whose weights are 0.
+    carries: Vec<Option<bool>>,
+    /// Whether it changes an answer of the program. `None` also where it carries a variable and
+    /// changes no answer alone, on any pair.
+    changes: Vec<Option<bool>>,
+}
+
 impl Known {
     fn of(code: &Program, coldness: f64) -> Self {
-        let compiled = code.compile(coldness).unwrap();
         let mut pairs = Vec::new();
         for (row, input) in inputs_of(code, ROWS).iter().enumerate() {
             pairs.extend(pair_of(code, input, row));
         }
+        Self::between(code, coldness, pairs)
+    }
+
+    fn between(code: &Program, coldness: f64, pairs: Vec<PromptPair>) -> Self {
+        let compiled = code.compile(coldness).unwrap();
         Self {
-            name: code.name().to_owned(),
             model: decoder(&compiled, &Device::flex()).unwrap(),
+            code: code.clone(),
             compiled,
             pairs,
         }
@@ -48,32 +64,47 @@ impl Known {
         Self::of(&(entry.write)(entry.length.min(8)).unwrap(), coldness)
     }
 
-    /// Whether a source writes something else on the two prompts of any pair.
-    fn differs(&self, source: Source) -> bool {
-        let site = match source {
-            Source::Embedding => Site::Embed,
-            Source::Positions => Site::PosEmbed,
-            Source::Head(head) => site_of_heads(&self.model, head.layer),
-            Source::FeedForward(layer) => Site::Block(layer, BlockSite::MlpOut),
-        };
-        let written = |prompt: &[u32]| -> Tensor<4> {
-            let inputs = token_tensor(&[prompt], &Device::flex());
-            let seen = self.model.activations(inputs, &[site]).unwrap();
-            match source {
-                Source::Head(head) => seen.tensor::<4>(site).narrow(2, head.head, 1),
-                _ => seen.tensor::<3>(site).unsqueeze_dim(2),
-            }
-        };
-        let differs = |pair: &PromptPair| {
-            let difference = written(&pair.clean) - written(&pair.corrupted);
-            difference.abs().max().into_scalar::<f32>() > 1e-6
-        };
-        self.pairs.iter().any(differs)
+    /// The names of a prompt's tokens behind the start.
+    fn names(&self, prompt: &[u32]) -> Vec<&str> {
+        let name = |&id: &u32| self.compiled.vocabulary[id as usize].as_str();
+        prompt[1..].iter().map(name).collect()
     }
 
-    /// Of every edge whether it carries a variable; `None` of edges that are no hits and no misses:
-    /// those whose source is the same on both prompts, and those of padding, whose weights are 0.
-    fn truths(&self, edges: &[Edge]) -> Vec<Option<bool>> {
+    fn trace(&self, prompt: &[u32]) -> Trace<'_> {
+        self.code.run(&self.names(prompt)).unwrap()
+    }
+
+    /// Whether a source writes something else on the two prompts of any pair.
+    fn differs(&self, source: Source) -> bool {
+        let mut pairs = self.pairs.iter();
+        pairs.any(|pair| {
+            let corrupted = self.trace(&pair.corrupted);
+            self.trace(&pair.clean).differs(&corrupted, source)
+        })
+    }
+
+    /// For every pair how far the logit difference of the program moves if one edge is patched: the
+    /// answer has a logit of its own, and all others have 0.
+    fn effects_in_program(&self, edge: &Edge) -> Vec<f64> {
+        let effect = |pair: &PromptPair| {
+            let (clean, other) = (self.names(&pair.clean), self.trace(&pair.corrupted));
+            let (from, to) = (edge.source, edge.destination);
+            let answers = self.code.answers_along(&clean, &other, from, to).unwrap();
+            let answer = answers[answers.len() - 1];
+            let name = |id: u32| &self.compiled.vocabulary[id as usize];
+            let logits_lost = if answer == name(pair.answer) {
+                0.0
+            } else if answer == name(pair.wrong) {
+                2.0
+            } else {
+                1.0
+            };
+            -f64::from(ANSWER_LOGIT) * logits_lost
+        };
+        self.pairs.iter().map(effect).collect()
+    }
+
+    fn truths(&self, edges: &[Edge]) -> Truths {
         let truth = &self.compiled.truth;
         let carrying: BTreeSet<Edge> = truth
             .carrying()
@@ -83,6 +114,11 @@ impl Known {
             })
             .collect();
         let computes = |part: Part| truth.places.iter().any(|place| place.part == part);
+        let differing: BTreeSet<Source> = edges.iter().map(|edge| edge.source).collect();
+        let differing: BTreeSet<Source> = differing
+            .into_iter()
+            .filter(|&source| self.differs(source))
+            .collect();
         let reads = |input: Input| match input {
             Input::Queries(head) | Input::Keys(head) | Input::Values(head) => {
                 computes(Part::Head(head))
@@ -90,12 +126,23 @@ impl Known {
             Input::FeedForward(layer) => computes(Part::FeedForward(layer)),
             Input::Logits => true,
         };
-        let truth_of = |edge: &Edge| {
-            let counts =
-                computes(edge.source) && reads(edge.destination) && self.differs(edge.source);
-            counts.then(|| carrying.contains(edge))
+        let mut truths = Truths {
+            carries: Vec::new(),
+            changes: Vec::new(),
         };
-        edges.iter().map(truth_of).collect()
+        for edge in edges {
+            let counts = reads(edge.destination) && differing.contains(&edge.source);
+            let carries = counts.then(|| carrying.contains(edge));
+            truths.carries.push(carries);
+            truths.changes.push(match carries {
+                Some(true) => {
+                    let effects = self.effects_in_program(edge);
+                    effects.iter().any(|effect| *effect != 0.0).then_some(true)
+                }
+                other => other,
+            });
+        }
+        truths
     }
 }
 
@@ -164,8 +211,7 @@ fn effect_of(patching: &EdgePatching, effects: &Effects, name: &str) -> f64 {
     effects.means()[index]
 }
 
-/// Carrying edges whose change alone changes nothing on these pairs, 21 of 126. 17 of them lead to
-/// queries or keys.
+/// How many edges carry a variable and change no answer alone on these pairs: 21 of 126.
 const SILENT: [(&str, usize); 7] = [
     ("reverse", 1),
     ("sort", 7),
@@ -177,9 +223,11 @@ const SILENT: [(&str, usize); 7] = [
 ];
 
 #[test]
-fn exact_effects_are_those_of_edges_that_carry_and_of_no_other() {
+fn exact_effects_are_those_of_edges_that_change_an_answer_and_of_no_other() {
     let mut silent = Vec::new();
-    println!("| program | pairs | edges | carrying | of effect 0 | AUROC |");
+    println!(
+        "| program | pairs | edges | counted | carrying | changing | AUROC, carrying | AUROC, changing |"
+    );
     for entry in programs::ALL {
         let known = Known::named(entry.name, 100.0);
         let patching =
@@ -187,29 +235,112 @@ fn exact_effects_are_those_of_edges_that_carry_and_of_no_other() {
         let edges = patching.graph().edges();
         let truths = known.truths(edges);
         let sizes = sizes(&patching.exact_of_all(NOISE).unwrap());
-        let (mut carrying, mut without_effect) = (0, 0);
-        for (edge, (truth, size)) in edges.iter().zip(truths.iter().zip(&sizes)) {
-            if *truth == Some(true) {
-                carrying += 1;
-                without_effect += usize::from(*size == 0.0);
-            } else {
-                assert_eq!(*size, 0.0, "{} {edge}", known.name);
-            }
+        for ((edge, size), truth) in edges.iter().zip(&sizes).zip(&truths.changes) {
+            assert_eq!(*size > 0.0, *truth == Some(true), "{} {edge}", entry.name);
         }
+        let count = |truths: &[Option<bool>], of: &[Option<bool>]| {
+            truths.iter().filter(|truth| of.contains(truth)).count()
+        };
+        let carrying = count(&truths.carries, &[Some(true)]);
+        let changing = count(&truths.changes, &[Some(true)]);
+        let area = |truths| auroc_of(truths, &sizes);
         println!(
-            "| `{}` | {} | {} | {carrying} | {without_effect} | {:.3} |",
-            known.name,
+            "| `{}` | {} | {} | {} | {carrying} | {changing} | {:.3} | {:.3} |",
+            entry.name,
             known.pairs.len(),
             edges.len(),
-            auroc_of(&truths, &sizes).unwrap_or(f64::NAN),
+            count(&truths.changes, &[Some(true), Some(false)]),
+            area(&truths.carries).unwrap_or(f64::NAN),
+            area(&truths.changes).unwrap_or(f64::NAN),
         );
-        if without_effect > 0 {
-            silent.push((entry.name, without_effect));
-        } else if let Some(found) = auroc_of(&truths, &sizes) {
-            assert_eq!(found, 1.0, "{}", known.name);
+        if carrying > changing {
+            silent.push((entry.name, carrying - changing));
         }
+        // `identity` has no edge that counts and carries nothing.
+        assert_eq!(
+            area(&truths.changes),
+            (entry.name != "identity").then_some(1.0),
+            "{}",
+            entry.name
+        );
     }
     assert_eq!(silent, SILENT);
+}
+
+/// Every edge of every program, pair by pair.
+#[test]
+fn patching_an_edge_moves_the_answer_as_far_as_the_program_says() {
+    let (mut compared, mut moved) = (0, 0);
+    for entry in programs::ALL {
+        let known = Known::named(entry.name, 100.0);
+        let patching =
+            EdgePatching::new(&known.model, &known.pairs, Metric::LogitDifference).unwrap();
+        let found = patching.exact_of_all(NOISE).unwrap();
+        for (edge, found) in patching.graph().edges().iter().zip(&found.by_pair) {
+            let expected = known.effects_in_program(edge);
+            for (pair, (found, expected)) in found.iter().zip(expected).enumerate() {
+                assert!(
+                    (found - expected).abs() < 1e-3,
+                    "{} {edge}, pair {pair}: {found}, not {expected}",
+                    entry.name
+                );
+                compared += 1;
+                moved += usize::from(expected != 0.0);
+            }
+        }
+    }
+    println!("{compared} effects, {moved} of them not 0");
+    assert!(moved > 1000, "{moved} of {compared}");
+}
+
+/// Whether this token or the one before is `a`: one alone is enough.
+fn either_of_two() -> Program {
+    let mut draft = Draft::new("either", ["a", "b"], Layout::Prefix { length: 4 }).unwrap();
+    let (tokens, indices) = (draft.tokens(), draft.indices());
+    let one_back = select(&indices, &indices, |key, query| key + 1 == *query);
+    let one_back = one_back.only().unwrap();
+    let previous = draft.aggregate("previous", &one_back, &tokens, "-".to_owned());
+    let previous = previous.unwrap();
+    let either = draft.map_two("either", &tokens, &previous, |token, previous| {
+        token == "a" || previous == "a"
+    });
+    draft.answer(&either.unwrap()).unwrap()
+}
+
+/// The truths of an edge, by its name, between two inputs of `either_of_two`.
+fn truths_of(edge: &str, clean: [&str; 2], corrupted: [&str; 2]) -> [Option<bool>; 2] {
+    let code = either_of_two();
+    let ids = |names: [&str; 2]| code.ids(&[START, names[0], names[1]]).unwrap();
+    let answer = |names: [&str; 2]| code.run(&names).unwrap().answers()[1].to_owned();
+    let [answer, wrong] = [clean, corrupted].map(|names| code.ids(&[answer(names)]).unwrap()[0]);
+    let pair = PromptPair {
+        clean: ids(clean),
+        corrupted: ids(corrupted),
+        answer,
+        wrong,
+    };
+    let known = Known::between(&code, 100.0, vec![pair]);
+    let patching = EdgePatching::new(&known.model, &known.pairs, Metric::LogitDifference).unwrap();
+    let edges = patching.graph().edges();
+    let at = edges.iter().position(|known| known.to_string() == edge);
+    let truths = known.truths(edges);
+    [truths.carries[at.unwrap()], truths.changes[at.unwrap()]]
+}
+
+#[test]
+fn an_edge_that_carries_a_variable_need_not_change_an_answer() {
+    let (own, before) = ("embedding → feed-forward 0", "L0H0 → feed-forward 0");
+    // Both are a, and neither is after: each edge alone leaves the other a.
+    for edge in [own, before] {
+        let found = truths_of(edge, ["a", "a"], ["b", "b"]);
+        assert_eq!(found, [Some(true), None], "{edge}");
+    }
+    // Only the last is a: its edge decides. What is before is the same.
+    assert_eq!(truths_of(own, ["b", "a"], ["b", "b"]), [Some(true); 2]);
+    assert_eq!(truths_of(before, ["b", "a"], ["b", "b"]), [None; 2]);
+    // An edge that carries nothing is a miss under both.
+    let past = "embedding → logits";
+    assert_eq!(truths_of(past, ["a", "a"], ["b", "b"]), [Some(false); 2]);
 }
 
 #[test]
@@ -222,7 +353,7 @@ fn gradients_fade_with_coldness() {
         let known = Known::named("induction", coldness);
         let patching =
             EdgePatching::new(&known.model, &known.pairs, Metric::LogitDifference).unwrap();
-        let truths = known.truths(patching.graph().edges());
+        let truths = known.truths(patching.graph().edges()).changes;
         let (few, sparse) = patching.eap_ig(NOISE, 5).unwrap();
         let (many, dense) = patching.eap_ig(NOISE, 320).unwrap();
         let star = patching.atp_star(NOISE).unwrap();
@@ -335,7 +466,7 @@ impl Areas {
     fn of(known: &Known) -> Option<Self> {
         let metric = Metric::LogitDifference;
         let patching = EdgePatching::new(&known.model, &known.pairs, metric).unwrap();
-        let truths = known.truths(patching.graph().edges());
+        let truths = known.truths(patching.graph().edges()).changes;
         let area = |effects: &Effects| auroc_of(&truths, &sizes(effects));
         let is_large = truths.len() > LARGE;
         let most = if is_large { MANY_OF_LARGE } else { MANY };
