@@ -571,6 +571,29 @@ fn check_patch(run: &Looked) -> Verdict {
     None
 }
 
+/// Beside what gradients estimate stands what patching finds.
+fn check_estimates(run: &Looked, exact: &Value) {
+    assert_eq!(exact["agreement"], Value::Null);
+    let found = run.verb(&["circuit", "--method", "atp-star"]);
+    for things in ["edges", "parts"] {
+        let estimated = list(&found[things]);
+        for thing in list(&exact[things]) {
+            let same = estimated.iter().find(|estimated| {
+                ["source", "destination"]
+                    .iter()
+                    .all(|key| estimated[key] == thing[key])
+            });
+            let patched = number(&same.unwrap()["exact"]["mean"]);
+            assert_near(things, patched, number(&thing["mean"]));
+        }
+        let agreement = &found["agreement"][things];
+        assert_eq!(number(&agreement["count"]) as usize, estimated.len());
+        if let Some(correlation) = agreement["rank_correlation"].as_f64() {
+            assert!(correlation.abs() <= 1.0 + 1e-9, "{correlation}");
+        }
+    }
+}
+
 /// The metric of all pairs, and the effect of one edge, put there by hand.
 fn check_circuit(run: &Looked) -> Verdict {
     let found = match run.try_verb(&["circuit"]) {
@@ -612,6 +635,7 @@ fn check_circuit(run: &Looked) -> Verdict {
     });
     let edge = edges.next().unwrap();
     assert_near("L0H1 → keys of L1H0", number(&edge["mean"]), mean(&effects));
+    check_estimates(run, &found);
     None
 }
 
@@ -766,7 +790,63 @@ fn check_senses(run: &Looked) -> Verdict {
         heads[1]["weight"].as_f64().unwrap(),
         f64::from(on_cue),
     );
+    check_patched_senses(run);
     None
+}
+
+/// What L0H1 moves of the logits behind the word, from whole passes.
+fn check_patched_senses(run: &Looked) {
+    let mut lines = Vec::new();
+    for middle in ["c", "e", "f", "h"] {
+        for (cue, sense) in [("a", "one"), ("b", "two")] {
+            let text = format!("{cue} {middle} d");
+            let line = json!({ "text": text, "word": "d", "sense": sense, "cue": cue });
+            lines.push(line.to_string());
+        }
+    }
+    run.workshop.write("pairs.jsonl", &lines.join("\n"));
+    let words = ["senses", "--words", "pairs.jsonl", "--control", "g"];
+    let found = run.verb(&[&words[..], &["--patch"]].concat());
+    let site = Site::Attention(0, AttentionSite::Z);
+    let logits = |text: &str, edits: &mut Edits| -> Vec<f64> {
+        let inputs = token_tensor(&[run.tokens(text)], &device());
+        let at_word = run.model.forward_probed(inputs, edits).narrow(1, 2, 1);
+        let logits = rows(at_word).remove(0);
+        let middle = mean(&logits);
+        logits.iter().map(|logit| logit - middle).collect()
+    };
+    let difference =
+        |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
+    let product = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let mut shares = Vec::new();
+    for middle in ["c", "e", "f", "h"] {
+        for [to, from] in [["a", "b"], ["b", "a"]] {
+            let [to, from] = [to, from].map(|cue| format!("{cue} {middle} d"));
+            let other = token_tensor(&[run.tokens(&from)], &device());
+            let other = run.model.activations(other, &[site]).unwrap();
+            let part = Part {
+                heads: Some(vec![1]),
+                positions: Some(vec![2]),
+            };
+            let patch = Edit::Replace(other.kept(site).clone());
+            let before = logits(&to, &mut Edits::default());
+            let patched = logits(&to, &mut Edits::default().part(site, part, patch));
+            let whole = difference(&logits(&from, &mut Edits::default()), &before);
+            let moved = difference(&patched, &before);
+            shares.push(product(&moved, &whole) / product(&whole, &whole));
+        }
+    }
+    let patched = &found["patched"];
+    assert_eq!(patched["pairs"], 4);
+    let heads = list(&patched["heads"]);
+    assert_eq!(heads.len(), HEADS * LAYERS);
+    assert_eq!(heads[1]["head"], "L0H1");
+    let found = number(&heads[1]["next_token"]["mean"]);
+    assert_near("share moved", found, mean(&shares));
+    for set in list(&patched["sets"]) {
+        assert_eq!(list(&set["heads"]).len(), 5.min(HEADS * LAYERS));
+        assert!(set["moved"]["stream"]["mean"].is_number(), "{set}");
+    }
 }
 
 /// `[vocabulary][vocabulary]`: what looking at a token adds to the logits of each, by plain loops.

@@ -4,11 +4,13 @@
 use std::path::Path;
 
 use headlight_heads::{
-    HeadName, Measure, RelationScores, Role, ScoreName, Scores, SequenceKind, role_rate::POPULATION,
+    HeadName, Measure, RelationScores, Role, Score, ScoreName, Scores, SequenceKind,
+    role_rate::POPULATION,
 };
 use headlight_lens::ShuffledContext;
 use headlight_report::{
-    HeadLine, Printout, heads_table, measures_as_told, or_dash, relations_table,
+    HeadLine, Printout, Table, heads_table, measures_as_told, or_dash, relations_table,
+    with_interval,
 };
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, UsesRow};
@@ -134,7 +136,8 @@ impl Subject {
     /// The heads of a model that was not trained here: on the probe alone.
     fn heads_of_model_printout(&self) -> Result<Printout, Error> {
         let ModelParts { model, .. } = self.model()?;
-        let mut rows = self.probe()?.observe(&model, &self.device)?.rows(0);
+        let observed = self.probe()?.observe(&model, &self.device)?;
+        let mut rows = observed.rows(0);
         if self.is_on_text() {
             rows.extend(self.on_task()?.observe(&model, &self.device)?.rows(0));
         }
@@ -152,10 +155,11 @@ impl Subject {
             .printout(self.same_heads_printout(&shown, &rows))
             .prose(format!("{TABLE} {}", false_roles_text()))
             .prose(ranges_text("", &rows, 0))
-            .prose(format!(
-                "Mean attention distance by layer in tokens: {}.",
-                distances_text(&all)
-            ))
+            .prose(
+                "Mean attention distance by layer, over all its heads and all queries but the first, in tokens. \
+                 Interval: 95 %, bootstrap over sequences.",
+            )
+            .table(distance_table(&observed.distances))
             .prose("What a head is used as is told by `ablate`, `paths` and `swap`."))
     }
 
@@ -375,6 +379,20 @@ fn lines(
         });
     }
     lines
+}
+
+/// A row for each layer.
+fn distance_table(layers: &[Score]) -> Table {
+    let row = |(layer, distance): (usize, &Score)| {
+        vec![
+            layer.to_string(),
+            with_interval(distance.value, distance.interval, 2),
+            format!("{:.1}", distance.null),
+            format!("{:.1}", distance.ceiling),
+        ]
+    };
+    let rows = layers.iter().enumerate().map(row);
+    Table::new(&["layer", "distance", "uniform", "at most"], rows)
 }
 
 /// `11.2 8.6 12.9 (uniform 15.8)`

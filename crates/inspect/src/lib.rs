@@ -22,6 +22,7 @@ mod lens;
 mod offsets;
 mod output;
 mod patch;
+mod patched_senses;
 mod pattern;
 mod phases;
 mod picture_files;
@@ -44,8 +45,9 @@ mod why;
 pub use activations::{ActivationsOf, ActivationsVerb, WrittenActivation, WrittenActivations};
 pub use causal::{AblateVerb, Ablations, Path as CausalPath, Paths, PathsVerb, Without};
 pub use circuit::{
-    CircuitAtStep, CircuitEdges, CircuitOverTraining, CircuitQuestion, CircuitVerb,
-    EdgeOverTraining, FoundCircuit, MeasuredEdge, MeasuredPart, NamedPair, PairCounts, Stability,
+    Agreement, CircuitAtStep, CircuitEdges, CircuitOverTraining, CircuitQuestion, CircuitVerb,
+    EdgeOverTraining, FoundCircuit, MeasuredEdge, MeasuredPart, NamedPair, PairCounts, Similarity,
+    Stability,
 };
 pub use circuits::{
     ChosenHead, CircuitTables, CircuitsVerb, ComposedHeads, HeadCircuits, NamedDirection,
@@ -67,6 +69,9 @@ pub use lens::{Lens, LensVerb};
 pub use offsets::{HeadOffsets, OffsetsVerb, offsets_printout};
 pub use output::{Output, print};
 pub use patch::{Patch, PatchVerb};
+pub use patched_senses::{
+    Apart, Moved, PatchedHead, PatchedSenses, PatchedSet, RandomHeads, Shares,
+};
 pub use pattern::{HeadPattern, PatternVerb};
 pub use phases::{Phases, PhasesVerb, curves_of};
 pub use picture_files::PictureFiles;

@@ -9,10 +9,13 @@ use headlight_lens::{SenseHead, Senses, Separation, WordInContext};
 use headlight_report::{Printout, Table, with_interval};
 use headlight_run::{Error, untrusted::read_at_most};
 use headlight_tasks::Vocabulary;
-use headlight_watch::no_room;
+use headlight_watch::{interrupt, no_room};
 use serde::{Deserialize, Serialize};
 
-use super::{ModelParts, Output, Subject, Verb};
+use super::{
+    ModelParts, Output, Subject, Verb,
+    patched_senses::{FEWEST_PAIRS, NamedSenses, PatchedSenses},
+};
 
 /// The largest file, far more than the most contexts take.
 const MOST_BYTES: u64 = 1 << 20;
@@ -31,13 +34,18 @@ pub struct SensesVerb {
     /// Another word for the same places, which has one sense: the control
     #[arg(long)]
     control: Option<String>,
+    /// Each head is also patched at the word with what it writes there in the same text with another
+    /// cue: how far it moves the word towards its other sense
+    #[arg(long)]
+    patch: bool,
 }
 
 impl Verb for SensesVerb {
     const NAME: &'static str = "senses";
 
     fn show(self, subject: Subject, out: &Output) -> Result<(), Error> {
-        let found = subject.senses(&self.words, self.control.as_deref())?;
+        interrupt::listen()?;
+        let found = subject.senses(&self.words, self.control.as_deref(), self.patch)?;
         out.show(&found, WordSenses::printout)
     }
 }
@@ -67,6 +75,8 @@ pub struct WordSenses {
     pub most_apart: usize,
     /// What every head up to that layer brings to it.
     pub heads: Vec<SenseHead>,
+    /// How far heads move the word, patched; none where that was not asked for.
+    pub patched: Option<PatchedSenses>,
 }
 
 /// The same contexts with another word.
@@ -80,11 +90,17 @@ pub struct ControlWord {
 
 impl Subject {
     /// The separation of the senses of a word behind each layer, beside that of a word of one sense
-    /// in its place, and what every head brings to it.
+    /// in its place, and what every head brings to it. With `patch`, how far each head moves the word
+    /// towards its other sense.
     ///
     /// # Errors
     /// Names the line and the field that is wrong.
-    pub fn senses(&self, words: &Path, control: Option<&str>) -> Result<WordSenses, Error> {
+    pub fn senses(
+        &self,
+        words: &Path,
+        control: Option<&str>,
+        patch: bool,
+    ) -> Result<WordSenses, Error> {
         let place = format!("--words {}", words.display());
         let lines = read_lines(words, &place)?;
         let reader = Reader {
@@ -102,18 +118,31 @@ impl Subject {
         });
         let most_apart = most_apart.map_or(0, |layer| layer.layer);
         let heads = senses.heads(most_apart).map_err(no_room)?;
-        let control = match control {
-            None => None,
-            Some(word) => {
-                let lines: Vec<Line> = lines.iter().map(|line| line.with_word(word)).collect();
-                let contexts = reader.contexts(&lines)?;
-                let layers = Senses::new(&model, &contexts).by_layer(self.seed());
-                Some(ControlWord {
-                    word: word.to_owned(),
-                    layers: layers.map_err(no_room)?,
-                })
-            }
-        };
+        let mut of_control = Vec::new();
+        if let Some(word) = control {
+            let lines: Vec<Line> = lines.iter().map(|line| line.with_word(word)).collect();
+            of_control = reader.contexts(&lines)?;
+        }
+        let of_control = control.map(|word| (word, Senses::new(&model, &of_control)));
+        let mut control = None;
+        if let Some((word, senses)) = &of_control {
+            control = Some(ControlWord {
+                word: (*word).to_owned(),
+                layers: senses.by_layer(self.seed()).map_err(no_room)?,
+            });
+        }
+        let mut patched = None;
+        if patch {
+            let word = NamedSenses {
+                word: &lines[0].word,
+                senses: &senses,
+            };
+            let of_control = of_control.as_ref();
+            let of_control = of_control.map(|(word, senses)| NamedSenses { word, senses });
+            let pairs = pairs_of(&lines, &place)?;
+            let of_control = of_control.as_ref();
+            patched = self.patched_senses(&model, &word, of_control, &pairs, most_apart)?;
+        }
         let mut counts = BTreeMap::new();
         for line in &lines {
             *counts.entry(line.sense.clone()).or_default() += 1;
@@ -125,8 +154,33 @@ impl Subject {
             control,
             most_apart,
             heads,
+            patched,
         })
     }
+}
+
+/// The contexts of two senses whose texts differ in the cue alone.
+fn pairs_of(lines: &[Line], place: &str) -> Result<Vec<[usize; 2]>, Error> {
+    let mut pairs: Vec<[usize; 2]> = Vec::new();
+    for (later, line) in lines.iter().enumerate() {
+        let is_partner = |earlier: &usize| {
+            let other = &lines[*earlier];
+            other.sense != line.sense
+                && other.around_cue() == line.around_cue()
+                && !pairs.iter().flatten().any(|taken| taken == earlier)
+        };
+        if let Some(earlier) = (0..later).find(is_partner) {
+            pairs.push([earlier, later]);
+        }
+    }
+    if pairs.len() < FEWEST_PAIRS {
+        let message = format!(
+            "has {} pairs of texts of two senses that differ in the cue alone; --patch needs {FEWEST_PAIRS}",
+            pairs.len()
+        );
+        return Err(Error::new(place, message));
+    }
+    Ok(pairs)
 }
 
 fn read_lines(path: &Path, place: &str) -> Result<Vec<Line>, Error> {
@@ -152,6 +206,11 @@ fn read_lines(path: &Path, place: &str) -> Result<Vec<Line>, Error> {
 }
 
 impl Line {
+    /// What stands before and after the cue.
+    fn around_cue(&self) -> Option<(&str, &str)> {
+        self.text.split_once(&self.cue)
+    }
+
     /// The same with another word in the place of its own.
     fn with_word(&self, word: &str) -> Self {
         let at = self.text.rfind(&self.word).unwrap_or(self.text.len());
@@ -292,6 +351,12 @@ impl WordSenses {
             .prose(explained)
             .prose(heads)
             .table(self.head_table())
+            .printout(
+                self.patched
+                    .as_ref()
+                    .map(PatchedSenses::printout)
+                    .unwrap_or_default(),
+            )
     }
 
     fn layer_table(&self) -> Table {

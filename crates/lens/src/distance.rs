@@ -32,6 +32,34 @@ use crate::{
 /// ```
 #[must_use]
 pub fn mean_distance(pattern: LayerPattern) -> Vec<Score> {
+    attention_distances(pattern).heads
+}
+
+/// How far back the heads of a layer look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerDistances {
+    /// The [`mean_distance`] of each head.
+    pub heads: Vec<Score>,
+    /// The mean of all heads. The interval is a bootstrap over sequences, in which all heads of a
+    /// sequence are drawn together.
+    pub layer: Score,
+}
+
+/// The [`mean_distance`] of each head of a layer, and of all together.
+///
+/// # Panics
+/// If queries see keys after themselves.
+///
+/// ```
+/// use headlight_lens::{LayerPattern, attention_distances};
+///
+/// // One sequence of 2 tokens: the first head looks at itself, the second one back.
+/// let weights = [1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0];
+/// let layer = attention_distances(LayerPattern::new([1, 2, 2], &weights)).layer;
+/// assert_eq!((layer.value, layer.null, layer.ceiling), (0.5, 0.5, 1.0));
+/// ```
+#[must_use]
+pub fn attention_distances(pattern: LayerPattern) -> LayerDistances {
     pattern.assert_causal();
     let queries = 1..pattern.length();
     let furthest: usize = queries
@@ -46,25 +74,37 @@ pub fn mean_distance(pattern: LayerPattern) -> Vec<Score> {
         .map(|distance| distance as f32)
         .collect();
     back.resize(pattern.length() + LANES, 0.0);
-    let of_head = |head| {
-        let of_sequence = |sequence| Share {
-            sum: vectorised(Distances {
+    let score = |shares: &[Share]| Score {
+        value: mean(shares).unwrap_or(f64::NAN),
+        null: ceiling / 2.0,
+        ceiling,
+        interval: interval_of_ratio(shares),
+    };
+    let mut heads = Vec::new();
+    let mut of_layer = vec![Share::default(); pattern.sequences()];
+    for head in 0..pattern.n_heads() {
+        let mut of_head = Vec::new();
+        for (sequence, of_layer) in of_layer.iter_mut().enumerate() {
+            let distances = Distances {
                 pattern,
                 sequence,
                 head,
                 back: &back,
-            }),
-            rows: queries.len(),
-        };
-        let shares: Vec<Share> = (0..pattern.sequences()).map(of_sequence).collect();
-        Score {
-            value: mean(&shares).unwrap_or(f64::NAN),
-            null: ceiling / 2.0,
-            ceiling,
-            interval: interval_of_ratio(&shares),
+            };
+            let share = Share {
+                sum: vectorised(distances),
+                rows: queries.len(),
+            };
+            of_layer.sum += share.sum;
+            of_layer.rows += share.rows;
+            of_head.push(share);
         }
-    };
-    (0..pattern.n_heads()).map(of_head).collect()
+        heads.push(score(&of_head));
+    }
+    LayerDistances {
+        heads,
+        layer: score(&of_layer),
+    }
 }
 
 /// `Σ_q Σ_k A[q, k] (q − k)` of a head in one sequence.

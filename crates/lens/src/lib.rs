@@ -110,9 +110,11 @@ mod patching;
 mod path;
 mod prompt_pairs;
 mod range;
+mod rank_correlation;
 mod reader;
 mod relation;
 mod score;
+mod sense_patching;
 mod senses;
 mod shared_work;
 mod shuffled;
@@ -137,7 +139,7 @@ pub use circuit::{
 pub use compared::{Joint, Rights};
 pub use control::control_sets;
 pub use detect_head::{DetectHead, detect_head};
-pub use distance::mean_distance;
+pub use distance::{LayerDistances, attention_distances, mean_distance};
 pub use each_head::{LayerAblations, at_each_layer};
 pub use edges::{
     AtpStar, Circuit, Completeness, CurvePoint, EdgeError, EdgeGraph, EdgePatching, Effects,
@@ -158,9 +160,11 @@ pub use patching::{Patched, Patching, PatchingError, Place};
 pub use path::{Input, path_test, path_tests};
 pub use prompt_pairs::{PromptPair, PromptPairs};
 pub use range::role_ranges;
+pub use rank_correlation::rank_correlation;
 pub use reader::{keys_and_queries, readers};
 pub use relation::{best_head, relation_excess, score_relations};
 pub use score::{LayerPattern, score_layer, score_layer_on, score_targets};
+pub use sense_patching::{SenseMoves, SensePatching};
 pub use senses::{SenseHead, Senses, Separation, WordInContext};
 pub use shared_work::{MinimalSet, Pair, Taken, minimal_set, pairs};
 pub use shuffled::ShuffledContext;

@@ -32,10 +32,10 @@ pub struct WordInContext {
 /// separation is `(mean of d over pairs of two senses − mean of d over pairs of one sense) / mean of d
 /// over all pairs`: 0 where the senses say nothing.
 pub struct Senses<'a> {
-    model: &'a dyn Probed,
-    contexts: &'a [WordInContext],
+    pub(crate) model: &'a dyn Probed,
+    pub(crate) contexts: &'a [WordInContext],
     /// `[context, pos]`, filled up behind the word, which sees nothing of it.
-    rows: Tensor<2, Int>,
+    pub(crate) rows: Tensor<2, Int>,
 }
 
 /// How far the senses are apart behind a layer.
@@ -244,18 +244,25 @@ impl<'a> Senses<'a> {
 
     /// The distances between what stands at the word; stream `[context, pos, d_model]`.
     fn distances(&self, stream: Tensor<3>) -> Distances {
-        let [_, length, width] = stream.dims();
-        let numbers: Vec<f32> = stream.into_data().iter::<f32>().collect();
-        let mut at_word = Vec::new();
-        for (index, context) in self.contexts.iter().enumerate() {
-            let first = (index * length + context.tokens.len() - 1) * width;
-            at_word.push(&numbers[first..first + width]);
-        }
+        let at_word = at_each_word(&stream, self.contexts);
+        let at_word: Vec<&[f32]> = at_word.iter().map(Vec::as_slice).collect();
         Distances::of(&at_word)
     }
 }
 
-fn stream_behind(layer: usize) -> Site {
+/// What a stream `[context, pos, d_model]` holds at the word of each context.
+pub(crate) fn at_each_word(stream: &Tensor<3>, contexts: &[WordInContext]) -> Vec<Vec<f32>> {
+    let [_, length, width] = stream.dims();
+    let numbers: Vec<f32> = stream.to_data().iter::<f32>().collect();
+    let mut at_word = Vec::new();
+    for (index, context) in contexts.iter().enumerate() {
+        let first = (index * length + context.tokens.len() - 1) * width;
+        at_word.push(numbers[first..first + width].to_vec());
+    }
+    at_word
+}
+
+pub(crate) fn stream_behind(layer: usize) -> Site {
     Site::Block(layer, BlockSite::ResidPost)
 }
 

@@ -137,6 +137,7 @@ mod tests {
                 HeadName { layer: 0, head: 0 },
                 [(Measure::PreviousToken.into(), score)].into(),
             )],
+            distances: Vec::new(),
             relations: Vec::new(),
             writes: Vec::new(),
             ranges: vec![range.into_iter().collect()],

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Device;
 use headlight_heads::{
-    HeadName, Measure, Relation, RelationScores, Role, RoleCheck, RoleRange, ScoreName, Scores,
-    SequenceKind,
+    HeadName, Measure, Relation, RelationScores, Role, RoleCheck, RoleRange, Score, ScoreName,
+    Scores, SequenceKind,
 };
 use headlight_lens::{
-    HeadWrites, RoleTargets, TargetWeights, mean_distance, role_checks, role_ranges,
-    score_layer_on, score_relations,
+    HeadWrites, LayerDistances, RoleTargets, TargetWeights, attention_distances, role_checks,
+    role_ranges, score_layer_on, score_relations,
 };
 use headlight_residual::Decoder;
 use headlight_run::{Error, HeadRow, HeadSummary, PatternFile};
@@ -61,6 +61,8 @@ pub struct Observation {
     pub kind: SequenceKind,
     /// Every head's scores, first layer first.
     pub heads: Vec<(HeadName, Scores)>,
+    /// How far back the heads of each layer look, all together: their mean attention distance.
+    pub distances: Vec<Score>,
     /// Every head's scores against the gold relations, in the same order.
     pub relations: Vec<RelationScores>,
     /// What every head writes, in the same order: rms(result − mean)/rms(stream); on the probe only.
@@ -126,6 +128,7 @@ impl Watched {
     pub fn observe(&self, model: &Decoder, device: &Device) -> Result<Observation, Error> {
         let is_probe = self.kind == SequenceKind::Probe;
         let (mut heads, mut relations, mut writes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut distances = Vec::new();
         let length = self.tokens.first().map_or(0, Vec::len);
         let kept_rows = self.tokens.len().min(KEPT_SEQUENCES);
         let kept_of_layer = kept_rows * model.n_heads() * length * length;
@@ -141,12 +144,15 @@ impl Watched {
             self.has_start,
             is_probe,
             |seen| {
-                let (layer, pattern) = (seen.layer, seen.pattern);
+                let pattern = seen.pattern;
                 let mut scores = score_layer_on(pattern, &targets);
-                for (scores, distance) in scores.iter_mut().zip(mean_distance(pattern)) {
+                let LayerDistances { heads: far, layer } = attention_distances(pattern);
+                for (scores, distance) in scores.iter_mut().zip(far) {
                     scores.insert(ScoreName::MeanDistance, distance);
                 }
+                distances.push(layer);
                 relations.extend(score_relations(pattern, &self.relations));
+                let layer = seen.layer;
                 let named = |(head, scores)| (HeadName { layer, head }, scores);
                 heads.extend(scores.into_iter().enumerate().map(named));
                 if is_probe {
@@ -169,6 +175,7 @@ impl Watched {
         Ok(Observation {
             kind: self.kind,
             heads,
+            distances,
             relations,
             writes: writes.iter().map(HeadWrites::everywhere).collect(),
             ranges,

@@ -9,7 +9,9 @@ use burn::tensor::Device;
 use common::{inputs_of, task_of};
 use headlight_compile::{Compiled, Input, Part, Program, START, Trace, programs};
 use headlight_heads::{Ablation, HeadName, Role};
-use headlight_lens::{Behaviour, Patching, ablate, all_heads, path_tests};
+use headlight_lens::{
+    Behaviour, Patching, SensePatching, Senses, WordInContext, ablate, all_heads, path_tests,
+};
 use headlight_residual::{BlockSite, Decoder, Site, token_tensor};
 use headlight_watch::{Watched, compiled::decoder, probe};
 
@@ -315,6 +317,37 @@ fn the_path_test_finds_edges_between_heads_and_no_other() {
     };
     assert_eq!(paths(&shipped()), expected(1, 554));
     assert_eq!(paths(&random()), expected(13, 281));
+}
+
+/// The word `a` behind another token, which a head brings to it or not.
+#[test]
+fn only_the_head_that_fetches_the_deciding_token_moves_the_word() {
+    let known = Known::of(programs::named("previous_token", Some(4)).unwrap());
+    let context = |token: &str, before: &str, sense| WordInContext {
+        tokens: known.code.ids(&[START, before, token, "a"]).unwrap(),
+        sense,
+        cue: 2,
+    };
+    let mut contexts = Vec::new();
+    for before in ["a", "b", "c", "d"] {
+        contexts.extend([context("b", before, 0), context("c", before, 1)]);
+    }
+    let pairs = [[0, 1], [2, 3], [4, 5], [6, 7]];
+    let senses = Senses::new(&known.model, &contexts);
+    let patching = SensePatching::new(&senses, &pairs, 0).unwrap().unwrap();
+    // One-hot b and c, beside the word and its position: √2 apart, of a length √3.
+    let [stream, _] = patching.apart();
+    assert!((stream - (2.0_f64 / 3.0).sqrt()).abs() < 1e-5, "{stream}");
+    let heads = all_heads(&known.model);
+    let each = patching.each(&heads, &mut |_| {}).unwrap();
+    assert_eq!(each.len(), heads.len());
+    for (head, moves) in each {
+        let expected = f64::from(u8::from(known.variable(head).is_some()));
+        assert_eq!(patching.together(&[head]).unwrap(), moves);
+        for share in moves.stream.iter().chain(&moves.next_token) {
+            assert!((share - expected).abs() < 1e-5, "{head}: {share}");
+        }
+    }
 }
 
 /// The roles on the probe of every head, in their order.

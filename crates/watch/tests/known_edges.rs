@@ -255,6 +255,10 @@ fn exact_effects_are_those_of_edges_that_change_an_answer_and_of_no_other() {
         );
         if carrying > changing {
             silent.push((entry.name, carrying - changing));
+            let unheard = truths.carries.iter().zip(&truths.changes).zip(edges);
+            for (_, edge) in unheard.filter(|((carries, changes), _)| carries != changes) {
+                println!("{}: {edge} changes no answer alone", entry.name);
+            }
         }
         // `identity` has no edge that counts and carries nothing.
         assert_eq!(

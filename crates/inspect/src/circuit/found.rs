@@ -41,7 +41,8 @@ pub struct FoundCircuit {
     pub parts: Vec<MeasuredPart>,
     /// Every edge, the largest effect first.
     pub edges: Vec<MeasuredEdge>,
-    /// The pairs that all this is of.
+    /// How far effects that gradients estimate agree with patching, where both are known.
+    pub agreement: Option<Agreement>,
     /// The pairs that all this is of.
     pub prompts: Vec<NamedPair>,
     /// The same as tokens.
@@ -118,6 +119,30 @@ pub struct MeasuredPart {
     /// In the units of the metric.
     #[serde(flatten)]
     pub effect: Estimate,
+    /// Its effect when it is patched, where gradients estimate that of all parts.
+    pub exact: Option<Estimate>,
+}
+
+/// How far estimated effects agree with patched ones.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Agreement {
+    /// Of the edges that are patched.
+    pub edges: Similarity,
+    /// Of whole parts; none where they are not patched.
+    pub parts: Option<Similarity>,
+}
+
+/// How alike the sizes of estimated and of patched effects are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Similarity {
+    /// Of how many things both are known.
+    pub count: usize,
+    /// Spearman's rank correlation; none where all sizes are equal.
+    pub rank_correlation: Option<f64>,
+    /// How many things move m by 0.01 of its difference between the prompts or more, patched.
+    pub important: usize,
+    /// How well the estimates tell these from the others; none where there are no others.
+    pub auroc: Option<f64>,
 }
 
 /// An edge and its effect.

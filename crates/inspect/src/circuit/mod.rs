@@ -1,5 +1,6 @@
 //! `inspect SUBJECT circuit`: through which edges a behaviour runs.
 
+mod agreement;
 mod found;
 mod over_training;
 mod page;
@@ -15,7 +16,8 @@ use headlight_run::Error;
 use super::{Limit, Output, Part, Subject, Verb, picture_files::PictureFiles, verb::POST_NORM};
 
 pub use found::{
-    CircuitEdges, FoundCircuit, MeasuredEdge, MeasuredPart, NamedPair, PairCounts, Stability,
+    Agreement, CircuitEdges, FoundCircuit, MeasuredEdge, MeasuredPart, NamedPair, PairCounts,
+    Similarity, Stability,
 };
 pub use over_training::{CircuitAtStep, CircuitOverTraining, EdgeOverTraining};
 pub(crate) use page::edges_facts;
@@ -28,8 +30,8 @@ pub(crate) use page::edges_facts;
 /// token (query). Such pairs are made from the probe. A file has pairs of its own
 #[derive(Debug, clap::Args)]
 pub struct CircuitVerb {
-    /// Each edge patched (exact), or estimated from gradients (eap, eap-ig, atp-star) [default:
-    /// exact, for more than 2000 edges eap-ig]
+    /// Each edge patched (exact), or estimated from gradients (eap, eap-ig, atp-star) beside patching
+    /// [default: exact, for more than 2000 edges eap-ig]
     #[arg(long, value_name = "exact|eap|eap-ig|atp-star")]
     method: Option<EdgeMethod>,
     /// What is read from the logits

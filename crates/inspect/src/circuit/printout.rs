@@ -2,10 +2,11 @@
 
 use headlight_heads::{Destination, Edge, EdgeMethod, Metric, PatchDirection, Source};
 use headlight_lens::{CurvePoint, Estimate, RandomBand};
-use headlight_report::{Printout, Table, number, with_interval};
+use headlight_report::{Printout, Table, number, number_or_dash, with_interval};
 
 use super::{
-    found::{FoundCircuit, MeasuredEdge, MeasuredPart, Stability},
+    agreement::IMPORTANT,
+    found::{FoundCircuit, MeasuredEdge, MeasuredPart, Similarity, Stability},
     search::ENOUGH,
 };
 
@@ -24,6 +25,7 @@ impl FoundCircuit {
             .table(self.edge_table())
             .prose(self.about_parts())
             .table(self.part_table())
+            .prose(self.about_agreement())
             .prose(self.about_curve())
             .table(self.curve_table())
             .table(self.share_table())
@@ -189,7 +191,26 @@ impl FoundCircuit {
         let mut parts = self.parts.clone();
         parts.sort_by(|a, b| b.effect.mean.abs().total_cmp(&a.effect.mean.abs()));
         parts.truncate(SHOWN);
-        Table::new(&["part", "effect"], parts.iter().map(part_cells))
+        let mut header = vec!["part", "effect"];
+        if parts.iter().any(|part| part.exact.is_some()) {
+            header.push("patched");
+        }
+        Table::new(&header, parts.iter().map(part_cells))
+    }
+
+    fn about_agreement(&self) -> String {
+        let Some(agreement) = self.agreement else {
+            return String::new();
+        };
+        let mut lines = vec![format!(
+            "Estimates beside patching, by size. Spearman: rank correlation. AUROC: how well estimates tell what moves m \
+             by {IMPORTANT} of its difference or more from the rest (0.5 by chance, at most 1)."
+        )];
+        lines.push(similarity_text("edges", agreement.edges));
+        if let Some(parts) = agreement.parts {
+            lines.push(similarity_text("parts", parts));
+        }
+        lines.join("\n")
     }
 
     fn about_curve(&self) -> String {
@@ -287,7 +308,20 @@ fn effect_cell(effect: Estimate) -> String {
 }
 
 fn part_cells(part: &MeasuredPart) -> Vec<String> {
-    vec![part.source.to_string(), effect_cell(part.effect)]
+    let mut cells = vec![part.source.to_string(), effect_cell(part.effect)];
+    cells.extend(part.exact.map(effect_cell));
+    cells
+}
+
+/// `106 edges: Spearman 0.93; AUROC 0.99 (15 of them)`
+fn similarity_text(what: &str, found: Similarity) -> String {
+    format!(
+        "{} {what}: Spearman {}; AUROC {} ({} of them).",
+        found.count,
+        number_or_dash(found.rank_correlation, 2),
+        number_or_dash(found.auroc, 2),
+        found.important,
+    )
 }
 
 fn curve_cells(point: &CurvePoint) -> Vec<String> {

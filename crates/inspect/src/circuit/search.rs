@@ -15,6 +15,7 @@ use headlight_watch::no_room;
 
 use super::{
     CircuitQuestion,
+    agreement::agreement,
     found::{
         CircuitEdges, FoundCircuit, MeasuredEdge, MeasuredPart, NamedPair, PairCounts, Stability,
     },
@@ -62,6 +63,9 @@ impl Subject {
         let group = n_heads / model.config().n_kv_heads();
         let (_, reporting) = pairs.halves();
         let prompts = reporting.iter().map(|pair| named(pair, &vocabulary));
+        let clean = mean(halves.reporting.at_clean());
+        let corrupted = mean(halves.reporting.at_corrupted());
+        let edges = edges_of(&graph, &shown.effects, &searched);
         Ok(FoundCircuit {
             corruption: pairs.corruption,
             pairs: PairCounts {
@@ -73,11 +77,12 @@ impl Subject {
             method,
             metric: asked.metric,
             direction: asked.direction,
-            clean: mean(halves.reporting.at_clean()),
-            corrupted: mean(halves.reporting.at_corrupted()),
+            clean,
+            corrupted,
             completeness: shown.completeness,
+            agreement: agreement(&edges, &parts, clean - corrupted),
             parts,
-            edges: edges_of(&graph, &shown.effects, &searched),
+            edges,
             circuit: searched
                 .circuit
                 .map(|found| circuit_edges(&graph, found, group)),
@@ -134,7 +139,7 @@ struct Searched {
     curve: Vec<CurvePoint>,
     shares: Option<ShareCurve>,
     stability: Option<Stability>,
-    /// The first edges patched, where gradients chose them.
+    /// All edges patched where gradients estimate them, or the first ones of a large graph.
     exact: Option<Effects>,
 }
 
@@ -215,15 +220,29 @@ impl<'a> Halves<'a> {
         if self.asked.is_brief {
             return Ok(Vec::new());
         }
-        let parts = match (self.method, self.asked.direction) {
-            (EdgeMethod::Exact, PatchDirection::Noise) => self.reporting.exact_of_sources()?,
-            _ => shown.parts.clone(),
-        };
+        let is_noise = self.asked.direction == PatchDirection::Noise;
+        let is_exact = self.method == EdgeMethod::Exact;
+        let mut patched = Vec::new();
+        if is_noise && (is_exact || self.compares_with_patching()) {
+            patched = self.reporting.exact_of_sources()?;
+        }
+        let parts = if is_exact { &patched } else { &shown.parts };
         let mut measured = Vec::with_capacity(parts.len());
-        for (source, effect) in parts {
-            measured.push(MeasuredPart { source, effect });
+        for &(source, effect) in parts {
+            let of_source = patched.iter().find(|(known, _)| *known == source);
+            measured.push(MeasuredPart {
+                source,
+                effect,
+                exact: of_source.filter(|_| !is_exact).map(|(_, exact)| *exact),
+            });
         }
         Ok(measured)
+    }
+
+    /// Whether all that gradients estimate is patched besides: it shows how far they can be trusted.
+    fn compares_with_patching(&self) -> bool {
+        let is_asked = !self.asked.effects_only && !self.asked.is_brief;
+        is_asked && self.method != EdgeMethod::Exact && !self.is_large()
     }
 
     /// The fewest edges that carry enough. `shown` are the effects on the half that is reported.
@@ -238,7 +257,12 @@ impl<'a> Halves<'a> {
         let count = found
             .as_ref()
             .map_or(FIRST_EDGES, |found| found.edges.len());
+        let mut exact = None;
+        if self.compares_with_patching() {
+            exact = Some(self.reporting.exact_of_all(self.asked.direction)?);
+        }
         Ok(Searched {
+            exact,
             circuit: found.map(|circuit| CircuitOfHalves {
                 circuit,
                 on_other_half: other.unwrap_or_default(),
