@@ -470,7 +470,7 @@ impl Areas {
     fn of(known: &Known) -> Option<Self> {
         let metric = Metric::LogitDifference;
         let patching = EdgePatching::new(&known.model, &known.pairs, metric).unwrap();
-        let truths = known.truths(patching.graph().edges()).changes;
+        let truths = known.truths(patching.graph().edges()).carries;
         let area = |effects: &Effects| auroc_of(&truths, &sizes(effects));
         let is_large = truths.len() > LARGE;
         let most = if is_large { MANY_OF_LARGE } else { MANY };
