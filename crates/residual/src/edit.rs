@@ -1,6 +1,6 @@
 //! Changing activations during a forward pass: one probe for ablation, patching and freezing.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use burn::tensor::{Bool, Tensor, TensorData};
 
@@ -124,17 +124,19 @@ impl Probe for Edits {
         self.edits
             .iter()
             .filter(|(at, ..)| *at == site)
-            .fold(activation, |x, (_, part, edit)| {
-                let changed = edit.apply(site, x.clone());
-                match part.mask(site, &x) {
-                    Some(mask) => x.mask_where(mask, changed),
-                    None => changed,
-                }
-            })
+            .fold(activation, |x, (_, part, edit)| part.change(site, x, edit))
     }
 }
 
 impl Edit {
+    /// Whether the new value comes from the part of the activation that it replaces.
+    fn is_of_its_part(&self) -> bool {
+        match self {
+            Self::Zero | Self::Scale(_) | Self::Mean | Self::MeanOf(_) => true,
+            Self::Add(_) | Self::Replace(_) => false,
+        }
+    }
+
     fn apply<const D: usize>(&self, site: Site, x: Tensor<D>) -> Tensor<D> {
         match self {
             Self::Zero => x.zeros_like(),
@@ -182,6 +184,36 @@ fn broadcast<const D: usize>(site: Site, activation: &KeptTensor, dims: [usize; 
 }
 
 impl Part {
+    /// The activation with this part of it changed.
+    fn change<const D: usize>(&self, site: Site, x: Tensor<D>, edit: &Edit) -> Tensor<D> {
+        if let Some((axis, heads)) = self.neighbours(site)
+            && edit.is_of_its_part()
+            && heads.end <= x.dims()[axis]
+        {
+            // Other heads are neither read nor written.
+            let changed = edit.apply(site, x.clone().narrow(axis, heads.start, heads.len()));
+            let mut place = x.dims().map(|size| 0..size);
+            place[axis] = heads;
+            return x.slice_assign(place, changed);
+        }
+        let changed = edit.apply(site, x.clone());
+        match self.mask(site, &x) {
+            Some(mask) => x.mask_where(mask, changed),
+            None => changed,
+        }
+    }
+
+    /// The axis of heads and those of this part, if the part is nothing but heads side by side.
+    fn neighbours(&self, site: Site) -> Option<(usize, Range<usize>)> {
+        let (Some(heads), None) = (&self.heads, &self.positions) else {
+            return None;
+        };
+        let (first, last) = (*heads.first()?, *heads.last()?);
+        heads
+            .is_sorted_by(|head, next| head + 1 == *next)
+            .then_some((site.head_axis()?, first..last + 1))
+    }
+
     /// True where the activation changes; `None` if it changes everywhere.
     fn mask<const D: usize>(&self, site: Site, x: &Tensor<D>) -> Option<Tensor<D, Bool>> {
         let axes = [

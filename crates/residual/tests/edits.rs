@@ -223,6 +223,17 @@ fn heads_are_zeroed_scaled_and_mean_ablated_each_on_its_own() {
             with(Edit::Replace(reference)),
             attn_out_of(whole.clone() - of_head(2) + mean),
         );
+        // Two heads, side by side and apart.
+        for heads in [[1, 2], [0, 2]] {
+            let edits = Edits::default().part(z, Part::heads(&heads), Edit::Mean);
+            let mean_of = |head| of_head(head).mean_dim(0).mean_dim(1).expand(whole.dims());
+            let [first, second] = heads.map(|head| mean_of(head) - of_head(head));
+            assert_close(
+                name,
+                attn_out(&model, edits),
+                attn_out_of(whole.clone() + first + second),
+            );
+        }
         // All heads, and then half of them back: edits follow each other.
         let edits = Edits::default().at(z, Edit::Scale(2.0)).part(
             z,

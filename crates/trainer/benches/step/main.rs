@@ -6,6 +6,8 @@
 //! of Burn's `nn`, `step toy 50 products` only the matrix products of Headlight's step;
 //! `step toy 50 headlight wgpu` runs on another device. `step 6,6,384,256,4,50257 10` is a model with
 //! feed-forward of any sizes: layers, heads, width, length, batch, vocabulary.
+//! `step attention-4096 5` prints milliseconds of the matrix products alone of causal attention over
+//! 4096 tokens, forward and backward, 8 heads of width 64.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -102,6 +104,9 @@ fn keep_freed_memory() {
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) }
 }
 
+const USAGE: &str = "usage: step toy|S|M|L|SIZES STEPS [headlight|burn|products] [DEVICE], \
+                     or step attention-LENGTH STEPS";
+
 fn main() {
     keep_freed_memory();
     let arguments: Vec<String> = std::env::args()
@@ -109,11 +114,18 @@ fn main() {
         .filter(|argument| argument != "--bench")
         .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (Some(sizes), Some(Ok(steps))) = (
-        arguments.first().and_then(|name| sizes_of(name)),
-        arguments.get(1).map(|steps| steps.parse::<usize>()),
-    ) else {
-        println!("usage: step toy|S|M|L|SIZES STEPS [headlight|burn|products] [DEVICE]");
+    let Some(Ok(steps)) = arguments.get(1).map(|steps| steps.parse::<usize>()) else {
+        println!("{USAGE}");
+        return;
+    };
+    if let Some(length) = arguments[0].strip_prefix("attention-") {
+        let length = length.parse().expect("a number of tokens");
+        let mut step = products::attention_stepper(length, 2);
+        println!("{:.3}", median(steps, &mut step));
+        return;
+    }
+    let Some(sizes) = sizes_of(arguments[0]) else {
+        println!("{USAGE}");
         return;
     };
     let name = arguments.get(3).copied().unwrap_or("flex");
@@ -131,25 +143,32 @@ fn main() {
         Some(&"products") => Box::new(products::stepper(sizes, shards)),
         _ => Box::new(headlight::stepper(sizes, shards, &device)),
     };
+    let milliseconds = median(steps, |number| {
+        step(number);
+        // A GPU computes ahead: a step is over when everything it asked for is there.
+        device.sync().expect("the device finishes the step");
+    });
+    println!(
+        "{milliseconds:.3} {} {:.3}",
+        peak_megabytes().unwrap_or(0),
+        sizes.gigaflops()
+    );
+}
+
+/// The median milliseconds of some steps.
+fn median(steps: usize, mut step: impl FnMut(usize)) -> f64 {
     // The first steps ask for memory. Of few long steps, one is enough.
     let unmeasured = steps.min(3);
     let mut times: Vec<f64> = (0..steps + unmeasured)
         .map(|number| {
             let started = Instant::now();
             step(number);
-            // A GPU computes ahead: a step is over when everything it asked for is there.
-            device.sync().expect("the device finishes the step");
             started.elapsed().as_secs_f64() * 1e3
         })
         .skip(unmeasured)
         .collect();
     times.sort_by(f64::total_cmp);
-    println!(
-        "{:.3} {} {:.3}",
-        times[times.len() / 2],
-        peak_megabytes().unwrap_or(0),
-        sizes.gigaflops()
-    );
+    times[times.len() / 2]
 }
 
 /// The largest memory this process has had so far, on Linux.
