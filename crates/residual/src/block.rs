@@ -120,6 +120,33 @@ impl Block {
         })
     }
 
+    /// The first part of [`forward`](Self::forward), up to what attention adds, for a probe that looks at
+    /// nothing else.
+    pub(crate) fn only_attention<P: Probe + ?Sized>(
+        &self,
+        x: Tensor<3>,
+        mask: &Mask,
+        layer: usize,
+        probe: &mut P,
+    ) {
+        let x = visit(probe, Site::Block(layer, BlockSite::ResidPre), x);
+        let inputs = self.attention_inputs(x, layer, probe);
+        let _ = self.attention(Heads::Of(inputs, mask, None), layer, probe);
+    }
+
+    /// Whether [`only_attention`](Self::only_attention) comes past a site of this block.
+    pub(crate) fn has_before_sum(&self, site: Site) -> bool {
+        use BlockSite::{KInput, QInput, ResidPre, VInput};
+        match site {
+            Site::Attention(..) | Site::HeadInput(..) | Site::HeadsAdded(_) | Site::Ln1Post(..) => {
+                true
+            }
+            Site::Block(_, site) => matches!(site, ResidPre | QInput | KInput | VInput),
+            Site::Ln1(..) => self.norm_placement != NormPlacement::Post,
+            _ => false,
+        }
+    }
+
     /// [`forward`](Self::forward) in a training step that drops attention weights.
     ///
     /// # Shapes

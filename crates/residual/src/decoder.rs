@@ -10,7 +10,7 @@ use headlight_attention::{Dropout, KvCache, Mask};
 use headlight_ops::{NextTokenScores, cross_entropy, linear, linear_cross_entropy};
 
 use crate::{
-    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
+    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, Interest, MlpSite, NoProbe, Norm,
     NormPlacement, NormSite, Positions, Probe, Site, Targets,
     block::normalize,
     logits_in_parts::{logits_in_parts, next_token_scores},
@@ -130,8 +130,19 @@ impl Decoder {
             let _ = self.final_stream(tokens, probe);
             return;
         }
-        let last = sites.iter().filter_map(|site| site.layer()).max();
-        let _ = self.stream_before(last.map_or(0, |last| last + 1), tokens, probe);
+        let Some(last) = sites.iter().filter_map(|site| site.layer()).max() else {
+            let _ = self.stream_before(0, tokens, probe);
+            return;
+        };
+        let x = self.stream_before(last, tokens, probe);
+        let (block, mask) = (&self.blocks[last], &self.masks()[last]);
+        let comes_later = |site: &Site| site.layer() == Some(last) && !block.has_before_sum(*site);
+        let mut later = self.sites().into_iter().filter(comes_later);
+        if later.any(|site| probe.interest(site) != Interest::Skip) {
+            let _ = block.forward(x, mask, last, probe);
+        } else {
+            block.only_attention(x, mask, last, probe);
+        }
     }
 
     /// The final stream of a pass that goes on from `stream`, the stream before block `layer`, and
