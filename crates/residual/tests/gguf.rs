@@ -131,7 +131,7 @@ fn the_tokenizer_cuts_text_as_the_package_tokenizers() {
     assert_eq!(tokenizer.decode(&back, false).unwrap(), text);
 }
 
-/// The converter of llama.cpp wrote the files, and SentencePiece the ids
+/// The converter of llama.cpp wrote the files, and `SentencePiece` the ids
 /// (`scripts/fixtures/gguf_sentencepiece.py`).
 #[test]
 fn the_tokenizer_cuts_text_as_sentencepiece() {
