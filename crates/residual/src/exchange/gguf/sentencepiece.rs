@@ -91,7 +91,14 @@ pub fn read(metadata: &Metadata) -> Result<Value, ExchangeError> {
     Ok(parts.json())
 }
 
-/// The pairs whose pieces are joined, the first first.
+/// Two pieces that are joined.
+struct Merge<'a> {
+    score: f32,
+    pair: [&'a str; 2],
+}
+
+/// The pairs whose pieces are joined, the first first. Of one score, those with the longest left piece
+/// come first, as in `transformers`: the runs of spaces of Llama 2 have one score, and grow from the left.
 fn merges<'a>(
     metadata: &Metadata,
     tokens: &Tokens<'a>,
@@ -106,16 +113,9 @@ fn merges<'a>(
         if !score.is_finite() {
             return Err(metadata.refused(SCORES, "has a number that is not finite"));
         }
-        if kind == NORMAL {
-            pieces.push((text, score));
+        if kind != NORMAL {
+            continue;
         }
-    }
-    pieces.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-    let known: HashSet<&str> = pieces.iter().map(|(text, _)| *text).collect();
-    let mut merges = Vec::new();
-    let mut joined_at = HashMap::new();
-    for &(text, score) in &pieces {
-        let before = merges.len();
         if text.len() > LONGEST_PIECE {
             let reason = format!(
                 "has a piece of {} bytes, more than {LONGEST_PIECE}",
@@ -123,23 +123,36 @@ fn merges<'a>(
             );
             return Err(metadata.refused(TOKENS, &reason));
         }
-        for (at, _) in text.char_indices().rev() {
+        pieces.push((text, score));
+    }
+    let known: HashSet<&str> = pieces.iter().map(|(text, _)| *text).collect();
+    let mut merges = Vec::new();
+    let (mut joined, mut of_score) = (0, HashMap::new());
+    for &(text, score) in &pieces {
+        let before = merges.len();
+        for (at, _) in text.char_indices() {
             let (left, right) = text.split_at(at);
             if known.contains(left) && known.contains(right) {
-                merges.push([left, right]);
+                let pair = [left, right];
+                merges.push(Merge { score, pair });
             }
         }
-        if merges.len() == before {
-            continue;
-        }
-        // Of pieces with one score the leftmost is joined first, which no list of pairs says. The sum is
-        // 0 for zeros of both signs.
-        if let Some(other) = joined_at.insert((score + 0.0).to_bits(), text) {
-            let reason = format!("gives {other:?} and {text:?} the same score, {score}");
-            return Err(metadata.refused(SCORES, &reason));
+        if merges.len() > before {
+            joined += 1;
+            *of_score.entry(score.to_bits()).or_insert(0) += 1;
         }
     }
-    Ok(merges)
+    let most = of_score.into_values().max().unwrap_or(0);
+    if most > 1 && 2 * most > joined {
+        let reason = format!("gives {most} of {joined} pieces one score: it does not order them");
+        return Err(metadata.refused(SCORES, &reason));
+    }
+    merges.sort_by(|a, b| {
+        let lengths = |merge: &Merge| merge.pair.map(|piece| piece.chars().count());
+        let by_score = b.score.total_cmp(&a.score);
+        by_score.then_with(|| lengths(b).cmp(&lengths(a)))
+    });
+    Ok(merges.into_iter().map(|merge| merge.pair).collect())
 }
 
 fn with_spaces(text: &str) -> String {
