@@ -33,6 +33,18 @@ pub enum ConfigError {
         /// Its value.
         larger: usize,
     },
+    /// A list must have so many entries.
+    #[error("{list} has {found} entries, there are {needed} {of}")]
+    Count {
+        /// The list.
+        list: &'static str,
+        /// Its length.
+        found: usize,
+        /// The length it must have.
+        needed: usize,
+        /// What it has an entry for.
+        of: &'static str,
+    },
     /// Two parts cannot stand in one model.
     #[error("{one} cannot be combined with {other}")]
     DoNotCombine {
@@ -96,6 +108,21 @@ impl ConfigError {
             smaller: smaller.1,
             larger_name: larger.0,
             larger: larger.1,
+        })
+    }
+
+    pub(crate) fn check_count(
+        list: (&'static str, usize),
+        needed: (&'static str, usize),
+    ) -> Result<(), Self> {
+        if list.1 == needed.1 {
+            return Ok(());
+        }
+        Err(Self::Count {
+            list: list.0,
+            found: list.1,
+            needed: needed.1,
+            of: needed.0,
         })
     }
 

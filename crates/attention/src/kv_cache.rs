@@ -348,6 +348,7 @@ impl MultiHeadAttention {
             }
             None => mask.clone(),
         };
+        let heads = self.rotate_new(heads, counts, cache);
         let mut done = 0;
         let mut blends = Vec::new();
         while done < new {
@@ -368,8 +369,23 @@ impl MultiHeadAttention {
         self.merge(Tensor::cat(blends, 2)) // [batch, n_heads, new, d_value] → [batch, new, d_model]
     }
 
-    /// Attention of a few new tokens, after QK-norm. The cache keeps keys as they are compared, rotated to their
-    /// positions.
+    /// Queries and keys of new tokens, turned to their positions in sequences that end with them.
+    fn rotate_new(&self, new: Heads, counts: &[usize], cache: &KvCache) -> Heads {
+        let Some(scheme) = &self.position else {
+            return new;
+        };
+        let positions = cache.next_positions(new.q.dims()[2]);
+        let rows = cache.lengths.iter().zip(counts);
+        let lengths: Vec<usize> = rows.map(|(before, count)| before + count).collect();
+        Heads {
+            q: scheme.rotate_within(new.q, &positions, &lengths),
+            k: scheme.rotate_within(new.k, &positions, &lengths),
+            v: new.v,
+        }
+    }
+
+    /// Attention of a few new tokens, whose queries and keys have turned to their positions. The cache
+    /// keeps keys as they are compared.
     fn attend_cached(
         &self,
         new: Heads,
@@ -377,13 +393,9 @@ impl MultiHeadAttention {
         mask: &Mask,
         cache: &mut KvCache,
     ) -> Tensor<4> {
-        let queries = cache.next_positions(new.q.dims()[2]);
-        let rotate = |heads| match &self.position {
-            Some(scheme) => scheme.rotate(heads, &queries),
-            None => heads,
-        };
-        let (q, k) = (rotate(new.q), rotate(new.k));
-        let (k, v, key_positions) = cache.append(k, new.v, counts);
+        let Heads { q, k, v } = new;
+        let queries = cache.next_positions(q.dims()[2]);
+        let (k, v, key_positions) = cache.append(k, v, counts);
         let positions = Positions::new(queries, key_positions).shared_if_equal();
         let bias = self
             .position

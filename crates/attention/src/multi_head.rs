@@ -341,9 +341,10 @@ impl MultiHeadAttention {
         };
         let positions = mask.positions_for(heads.q.dims()[2], heads.k.dims()[2]);
         let device = heads.q.device();
+        let lengths = positions.lengths();
         let heads = Heads {
-            q: scheme.rotate(heads.q, positions.query_rows()),
-            k: scheme.rotate(heads.k, &positions.key_rows()),
+            q: scheme.rotate_within(heads.q, positions.query_rows(), &lengths),
+            k: scheme.rotate_within(heads.k, &positions.key_rows(), &lengths),
             v: heads.v,
         };
         (heads, add_bias(mask, scheme.bias(&positions, &device)))

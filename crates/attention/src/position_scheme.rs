@@ -21,13 +21,13 @@ use crate::{Alibi, ConfigError, Positions, RelativeBias, Rotary, RotaryLayout, R
 ///     rotated: Some(4),
 ///     scaling: RotaryScaling::None,
 /// };
-/// assert!(MultiHeadAttentionConfig::new(16, 2).with_position(position).validate().is_ok());
+/// assert!(MultiHeadAttentionConfig::new(16, 2).with_position(position.clone()).validate().is_ok());
 /// let error = MultiHeadAttentionConfig::new(4, 2).with_position(position).validate().unwrap_err();
 /// assert_eq!(error.to_string(), "rotary components 4 is more than d_head 2");
 /// ```
 ///
 /// In a file it is `"none"`, `"alibi"`, `{"rotary": {}}` or `{"relative_bias": {"max_distance": 8}}`.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum PositionConfig {
     /// No scheme: only the input can hold positions.
@@ -84,18 +84,18 @@ impl PositionConfig {
             Self::Rotary {
                 base,
                 rotated,
-                scaling,
+                ref scaling,
                 ..
             } => {
                 ConfigError::check_positive("rotary base", base)?;
-                scaling.validate()?;
                 let rotated = rotated.unwrap_or(d_head);
                 ConfigError::check_divides(
                     ("rotary components", rotated),
                     ("the size of a pair,", 2),
                 )?;
                 ConfigError::check_sizes(&[("rotary components", rotated)])?;
-                ConfigError::check_at_most(("rotary components", rotated), ("d_head", d_head))
+                ConfigError::check_at_most(("rotary components", rotated), ("d_head", d_head))?;
+                scaling.validate(base, rotated)
             }
             Self::RelativeBias { max_distance } => {
                 ConfigError::check_sizes(&[("max_distance", max_distance)])
@@ -115,10 +115,10 @@ impl PositionConfig {
                 layout,
                 base,
                 rotated,
-                scaling,
+                ref scaling,
             } => {
                 let rotary = Rotary::new(layout, base, rotated.unwrap_or(d_head));
-                Some(PositionScheme::Rotary(rotary.with_scaling(scaling)))
+                Some(PositionScheme::Rotary(rotary.with_scaling(scaling.clone())))
             }
             Self::Alibi => Some(PositionScheme::Alibi(Alibi::new(n_heads))),
             Self::RelativeBias { max_distance } => Some(PositionScheme::Relative(
@@ -141,6 +141,7 @@ pub enum PositionScheme {
 
 impl PositionScheme {
     /// Rotates queries or keys by their positions; schemes that add a bias return them as they are.
+    /// The last position is that of the last token of the sequence ([`Rotary::rotate`]).
     ///
     /// # Shapes
     /// - heads, output: `[batch, heads, seq, d_head]`
@@ -149,6 +150,20 @@ impl PositionScheme {
     pub fn rotate(&self, heads: Tensor<4>, positions: &[Vec<i64>]) -> Tensor<4> {
         match self {
             Self::Rotary(rotary) => rotary.rotate(heads, positions),
+            Self::Alibi(_) | Self::Relative(_) => heads,
+        }
+    }
+
+    /// [`rotate`](Self::rotate) in sequences of `lengths` tokens, `[1 or batch]`.
+    #[must_use]
+    pub fn rotate_within(
+        &self,
+        heads: Tensor<4>,
+        positions: &[Vec<i64>],
+        lengths: &[usize],
+    ) -> Tensor<4> {
+        match self {
+            Self::Rotary(rotary) => rotary.rotate_within(heads, positions, lengths),
             Self::Alibi(_) | Self::Relative(_) => heads,
         }
     }

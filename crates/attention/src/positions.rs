@@ -110,6 +110,15 @@ impl Positions {
             .collect()
     }
 
+    /// One more than the largest position of a key, `[1 or batch]`.
+    pub(crate) fn lengths(&self) -> Vec<usize> {
+        let length = |row: &Vec<Option<i64>>| {
+            let last = row.iter().flatten().copied().max().unwrap_or(-1);
+            usize::try_from(last + 1).unwrap_or(0)
+        };
+        self.keys.iter().map(length).collect()
+    }
+
     /// The number of queries and of keys.
     #[must_use]
     pub fn len(&self) -> (usize, usize) {

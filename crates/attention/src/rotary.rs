@@ -8,7 +8,7 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::RotaryScaling;
+use crate::{RotaryScaling, positions::shared_or_own};
 
 /// The components of a head that rotate as a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ impl Config for RotaryLayout {}
 /// Rotary embedding (Su et al. 2021, section 3.2.2).
 ///
 /// Pair `i` of the first `rotated` components turns by the angle `θ = position·f` with the frequency
-/// `f = base^(−2i/rotated)`, which a [`RotaryScaling`] may lower: `(a, b) → (a·cos θ − b·sin θ, a·sin
-/// θ + b·cos θ)`. The other components stay as they are.
+/// `f = base^(−2i/rotated)`, which a [`RotaryScaling`] may lower: `(a, b) → m·(a·cos θ − b·sin θ, a·sin
+/// θ + b·cos θ)`, where `m` is 1 or the scaling's factor. The other components stay as they are.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -65,14 +65,15 @@ impl Rotary {
         }
     }
 
-    /// Lowers the frequencies.
+    /// Lowers the frequencies. Lists of factors must have one for each pair.
     #[must_use]
     pub fn with_scaling(mut self, scaling: RotaryScaling) -> Self {
         self.scaling = scaling;
         self
     }
 
-    /// Rotates each vector by its position.
+    /// Rotates each vector by its position. Where angles depend on the length of the sequence, it ends
+    /// at the largest position.
     ///
     /// # Shapes
     /// - x, output: `[batch, heads, seq, d_head]`
@@ -82,6 +83,21 @@ impl Rotary {
     /// If `d_head` is below `rotated`, or the number of positions is not the number of vectors.
     #[must_use]
     pub fn rotate(&self, x: Tensor<4>, positions: &[Vec<i64>]) -> Tensor<4> {
+        let lengths: Vec<usize> = positions.iter().map(|row| length_of(row)).collect();
+        self.rotate_within(x, positions, &lengths)
+    }
+
+    /// [`rotate`](Self::rotate) in sequences of `lengths` tokens, `[1 or batch]`.
+    ///
+    /// # Panics
+    /// As [`rotate`](Self::rotate), or if the number of lengths fits no batch.
+    #[must_use]
+    pub fn rotate_within(
+        &self,
+        x: Tensor<4>,
+        positions: &[Vec<i64>],
+        lengths: &[usize],
+    ) -> Tensor<4> {
         let [batch, heads, seq, d_head] = x.dims();
         let (rotated, pairs) = (self.rotated, self.rotated / 2);
         assert!(
@@ -90,15 +106,18 @@ impl Rotary {
             x.dims()
         );
         assert!(
-            positions.iter().all(|row| row.len() == seq) && [1, batch].contains(&positions.len()),
-            "positions of {} rows do not fit heads of shape {:?}",
+            positions.iter().all(|row| row.len() == seq)
+                && [1, batch].contains(&positions.len())
+                && [1, batch].contains(&lengths.len()),
+            "positions of {} rows and {} lengths do not fit heads of shape {:?}",
             positions.len(),
+            lengths.len(),
             x.dims()
         );
         if [batch, heads, seq].contains(&0) {
             return x;
         }
-        let (cos, sin) = self.cos_and_sin(positions, &x);
+        let (cos, sin) = self.cos_and_sin(positions, lengths, &x);
         let turning = x.clone().narrow(3, 0, rotated);
         let turned = match self.layout {
             RotaryLayout::HalfSplit => {
@@ -124,27 +143,44 @@ impl Rotary {
         Tensor::cat(vec![turned, x.narrow(3, rotated, d_head - rotated)], 3)
     }
 
-    /// Cosines and sines of the angles, each `[1 or batch, 1, seq, pairs]`, computed in f64 and
-    /// rounded once.
-    fn cos_and_sin(&self, positions: &[Vec<i64>], like: &Tensor<4>) -> (Tensor<4>, Tensor<4>) {
-        let pairs = self.rotated / 2;
-        let shape = [positions.len(), 1, positions[0].len(), pairs];
-        let frequency = |pair: usize| {
-            let exponent = -2.0 * pair as f64 / self.rotated as f64;
-            self.scaling.apply(self.base.powf(exponent))
+    /// Cosines and sines of the angles, each `[1 or batch, 1, seq, pairs]`, times the scaling's factor,
+    /// computed in f64 and rounded once.
+    fn cos_and_sin(
+        &self,
+        positions: &[Vec<i64>],
+        lengths: &[usize],
+        like: &Tensor<4>,
+    ) -> (Tensor<4>, Tensor<4>) {
+        // Rows of one length that stand at the same positions share their angles.
+        let alike = lengths.iter().all(|&length| length == lengths[0]);
+        let rows = if alike {
+            positions.len()
+        } else {
+            lengths.len()
         };
-        let frequencies: Vec<f64> = (0..pairs).map(frequency).collect();
+        let shape = [rows, 1, positions[0].len(), self.rotated / 2];
         let mut angles = Vec::new();
-        for &position in positions.iter().flatten() {
-            angles.extend(frequencies.iter().map(|f| position as f64 * f));
+        for row in 0..rows {
+            let &length = shared_or_own(lengths, row);
+            let frequencies = self.scaling.frequencies(self.base, self.rotated, length);
+            for &position in shared_or_own(positions, row) {
+                angles.extend(frequencies.iter().map(|f| position as f64 * f));
+            }
         }
+        let factor = self.scaling.attention_factor();
         let tensor = |of: fn(f64) -> f64| -> Tensor<4> {
-            let values: Vec<f64> = angles.iter().map(|&angle| of(angle)).collect();
+            let values: Vec<f64> = angles.iter().map(|&angle| factor * of(angle)).collect();
             let device: Device = like.device();
             Tensor::from_data(TensorData::new(values, shape), (&device, like.dtype()))
         };
         (tensor(f64::cos), tensor(f64::sin))
     }
+}
+
+/// The number of tokens of a sequence that ends at the largest of these positions.
+fn length_of(positions: &[i64]) -> usize {
+    let last = positions.iter().copied().max().unwrap_or(-1);
+    usize::try_from(last + 1).unwrap_or(0)
 }
 
 fn turn(a: Tensor<4>, b: Tensor<4>, cos: Tensor<4>, sin: Tensor<4>) -> [Tensor<4>; 2] {

@@ -896,7 +896,7 @@ fn check_circuits(run: &Looked) -> [Verdict; 2] {
         Ok(found) => found,
         Err(error) => return [Some(error.clone()), Some(error)],
     };
-    let positions = run.model.config().positions;
+    let positions = run.model.config().positions.clone();
     let added = matches!(positions, Positions::Learned | Positions::Sinusoidal);
     for (index, head) in list(&found["heads"]).iter().enumerate() {
         assert_eq!(head["position"].is_object(), added);

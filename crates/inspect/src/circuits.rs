@@ -178,7 +178,7 @@ impl Subject {
 
 /// A sentence: what scores depend on besides the tables over tokens.
 fn besides_tokens(config: &DecoderConfig) -> &'static str {
-    match (config.positions, config.qk_norm) {
+    match (&config.positions, config.qk_norm) {
         (Positions::Rotary(_), QkNorm::None) => {
             "Queries and keys rotate: QK is that of distance 0."
         }

@@ -80,8 +80,9 @@ impl EachAlone<'_> {
         let passed = at_each_layer(self.model, self.behaviour, self.by, &layers, &mut |layer| {
             let of_layer = new.iter().filter(|head| head.layer == layer.layer());
             let of_layer: Vec<usize> = of_layer.map(|head| head.head).collect();
-            let measured =
-                Cores::all().map(self.pieces(&of_layer), |heads| self.measured(layer, heads));
+            let measured = Cores::all().map_batches(&of_layer, self.heads_at_once(), |heads| {
+                self.measured(layer, heads)
+            });
             for measured in measured {
                 for (head, left) in measured? {
                     kept.found.insert(head, left);
@@ -107,27 +108,23 @@ impl EachAlone<'_> {
         Ok(left.ok_or_else(|| heads.iter().filter(|head| done(*head).is_some()).count()))
     }
 
-    /// Heads of a layer that pass as one batch: on each core, few heads with many tokens each, or many
-    /// with few.
-    fn pieces(&self, heads: &[usize]) -> Vec<Vec<usize>> {
+    /// How many heads of a layer pass as one batch on a core: few with many tokens each, or many with few.
+    fn heads_at_once(&self) -> usize {
         let [batch, length] = self.behaviour.inputs().dims();
-        let enough = TOKENS_AT_ONCE.div_ceil((batch * length).max(1));
-        let of_a_core = heads.len().div_ceil(Cores::all().count()).max(1);
-        let pieces = heads.chunks(enough.min(of_a_core));
-        pieces.map(<[usize]>::to_vec).collect()
+        TOKENS_AT_ONCE.div_ceil((batch * length).max(1))
     }
 
-    /// The heads of a piece; none once it was stopped.
+    /// The heads of a batch; none once it was stopped.
     fn measured(
         &self,
         layer: &LayerAblations,
-        heads: Vec<usize>,
+        heads: &[usize],
     ) -> Result<Vec<(HeadName, Performance)>, ActivationsError> {
         if (self.is_stopped)() {
             return Ok(Vec::new());
         }
-        let left = layer.without_each(&heads)?;
-        let named = heads.into_iter().map(|head| HeadName {
+        let left = layer.without_each(heads)?;
+        let named = heads.iter().map(|&head| HeadName {
             layer: layer.layer(),
             head,
         });

@@ -120,6 +120,55 @@ impl Block {
         })
     }
 
+    /// The positions from `first` on of [`forward`](Self::forward), without a probe. Of those before,
+    /// only keys and values are computed.
+    ///
+    /// # Shapes
+    /// - x: `[batch, pos, d_model]`; output: `[batch, pos − first, d_model]`
+    pub(crate) fn forward_from_position(
+        &self,
+        x: Tensor<3>,
+        first: usize,
+        mask: &Mask,
+        layer: usize,
+    ) -> Tensor<3> {
+        let [_, length, _] = x.dims();
+        let from_first = |x: Tensor<3>| x.narrow(1, first, length - first);
+        self.walk(from_first(x.clone()), layer, &mut NoProbe, |_, probe| {
+            let read = self.read_by_attention(x, layer, probe);
+            let attn_out = self.attn.cross(from_first(read.clone()), read, mask);
+            let ln1_post = |norm| Site::Ln1Post(layer, norm);
+            normalize(self.ln1_post.as_ref(), attn_out, ln1_post, probe)
+        })
+    }
+
+    /// The first part of [`forward`](Self::forward), up to what attention adds, for a probe that looks at
+    /// nothing else.
+    pub(crate) fn only_attention<P: Probe + ?Sized>(
+        &self,
+        x: Tensor<3>,
+        mask: &Mask,
+        layer: usize,
+        probe: &mut P,
+    ) {
+        let x = visit(probe, Site::Block(layer, BlockSite::ResidPre), x);
+        let inputs = self.attention_inputs(x, layer, probe);
+        let _ = self.attention(Heads::Of(inputs, mask, None), layer, probe);
+    }
+
+    /// Whether [`only_attention`](Self::only_attention) comes past a site of this block.
+    pub(crate) fn has_before_sum(&self, site: Site) -> bool {
+        use BlockSite::{KInput, QInput, ResidPre, VInput};
+        match site {
+            Site::Attention(..) | Site::HeadInput(..) | Site::HeadsAdded(_) | Site::Ln1Post(..) => {
+                true
+            }
+            Site::Block(_, site) => matches!(site, ResidPre | QInput | KInput | VInput),
+            Site::Ln1(..) => self.norm_placement != NormPlacement::Post,
+            _ => false,
+        }
+    }
+
     /// [`forward`](Self::forward) in a training step that drops attention weights.
     ///
     /// # Shapes

@@ -10,7 +10,7 @@ use headlight_attention::{Dropout, KvCache, Mask};
 use headlight_ops::{NextTokenScores, cross_entropy, linear, linear_cross_entropy};
 
 use crate::{
-    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, MlpSite, NoProbe, Norm,
+    AttentionSite, Block, BlockSite, DecoderConfig, FeedForward, Interest, MlpSite, NoProbe, Norm,
     NormPlacement, NormSite, Positions, Probe, Site, Targets,
     block::normalize,
     logits_in_parts::{logits_in_parts, next_token_scores},
@@ -95,12 +95,8 @@ impl Decoder {
         probe: &mut P,
     ) -> Tensor<3> {
         self.assert_room_for(tokens.dims()[1]);
-        let mut x = self.embed(tokens, &[0], probe);
-        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
-        for (layer, (block, mask)) in blocks.take(layer) {
-            x = block.forward(x, &mask, layer, probe);
-        }
-        x
+        let x = self.embed(tokens, &[0], probe);
+        self.through(0..layer, x, probe)
     }
 
     /// The stream after the last block, of a pass that goes on from `stream`, the one before block
@@ -111,12 +107,47 @@ impl Decoder {
         stream: Tensor<3>,
         probe: &mut P,
     ) -> Tensor<3> {
-        let mut x = stream;
-        let blocks = self.blocks.iter().zip(self.masks()).enumerate();
-        for (layer, (block, mask)) in blocks.skip(from) {
-            x = block.forward(x, &mask, layer, probe);
+        self.through(from..self.blocks.len(), stream, probe)
+    }
+
+    /// The stream after these blocks.
+    fn through<P: Probe + ?Sized>(
+        &self,
+        blocks: Range<usize>,
+        stream: Tensor<3>,
+        probe: &mut P,
+    ) -> Tensor<3> {
+        let (mut x, masks) = (stream, self.masks());
+        for layer in blocks {
+            x = self.blocks[layer].forward(x, &masks[layer], layer, probe);
         }
         x
+    }
+
+    /// The scores of a pass that goes on from `stream`, the one before block `from`. Before the first
+    /// position that is asked for, the last block computes keys and values only.
+    pub(crate) fn asked_scores_from<P: Probe + ?Sized>(
+        &self,
+        from: usize,
+        stream: Tensor<3>,
+        targets: &Targets,
+        probe: &mut P,
+    ) -> NextTokenScores {
+        let last = self.blocks.len() - 1;
+        let ends = |site: &Site| matches!(site, Site::LnFinal(_)) || site.layer() == Some(last);
+        let mut at_the_end = self.sites().into_iter().filter(ends);
+        let is_watched = at_the_end.any(|site| probe.interest(site) != Interest::Skip);
+        let first = targets.first_asked();
+        if first == 0 || from > last || is_watched {
+            let x = self.stream_from(from, stream, probe);
+            return self.next_token_scores_of(&self.final_norm(x, probe), targets);
+        }
+        let x = self.through(from..last, stream, probe);
+        let [batch, _, d_model] = x.dims();
+        let not_asked = Tensor::zeros([batch, first, d_model], (&x.device(), x.dtype()));
+        let asked = self.blocks[last].forward_from_position(x, first, &self.masks()[last], last);
+        let asked = self.final_norm(asked, probe);
+        self.next_token_scores_of(&Tensor::cat(vec![not_asked, asked], 1), targets)
     }
 
     /// Runs the model past `probe`, but ends after the last block that has one of `sites`.
@@ -130,29 +161,19 @@ impl Decoder {
             let _ = self.final_stream(tokens, probe);
             return;
         }
-        let last = sites.iter().filter_map(|site| site.layer()).max();
-        let _ = self.stream_before(last.map_or(0, |last| last + 1), tokens, probe);
-    }
-
-    /// The final stream of a pass that goes on from `stream`, the stream before block `layer`, and
-    /// from what the heads of that block blend. `probe` sees the blends as `hook_z`, and all that
-    /// comes after them.
-    ///
-    /// # Shapes
-    /// - stream: `[batch, pos, d_model]`
-    /// - z: `[batch, pos, n_heads, d_head]`
-    /// - output: `[batch, pos, d_model]`
-    #[must_use]
-    pub fn final_stream_from<P: Probe + ?Sized>(
-        &self,
-        layer: usize,
-        stream: Tensor<3>,
-        z: Tensor<4>,
-        probe: &mut P,
-    ) -> Tensor<3> {
-        let x = self.blocks[layer].forward_from(stream, z, layer, probe);
-        let x = self.stream_from(layer + 1, x, probe);
-        self.final_norm(x, probe)
+        let Some(last) = sites.iter().filter_map(|site| site.layer()).max() else {
+            let _ = self.stream_before(0, tokens, probe);
+            return;
+        };
+        let x = self.stream_before(last, tokens, probe);
+        let (block, mask) = (&self.blocks[last], &self.masks()[last]);
+        let comes_later = |site: &Site| site.layer() == Some(last) && !block.has_before_sum(*site);
+        let mut later = self.sites().into_iter().filter(comes_later);
+        if later.any(|site| probe.interest(site) != Interest::Skip) {
+            let _ = block.forward(x, mask, last, probe);
+        } else {
+            block.only_attention(x, mask, last, probe);
+        }
     }
 
     /// [`final_stream`](Self::final_stream) in a training step that drops attention weights. Layer

@@ -243,6 +243,16 @@ impl DecoderConfig {
         self.window.filter(|_| !self.full_layers.contains(&layer))
     }
 
+    /// Whether the angles of rotary positions are the same in sequences of these two lengths, at the
+    /// positions that both have.
+    #[must_use]
+    pub fn turns_alike(&self, a: usize, b: usize) -> bool {
+        match &self.positions {
+            Positions::Rotary(rotary) => rotary.scaling.turns_alike(a, b),
+            _ => true,
+        }
+    }
+
     /// The attention of a layer with this window.
     fn attention_config(&self, window: Option<usize>) -> MultiHeadAttentionConfig {
         MultiHeadAttentionConfig {
@@ -251,7 +261,7 @@ impl DecoderConfig {
             bias: self.attention_bias,
             qk_norm: self.qk_norm,
             qk_norm_epsilon: self.norm_epsilon,
-            position: match self.positions {
+            position: match &self.positions {
                 Positions::Rotary(rotary) => {
                     let in_window = rotary.base_in_window.filter(|_| window.is_some());
                     PositionConfig::Rotary {
@@ -260,7 +270,7 @@ impl DecoderConfig {
                         rotated: rotary.rotated,
                         scaling: match in_window {
                             Some(_) => RotaryScaling::None,
-                            None => rotary.scaling,
+                            None => rotary.scaling.clone(),
                         },
                     }
                 }

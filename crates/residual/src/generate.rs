@@ -1,6 +1,7 @@
 //! Generation: one token after the other, each drawn from the model's distribution given the tokens
 //! before.
 
+use burn::tensor::Tensor;
 use headlight_attention::KvCache;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -98,6 +99,8 @@ pub struct GeneratedTexts<'a> {
     /// The texts that go on; each has a row of the caches.
     open: Vec<usize>,
     caches: Vec<KvCache>,
+    /// The number of tokens that each cache has room for.
+    capacity: usize,
 }
 
 /// One text in the making: an iterator over the tokens that follow its prompt.
@@ -215,6 +218,7 @@ impl Decoder {
             } else {
                 Vec::new()
             },
+            capacity,
             generation,
         })
     }
@@ -330,8 +334,35 @@ impl GeneratedTexts<'_> {
         }
     }
 
+    /// Empties the caches if the keys in them have other angles than in the texts as they are now. Then
+    /// the texts are read again, as [`Generation::cached`] promises the same tokens.
+    fn forget_other_angles(&mut self) {
+        let Some(cache) = self.caches.first() else {
+            return;
+        };
+        let config = self.model.config();
+        let mut rows = self.open.iter().zip(cache.lengths());
+        let is_alike = |(&text, &seen): (&usize, &usize)| {
+            config.turns_alike(seen, self.texts[text].tokens.len())
+        };
+        if !rows.all(is_alike) {
+            self.caches = self.model.caches(self.capacity);
+        }
+    }
+
     /// The logits after the last token of each open text.
     fn logits(&mut self) -> Vec<Vec<f32>> {
+        let device = self.model.w_e.device();
+        if !self.generation.cached {
+            let texts = self.open.iter().map(|&text| &self.texts[text].tokens);
+            // Each alone: no text is as long as the padding of a batch.
+            let of_text = |tokens: &Vec<u32>| {
+                let logits = self.model.forward(token_tensor(&[tokens], &device));
+                last_logits(&logits, 0, tokens.len())
+            };
+            return texts.map(of_text).collect();
+        }
+        self.forget_other_angles();
         let seen = match self.caches.first().map(KvCache::lengths) {
             Some(lengths) if !lengths.is_empty() => lengths.to_vec(),
             _ => vec![0; self.open.len()],
@@ -345,21 +376,21 @@ impl GeneratedTexts<'_> {
         for row in &mut rows {
             row.resize(longest, 0);
         }
-        let tokens = token_tensor(&rows, &self.model.w_e.device());
-        let logits = if self.generation.cached {
-            self.model
-                .forward_cached_rows(tokens, &counts, &mut self.caches)
-        } else {
-            // No token sees the padding after it.
-            self.model.forward(tokens)
-        };
-        let mut last = Vec::with_capacity(counts.len());
-        for (row, count) in counts.into_iter().enumerate() {
-            let logits = logits.clone().narrow(0, row, 1).narrow(1, count - 1, 1);
-            last.push(logits.into_data().iter::<f32>().collect());
-        }
-        last
+        let tokens = token_tensor(&rows, &device);
+        let logits = self
+            .model
+            .forward_cached_rows(tokens, &counts, &mut self.caches);
+        let counts = counts.into_iter().enumerate();
+        counts
+            .map(|(row, count)| last_logits(&logits, row, count))
+            .collect()
     }
+}
+
+/// The logits after the last of `count` tokens of a row.
+fn last_logits(logits: &Tensor<3>, row: usize, count: usize) -> Vec<f32> {
+    let last = logits.clone().narrow(0, row, 1).narrow(1, count - 1, 1);
+    last.into_data().iter::<f32>().collect()
 }
 
 impl Text {

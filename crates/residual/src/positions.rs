@@ -4,7 +4,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use headlight_attention::RotaryScaling;
 
 /// The way in which a model learns the position of a token.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub enum Positions {
     /// A learned vector for each of `n_ctx` positions is added to the embedding.
     #[default]
@@ -31,7 +31,7 @@ impl Positions {
 }
 
 /// How queries and keys rotate. The two components of a pair are `rotated/2` apart.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RotaryPositions {
     /// The angle of pair `i` at position `p` is `p·base^(−2i/rotated)`.
     pub base: f64,

@@ -50,14 +50,15 @@ impl Probed for Decoder {
         Decoder::forward_probed(self, rows, probe)
     }
 
-    /// The logits are computed in [parts](Decoder::logits_in_parts).
+    /// The logits are computed in [parts](Decoder::logits_in_parts), and only where they are asked for.
     fn next_token_scores(
         &self,
         rows: Tensor<2, Int>,
         targets: &Targets,
         probe: &mut dyn AnyProbe,
     ) -> NextTokenScores {
-        self.next_token_scores_of(&self.final_stream(rows, probe), targets)
+        let stream = self.stream_before(0, rows, probe);
+        self.asked_scores_from(0, stream, targets, probe)
     }
 
     /// The stream before the block, and its `hook_z`.
@@ -78,7 +79,8 @@ impl Probed for Decoder {
     ) -> NextTokenScores {
         let stream = kept.tensor(Site::Block(layer, BlockSite::ResidPre));
         let z = kept.tensor(Site::Attention(layer, AttentionSite::Z));
-        self.next_token_scores_of(&self.final_stream_from(layer, stream, z, probe), targets)
+        let x = self.blocks[layer].forward_from(stream, z, layer, probe);
+        self.asked_scores_from(layer + 1, x, targets, probe)
     }
 
     fn logits_at(

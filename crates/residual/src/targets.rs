@@ -31,6 +31,8 @@ pub struct Targets {
     wrong: Option<Tensor<2, Int>>,
     /// `row·outputs + output` of each output that is asked for; `None`: of all.
     places: Option<Tensor<1, Int>>,
+    /// The first output that is asked for in some row.
+    first: usize,
 }
 
 impl From<Tensor<2, Int>> for Targets {
@@ -39,6 +41,7 @@ impl From<Tensor<2, Int>> for Targets {
             tokens,
             wrong: None,
             places: None,
+            first: 0,
         }
     }
 }
@@ -82,10 +85,17 @@ impl Targets {
         let count = places.len();
         let device = self.tokens.device();
         let places = Tensor::from_data(TensorData::new(places, [count]), &device);
+        let firsts = asked.iter().map(|row| row.iter().position(|&asked| asked));
         Self {
             places: Some(places),
+            first: firsts.flatten().min().unwrap_or(0),
             ..self
         }
+    }
+
+    /// The first output that is asked for in some row; 0 if none is.
+    pub(crate) fn first_asked(&self) -> usize {
+        self.first
     }
 
     /// `[batch, outputs]`
@@ -118,6 +128,7 @@ impl Targets {
             tokens: self.tokens.clone().repeat_dim(0, times),
             wrong: self.wrong.clone().map(|wrong| wrong.repeat_dim(0, times)),
             places,
+            first: self.first,
         }
     }
 
@@ -176,6 +187,7 @@ impl Targets {
             tokens: asked(self.tokens.clone()),
             wrong: self.wrong.clone().map(asked),
             places: None,
+            first: 0,
         };
         let stream = stream.clone().reshape([1, batch * outputs, d_model]);
         let scores = score(&stream.select(1, places.clone()), &targets);
@@ -198,6 +210,7 @@ impl Targets {
             tokens: narrow(self.tokens.clone()),
             wrong: self.wrong.clone().map(narrow),
             places: None,
+            first: 0,
         }
     }
 }

@@ -10,10 +10,10 @@ use std::{
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{architectures, assert_close, config, gpt2, llama, model, tokens, values};
-use headlight_attention::{AttentionOptions, Biases, QkNorm};
+use headlight_attention::{AttentionOptions, Biases, QkNorm, RotaryScaling};
 use headlight_residual::{
     AttentionSite, Decoder, DecoderConfig, NoProbe, Positions, Site, from_huggingface,
-    to_huggingface, to_transformer_lens, weights_to_bytes,
+    huggingface_config, to_huggingface, to_transformer_lens, weights_to_bytes,
 };
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use tempfile::TempDir;
@@ -89,7 +89,7 @@ fn largest_difference<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> f32 {
     (a - b).abs().max().into_scalar()
 }
 
-const FIXTURES: [&str; 16] = [
+const FIXTURES: [&str; 21] = [
     "gpt2",
     "gpt2_variant",
     "llama",
@@ -103,31 +103,103 @@ const FIXTURES: [&str; 16] = [
     "qwen3",
     "phi3",
     "phi3_variant",
+    "yarn",
+    "yarn_variant",
+    "longrope",
+    "longrope_variant",
+    "dynamic",
     "olmo2",
     "gemma2",
     "gemma3",
 ];
+/// Of these, the ones with angles for longer contexts.
+const LONG: std::ops::Range<usize> = 13..18;
 
 #[test]
 fn models_written_by_transformers_give_the_same_logits_and_patterns() {
     for name in FIXTURES {
         let model = from_huggingface(&fixture(name), &Device::flex()).unwrap();
-        let expected = read(&fs::read(fixture(name).join("expected.safetensors")).unwrap());
-        let tokens: Tensor<2, Int> = tensor::<2>(&expected, "tokens").int();
-        let (logits, seen) = model
-            .logits_and_activations(tokens, &model.pattern_sites(), &mut NoProbe)
-            .unwrap();
-        let difference = largest_difference(logits, tensor(&expected, "logits"));
-        assert!(difference <= 5e-5, "{name}: logits differ by {difference}");
-        for layer in 0..model.blocks.len() {
-            let pattern = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Pattern));
-            let difference =
-                largest_difference(pattern, tensor(&expected, &format!("pattern.{layer}")));
-            assert!(
-                difference <= 1e-5,
-                "{name}: patterns of layer {layer} differ by {difference}"
-            );
+        assert_computes_as_expected(name, &model, "");
+    }
+}
+
+#[test]
+fn models_written_by_transformers_compute_the_same_beyond_their_original_context() {
+    for name in &FIXTURES[LONG] {
+        let model = from_huggingface(&fixture(name), &Device::flex()).unwrap();
+        assert_computes_as_expected(name, &model, "long.");
+    }
+}
+
+/// The numbers of a fixture under the names that begin with `prefix`.
+fn assert_computes_as_expected(name: &str, model: &Decoder, prefix: &str) {
+    let file = read(&fs::read(fixture(name).join("expected.safetensors")).unwrap());
+    let expected = |key: &str| format!("{prefix}{key}");
+    let tokens: Tensor<2, Int> = tensor::<2>(&file, &expected("tokens")).int();
+    let (logits, seen) = model
+        .logits_and_activations(tokens, &model.pattern_sites(), &mut NoProbe)
+        .unwrap();
+    let difference = largest_difference(logits, tensor(&file, &expected("logits")));
+    assert!(difference <= 5e-5, "{name}: logits differ by {difference}");
+    for layer in 0..model.blocks.len() {
+        let pattern = seen.tensor::<4>(Site::Attention(layer, AttentionSite::Pattern));
+        let theirs = tensor(&file, &expected(&format!("pattern.{layer}")));
+        let difference = largest_difference(pattern, theirs);
+        assert!(
+            difference <= 1e-5,
+            "{name}: patterns of layer {layer} differ by {difference}"
+        );
+    }
+}
+
+/// The spellings of older versions of transformers.
+#[test]
+fn a_scaling_of_angles_is_the_same_in_each_spelling() {
+    let scaling = |name: &str, key: &str, value: &str| {
+        let (folder, _) = copy_of(name);
+        write_config(folder.path(), name, key, value);
+        match huggingface_config(folder.path()).unwrap().positions {
+            Positions::Rotary(rotary) => rotary.scaling,
+            positions => panic!("{positions:?}"),
         }
+    };
+    // The fixture's context is 8, so the factor is 8/2 where the file has none.
+    let of_yarn = |keys: &str| {
+        let value = format!(r#"{{"original_max_position_embeddings": 2, {keys}}}"#);
+        scaling("llama3", "rope_parameters", &value)
+    };
+    let plain = of_yarn(r#""rope_type": "yarn", "factor": 4.0, "rope_theta": 100.0"#);
+    let yarn = RotaryScaling::Yarn {
+        factor: 4.0,
+        original_n_ctx: 2,
+        fast_turns: 32.0,
+        slow_turns: 1.0,
+        whole_pairs: true,
+        attention_factor: None,
+    };
+    assert_eq!(plain, yarn);
+    assert_eq!(
+        of_yarn(r#""type": "yarn", "factor": null, "finetuned": true"#),
+        yarn
+    );
+    let scaled = of_yarn(r#""type": "yarn", "mscale": 2.0, "mscale_all_dim": 1.0"#);
+    let ratio = (0.2 * 4f64.ln() + 1.0) / (0.1 * 4f64.ln() + 1.0);
+    assert!((scaled.attention_factor() - ratio).abs() < 1e-12);
+
+    let lists = r#""short_factor": [1.0, 1.0], "long_factor": [2.0, 3.0]"#;
+    let of_phi3 = |kind: &str| {
+        let value = format!(r#"{{"type": "{kind}", {lists}}}"#);
+        scaling("phi3", "rope_parameters", &value)
+    };
+    // Phi-3's original context is 4096 where the file does not say, so this one is not longer.
+    let long = RotaryScaling::LongRope {
+        short_factors: vec![1.0, 1.0],
+        long_factors: vec![2.0, 3.0],
+        original_n_ctx: 4096,
+        attention_factor: 1.0,
+    };
+    for kind in ["longrope", "su", "yarn"] {
+        assert_eq!(of_phi3(kind), long, "{kind}");
     }
 }
 
@@ -678,8 +750,33 @@ fn a_configuration_that_this_model_cannot_have_is_named() {
         (
             "llama",
             "rope_parameters",
-            "{\"rope_type\": \"yarn\"}",
-            "config.json: rope_parameters.rope_type = \"yarn\": must be default, linear or llama3",
+            "{\"rope_type\": \"proportional\"}",
+            "config.json: rope_parameters.rope_type = \"proportional\": must be one of default, linear, dynamic, \
+             llama3, yarn, longrope",
+        ),
+        (
+            "llama",
+            "rope_parameters",
+            "{\"rope_type\": \"longrope\", \"short_factor\": [1.0], \"long_factor\": [1.0, 2.0]}",
+            "config.json: short_factors has 1 entries, there are 2 rotary pairs",
+        ),
+        (
+            "llama",
+            "rope_parameters",
+            "{\"rope_type\": \"longrope\", \"short_factor\": [1.0, 0.0], \"long_factor\": [1.0, 2.0]}",
+            "config.json: rope_parameters.short_factor = [1.0,0.0]: must be a list of numbers above 0",
+        ),
+        (
+            "llama",
+            "rope_parameters",
+            "{\"rope_type\": \"yarn\", \"factor\": 2.0, \"beta_fast\": 0.5}",
+            "config.json: fast_turns − slow_turns must be a positive finite number, not -0.5",
+        ),
+        (
+            "phi3",
+            "rope_parameters",
+            "{\"rope_type\": \"linear\", \"factor\": 2.0}",
+            "config.json: rope_scaling = \"other\": must be default or longrope",
         ),
         (
             "gpt2",
@@ -757,7 +854,7 @@ fn transformer_lens_weights_are_those_of_each_head() {
                 assert_eq!(error.to_string(), said);
                 continue;
             }
-            ("parallel, normed outputs, llama 3", Err(error)) => {
+            ("parallel, normed outputs, llama 3" | "yarn", Err(error)) => {
                 let said = "TransformerLens has no scaling of rotation by the original context";
                 assert_eq!(error.to_string(), said);
                 continue;

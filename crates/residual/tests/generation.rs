@@ -9,9 +9,10 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use common::{assert_close, config, llama, model, models, plain, values};
+use headlight_attention::RotaryScaling;
 use headlight_residual::{
     Activation, Decoder, DecoderConfig, Ending, GenerateError, Generation, NormKind, NormPlacement,
-    Positions, Sampling, SamplingError, token_tensor,
+    Positions, RotaryPositions, Sampling, SamplingError, token_tensor,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -66,6 +67,51 @@ fn cached_and_uncached_write_the_same_tokens_in_every_architecture() {
     }
 }
 
+/// Beyond the original context all keys have other angles, so the text is read again.
+#[test]
+fn a_text_that_outgrows_its_original_context_goes_on_as_without_a_cache() {
+    let dynamic = RotaryScaling::Dynamic {
+        factor: 4.0,
+        original_n_ctx: 5,
+    };
+    let longrope = RotaryScaling::LongRope {
+        short_factors: vec![1.0; 2],
+        long_factors: vec![3.0, 9.0],
+        original_n_ctx: 5,
+        attention_factor: 1.5,
+    };
+    for scaling in [dynamic, longrope] {
+        let model = model(&DecoderConfig {
+            positions: Positions::Rotary(RotaryPositions {
+                base: 30.0,
+                scaling: scaling.clone(),
+                ..RotaryPositions::default()
+            }),
+            d_head: Some(4),
+            ..llama()
+        });
+        let prompts = [vec![1, 2], vec![3, 4, 5, 6, 0, 1, 2]];
+        let texts = |cached| {
+            let generation = Generation {
+                tokens: 8,
+                cached,
+                sampling: Sampling::GREEDY,
+                ..Generation::default()
+            };
+            let mut texts = model.generate_each(&prompts, generation).unwrap();
+            let _ = texts.by_ref().count();
+            [texts.text(0).to_vec(), texts.text(1).to_vec()]
+        };
+        assert_eq!(texts(true), texts(false), "{scaling:?}");
+        // The whole text at once has the angles of its length, at every position.
+        let long = token_tensor(&[[0, 3, 1, 6, 2, 5]], &Device::flex());
+        let short = long.clone().narrow(1, 0, 5);
+        let first = model.forward(long).narrow(1, 0, 5);
+        let difference = (first - model.forward(short)).abs().max();
+        assert!(difference.into_scalar::<f32>() > 1e-3, "{scaling:?}");
+    }
+}
+
 #[test]
 fn cached_logits_are_those_of_one_pass_however_the_text_is_cut() {
     let text = [0, 3, 1, 6, 2, 5];
@@ -99,7 +145,7 @@ fn ragged_architectures() -> Vec<(String, DecoderConfig)> {
                 for norm_placement in [NormPlacement::Pre, NormPlacement::Post] {
                     for norm in [NormKind::LayerNorm, NormKind::RmsNorm, NormKind::None] {
                         let config = DecoderConfig {
-                            positions,
+                            positions: positions.clone(),
                             window,
                             n_kv_heads,
                             norm_placement,

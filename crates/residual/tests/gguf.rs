@@ -52,7 +52,8 @@ fn every_block_has_the_bits_of_the_python_package() {
     assert_eq!(
         names,
         [
-            "Q2_K", "Q3_K", "Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q8_0"
+            "IQ4_NL", "IQ4_XS", "MXFP4", "Q2_K", "Q3_K", "Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1",
+            "Q5_K", "Q6_K", "Q8_0"
         ]
     );
     for name in names {
@@ -97,7 +98,19 @@ fn a_llama_of_many_types_computes_as_transformers() {
 #[test]
 fn every_architecture_computes_as_transformers_from_the_file_of_the_converter() {
     for name in [
-        "llama", "llama3", "qwen2", "qwen3", "phi3", "olmo2", "gemma2", "gemma3", "gpt2", "gptneox",
+        "llama",
+        "llama3",
+        "llama_yarn",
+        "qwen2",
+        "qwen2_yarn",
+        "qwen3",
+        "phi3",
+        "phi3_longrope",
+        "olmo2",
+        "gemma2",
+        "gemma3",
+        "gpt2",
+        "gptneox",
     ] {
         assert_computes_as_transformers(&format!("converted/{name}"));
     }
@@ -118,10 +131,100 @@ fn the_tokenizer_cuts_text_as_the_package_tokenizers() {
     assert_eq!(tokenizer.decode(&back, false).unwrap(), text);
 }
 
+/// The converter of llama.cpp wrote the files, and `SentencePiece` the ids
+/// (`scripts/fixtures/gguf_sentencepiece.py`).
+#[test]
+fn the_tokenizer_cuts_text_as_sentencepiece() {
+    for (name, has_control_token) in [("llama", true), ("gemma2", false)] {
+        let file = Gguf::open(&fixture(&format!("sentencepiece/{name}.gguf"))).unwrap();
+        let json = file.tokenizer().unwrap().unwrap();
+        let mut tokenizer: tokenizers::Tokenizer = json.parse().unwrap();
+        let with_first = tokenizer.encode("a", true).unwrap();
+        assert_eq!(with_first.get_ids()[0], 1, "{name}");
+        let control = tokenizer.encode("<|end|>", false).unwrap();
+        assert_eq!(control.get_ids() == [420], has_control_token, "{name}");
+
+        // SentencePiece reads the names of control tokens as text.
+        tokenizer.set_encode_special_tokens(true);
+        let cases = fs::read(fixture(&format!("sentencepiece/{name}.json"))).unwrap();
+        let cases: Vec<serde_json::Value> = serde_json::from_slice(&cases).unwrap();
+        assert!(cases.len() > 15);
+        for case in cases {
+            let text = case["text"].as_str().unwrap();
+            let ids: Vec<u32> = serde_json::from_value(case["ids"].clone()).unwrap();
+            let cut = tokenizer.encode(text, false).unwrap();
+            assert_eq!(cut.get_ids(), ids, "{name}: {text:?}");
+            // The sign of a space comes back as a space.
+            let back = tokenizer.decode(&ids, false).unwrap();
+            assert_eq!(back, text.replace('▁', " "), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_tokenizer_of_sentencepiece_that_does_not_say_all_is_named() {
+    let message = |old: &[u8], new: &[u8]| {
+        let error = changed_in("sentencepiece/llama.gguf", old, new).to_string();
+        error.split_once("model.gguf: ").unwrap().1.to_owned()
+    };
+    let score = |key: f32| key.to_le_bytes().to_vec();
+    let of = |scores: &[f32]| {
+        scores
+            .iter()
+            .flat_map(|&number| score(number))
+            .collect::<Vec<u8>>()
+    };
+    let ordered: Vec<f32> = (1..=100).map(|rank| -(rank as f32)).collect();
+    let unordered = message(&of(&ordered), &of(&[-1000.0; 100]));
+    let (_, reason) = unordered.split_once(": ").unwrap();
+    assert!(
+        reason.starts_with("gives 9") && reason.ends_with(" one score: it does not order them"),
+        "{reason}"
+    );
+    assert_eq!(
+        message(&of(&[-1.0, -2.0, -3.0]), &of(&[-1.0, f32::NAN, -3.0])),
+        "tokenizer.ggml.scores = a list of 423: has a number that is not finite"
+    );
+    let types = |numbers: [i32; 3]| numbers.map(i32::to_le_bytes).concat();
+    assert_eq!(
+        message(&types([2, 3, 3]), &types([2, 3, 9])),
+        "tokenizer.ggml.token_type = a list of 423: has the unknown type 9"
+    );
+    assert_eq!(
+        message(b"tokenizer.ggml.scores", b"tokenizer.ggml.scares"),
+        "tokenizer.ggml.scores = nothing: is missing"
+    );
+    assert_eq!(
+        message(
+            b"\x05\0\0\0\0\0\0\0llama\x12",
+            b"\x05\0\0\0\0\0\0\0bloom\x12"
+        ),
+        "tokenizer.ggml.model = \"bloom\": is not supported; gpt2 (byte-level BPE) and llama (SentencePiece) are"
+    );
+}
+
+/// All ways to cut a piece are tried, so a long one would never end.
+#[test]
+fn a_piece_that_is_too_long_is_refused() {
+    let piece = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let (old, new) = (piece("he"), piece(&"h".repeat(600)));
+    let mut bytes = fs::read(fixture("sentencepiece/llama.gguf")).unwrap();
+    let at = bytes.windows(old.len()).position(|window| window == old);
+    let at = at.unwrap();
+    bytes.splice(at..at + old.len(), new);
+    let error = opened(&bytes).unwrap_err().to_string();
+    let expected = "tokenizer.ggml.tokens = a list of 423: has a piece of 600 bytes, more than 512";
+    assert!(error.ends_with(expected), "{error}");
+}
+
 /// The file with `new` in place of `old`, which is as long.
 fn changed(old: &[u8], new: &[u8]) -> ExchangeError {
+    changed_in("llama.gguf", old, new)
+}
+
+fn changed_in(name: &str, old: &[u8], new: &[u8]) -> ExchangeError {
     assert_eq!(old.len(), new.len());
-    let mut bytes = fs::read(fixture("llama.gguf")).unwrap();
+    let mut bytes = fs::read(fixture(name)).unwrap();
     let at = bytes
         .windows(old.len())
         .position(|window| window == old)
@@ -256,9 +359,11 @@ fn a_tensor_of_another_type_or_place_is_named() {
 
 #[test]
 fn a_file_that_is_cut_anywhere_is_refused() {
-    let bytes = fs::read(fixture("llama.gguf")).unwrap();
-    for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
-        let error = opened(&bytes[..length]).unwrap_err().to_string();
-        assert_eq!(error.lines().count(), 1, "{error}");
+    for name in ["llama.gguf", "sentencepiece/gemma2.gguf"] {
+        let bytes = fs::read(fixture(name)).unwrap();
+        for length in (0..bytes.len()).step_by(97).chain([bytes.len() - 1]) {
+            let error = opened(&bytes[..length]).unwrap_err().to_string();
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
     }
 }

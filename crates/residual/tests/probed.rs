@@ -20,6 +20,34 @@ fn every_architecture_is_what_it_says_about_itself() {
     }
 }
 
+/// Before the first position that is asked for, the last block computes keys and values only.
+#[test]
+fn scores_that_are_asked_for_are_those_of_the_whole_pass() {
+    let asked = [[2, 4, 5], [3, 4, 5]].map(|asked| (0..6).map(|at| asked.contains(&at)).collect());
+    let targets = Targets::from(tokens());
+    let only = targets.clone().only(&asked);
+    let is_asked: Vec<bool> = asked.concat();
+    for (name, model) in models() {
+        let whole = model.next_token_scores(tokens(), &targets, &mut NoProbe);
+        let some = model.next_token_scores(tokens(), &only, &mut NoProbe);
+        let kept = model.kept_for(1);
+        let seen = model.activations(tokens(), &kept).unwrap();
+        let on = model.next_token_scores_from(1, &seen, tokens(), &only, &mut NoProbe);
+        for found in [some, on] {
+            let losses = values(whole.losses.clone())
+                .into_iter()
+                .zip(values(found.losses));
+            for ((whole, found), &is_asked) in losses.zip(&is_asked) {
+                let expected = if is_asked { whole } else { 0.0 };
+                assert!(
+                    (found - expected).abs() < 1e-5,
+                    "{name}: {found} {expected}"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn a_pass_from_a_kept_stream_gives_the_bits_of_the_whole_pass() {
     for (name, model) in models() {

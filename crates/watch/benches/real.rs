@@ -110,11 +110,9 @@ fn without_each(model: &Decoder, layers: &[usize], device: &Device) -> Vec<Perfo
     let behaviour =
         Behaviour::new(token_tensor(&inputs, device), targets, scored).only_where_scored();
     let heads: Vec<usize> = (0..model.n_heads()).collect();
-    let of_a_core = heads.len().div_ceil(Cores::all().count()).min(4);
     let mut left = Vec::new();
     let passed = at_each_layer(model, &behaviour, Ablation::Mean, layers, &mut |layer| {
-        let pieces = heads.chunks(of_a_core).map(<[usize]>::to_vec).collect();
-        for measured in Cores::all().map(pieces, |heads: Vec<usize>| layer.without_each(&heads)) {
+        for measured in Cores::all().map_batches(&heads, 4, |heads| layer.without_each(heads)) {
             left.extend(measured?);
         }
         Ok(())

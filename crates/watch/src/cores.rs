@@ -77,6 +77,35 @@ impl Cores {
     }
 }
 
+impl Cores {
+    /// What `work` makes of batches of at most `most` items, in order. As many batches of one size as
+    /// cores run side by side. The last items, fewer than cores, are a batch that has all cores: no core
+    /// waits for another's last batch.
+    ///
+    /// # Panics
+    /// If `work` panics, or `most` is 0.
+    pub fn map_batches<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        most: usize,
+        work: impl Fn(&[T]) -> R + Sync,
+    ) -> Vec<R> {
+        assert!(most > 0, "batches of no item");
+        let mut results = Vec::new();
+        let mut left = items;
+        while left.len() >= self.count() {
+            let size = most.min(left.len() / self.count());
+            let (now, later) = left.split_at(size * self.count());
+            results.extend(self.map(now.chunks(size).collect(), &work));
+            left = later;
+        }
+        if !left.is_empty() {
+            results.push(work(left));
+        }
+        results
+    }
+}
+
 /// Does each job on a core of its own, whose thread lives on.
 fn side_by_side<J: Send>(
     pools: &[ThreadPool],
@@ -104,6 +133,22 @@ mod tests {
             let expected: Vec<usize> = pieces.iter().map(|piece| piece * piece).collect();
             assert_eq!(cores.map(pieces, |piece| piece * piece), expected);
         }
+    }
+
+    #[test]
+    fn batches_are_of_one_size_on_all_cores_but_the_last() {
+        let batches = |count: usize, most| {
+            let items: Vec<usize> = (0..count).collect();
+            let batches = Cores::new(2)
+                .unwrap()
+                .map_batches(&items, most, <[usize]>::to_vec);
+            assert_eq!(batches.concat(), items);
+            batches.iter().map(Vec::len).collect::<Vec<usize>>()
+        };
+        assert_eq!(batches(9, 4), [4, 4, 1]);
+        assert_eq!(batches(13, 4), [4, 4, 2, 2, 1]);
+        assert_eq!(batches(1, 4), [1]);
+        assert_eq!(batches(0, 4), [0; 0]);
     }
 
     #[test]

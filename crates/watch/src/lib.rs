@@ -14,6 +14,7 @@ pub mod model;
 mod model_files;
 mod observation;
 mod patterns;
+mod rotary_scaling;
 pub mod task;
 pub mod uses;
 

@@ -3,19 +3,18 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use headlight_attention::{AttentionOptions, Biases, QkNorm, RotaryScaling};
+use headlight_attention::{AttentionOptions, Biases, QkNorm};
 use headlight_residual::{
     self as residual, Activation, Decoder, DecoderConfig, RotaryPositions, weights_from_bytes,
 };
 use headlight_run::{
-    self as run, BlockOrder, Config, Error, ErrorKind, FeedForwardKind, InitializationKind,
-    ModelConfig, NormKind, NormPlacement, PositionKind, QkNormKind, RunDirectory, TaskConfig,
-    Weights,
+    BlockOrder, Config, Error, ErrorKind, FeedForwardKind, InitializationKind, ModelConfig,
+    NormKind, NormPlacement, PositionKind, QkNormKind, RunDirectory, TaskConfig, Weights,
     untrusted::{MOST_PARAMETERS, ROOM_FOR_PARAMETERS},
 };
 use headlight_tasks::program_code;
 
-use crate::{ModelFiles, compiled};
+use crate::{ModelFiles, compiled, rotary_scaling};
 
 /// The base of rotary angles in the paper (Su et al. 2021) and in Llama.
 const ROTARY_BASE: f64 = 10_000.0;
@@ -148,21 +147,7 @@ fn rotary_positions(model: &ModelConfig) -> RotaryPositions {
     RotaryPositions {
         base: model.rotary_base.unwrap_or(ROTARY_BASE),
         rotated: model.rotary_components,
-        scaling: match model.rotary_scaling {
-            None => RotaryScaling::None,
-            Some(run::RotaryScaling::Linear { factor }) => RotaryScaling::Linear { factor },
-            Some(run::RotaryScaling::Llama3 {
-                factor,
-                low_frequency_factor,
-                high_frequency_factor,
-                original_n_ctx,
-            }) => RotaryScaling::Llama3 {
-                factor,
-                low_frequency_factor,
-                high_frequency_factor,
-                original_n_ctx,
-            },
-        },
+        scaling: rotary_scaling::of_attention(model.rotary_scaling.as_ref()),
         base_in_window: model.rotary_base_in_window,
     }
 }
@@ -183,7 +168,7 @@ pub fn model_config(decoder: &DecoderConfig) -> Result<ModelConfig, Error> {
             "has biases on some of queries, keys and values, which no key of [model] says";
         return Err(Error::config(message).at("model.from"));
     }
-    let rotary = match decoder.positions {
+    let rotary = match &decoder.positions {
         residual::Positions::Rotary(rotary) => Some(rotary),
         _ => None,
     };
@@ -246,21 +231,7 @@ pub fn model_config(decoder: &DecoderConfig) -> Result<ModelConfig, Error> {
         rotary_base: rotary.map(|rotary| rotary.base),
         rotary_base_in_window: rotary.and_then(|rotary| rotary.base_in_window),
         rotary_components: rotary.and_then(|rotary| rotary.rotated),
-        rotary_scaling: match rotary.map(|rotary| rotary.scaling) {
-            None | Some(RotaryScaling::None) => None,
-            Some(RotaryScaling::Linear { factor }) => Some(run::RotaryScaling::Linear { factor }),
-            Some(RotaryScaling::Llama3 {
-                factor,
-                low_frequency_factor,
-                high_frequency_factor,
-                original_n_ctx,
-            }) => Some(run::RotaryScaling::Llama3 {
-                factor,
-                low_frequency_factor,
-                high_frequency_factor,
-                original_n_ctx,
-            }),
-        },
+        rotary_scaling: rotary.and_then(|rotary| rotary_scaling::of_run(&rotary.scaling)),
         window: decoder.window,
         full_layers: decoder.full_layers.clone(),
         embedding_scale: decoder.embedding_scale,
@@ -350,6 +321,8 @@ pub fn describe(model: &DecoderConfig) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use headlight_attention::RotaryScaling;
+
     use super::*;
 
     #[test]

@@ -3,7 +3,8 @@
 //! A weight is `d·q − m`: `q` is an integer of 2 to 8 bits, `d` a scale and `m` a minimum. The types
 //! `Q4_0` to `Q8_0` have one `d` (and one `m`) in f16 for 32 weights. The types `_K` have blocks of
 //! 256 weights in groups of 16 or 32: each group has its own small integers for `d` and `m`, which
-//! two numbers in f16 scale once more.
+//! two numbers in f16 scale once more. In the types `IQ4` and `MXFP4` the integer is the number of an
+//! entry in a table.
 //!
 //! Sources: `ggml-common.h` for the layouts; the Python package `gguf` 0.19 for the order of the
 //! products, whose bits these functions give.
@@ -21,6 +22,16 @@ pub const Q3_K: usize = 32 + 64 + 12 + 2;
 pub const Q4_K: usize = 2 + 2 + 12 + 128;
 pub const Q5_K: usize = 2 + 2 + 12 + 32 + 128;
 pub const Q6_K: usize = 128 + 64 + 16 + 2;
+pub const IQ4_NL: usize = 2 + 16;
+pub const IQ4_XS: usize = 2 + 2 + 4 + 128;
+pub const MXFP4: usize = 1 + 16;
+
+/// The table of the types `IQ4`.
+const IQ4_VALUES: [i8; 16] = [
+    -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
+];
+/// Floats of four bits (OCP Microscaling Formats 1.0, E2M1), times 2.
+const E2M1_VALUES: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
 
 /// `d·(q − 8)`; byte `i` holds weight `i` in its low half and weight `i + 16` in its high half.
 pub fn q4_0(block: &[u8; Q4_0], weights: &mut [f32; 32]) {
@@ -143,6 +154,49 @@ pub fn q6_k(block: &[u8; Q6_K], weights: &mut [f32; 256]) {
         let quant = four_bits(quants, i, 64) | two_bits(high_bits, i) << 4;
         let scale = d * f32::from(groups[i / 16].cast_signed());
         *weight = scale * (f32::from(quant) - 32.0);
+    }
+}
+
+/// `d·t[q]`; byte `i` holds weight `i` in its low half and weight `i + 16` in its high half.
+pub fn iq4_nl(block: &[u8; IQ4_NL], weights: &mut [f32; 32]) {
+    let (scale, quants) = block.split_at(2);
+    by_table(half(scale), &IQ4_VALUES, quants, weights);
+}
+
+/// 8 groups of 32 weights as in [`iq4_nl`], of the scale `d·(a − 32)`. `a` has six bits: four in the
+/// halves of 4 bytes, and the two highest in a number of 16 bits.
+pub fn iq4_xs(block: &[u8; IQ4_XS], weights: &mut [f32; 256]) {
+    let (scale, rest) = block.split_at(2);
+    let (high_bits, rest) = rest.split_at(2);
+    let (low_bits, quants) = rest.split_at(4);
+    let (d, high_bits) = (
+        half(scale),
+        u16::from_le_bytes([high_bits[0], high_bits[1]]),
+    );
+    let (groups, _) = weights.as_chunks_mut();
+    for (group, (weights, quants)) in groups.iter_mut().zip(quants.chunks(16)).enumerate() {
+        let below = low_bits[group / 2] >> (4 * (group % 2)) & 15;
+        let above = (high_bits >> (2 * group) & 3) as u8;
+        let scale = d * (f32::from(below | above << 4) - 32.0);
+        by_table(scale, &IQ4_VALUES, quants, weights);
+    }
+}
+
+/// `2^(e − 128)·t[q]` with one exponent for all, as the table has doubles.
+pub fn mxfp4(block: &[u8; MXFP4], weights: &mut [f32; 32]) {
+    let (exponent, quants) = block.split_at(1);
+    let bits = match u32::from(exponent[0]) {
+        // Below the least exponent of a normal f32.
+        exponent @ 0..2 => 0x0020_0000 << exponent,
+        exponent => (exponent - 1) << 23,
+    };
+    by_table(f32::from_bits(bits), &E2M1_VALUES, quants, weights);
+}
+
+fn by_table(scale: f32, values: &[i8; 16], quants: &[u8], weights: &mut [f32; 32]) {
+    for (i, &byte) in quants.iter().enumerate() {
+        weights[i] = scale * f32::from(values[usize::from(low(byte))]);
+        weights[i + 16] = scale * f32::from(values[usize::from(high(byte))]);
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     ExchangeError, correspondence::Correspondence, gemma, gpt_neox, gpt2, keys::Keys, llama, olmo2,
     phi3, qwen,
 };
-use crate::{DecoderConfig, Initialization, Positions, RotaryPositions};
+use crate::{DecoderConfig, Initialization, Positions};
 
 /// How a family is stored.
 pub struct Family {
@@ -196,12 +196,9 @@ fn in_force(config: &DecoderConfig) -> DecoderConfig {
     if (0..config.n_layers).all(|layer| config.window_of(layer).is_none()) {
         (config.window, config.full_layers) = (None, Vec::new());
     }
-    if let Positions::Rotary(rotary) = config.positions {
-        config.positions = Positions::Rotary(RotaryPositions {
-            rotated: Some(rotary.rotated.unwrap_or(d_head)),
-            base_in_window: rotary.base_in_window.filter(|_| config.window.is_some()),
-            ..rotary
-        });
+    if let Positions::Rotary(rotary) = &mut config.positions {
+        rotary.rotated = Some(rotary.rotated.unwrap_or(d_head));
+        rotary.base_in_window = rotary.base_in_window.filter(|_| config.window.is_some());
     }
     config
 }

@@ -164,15 +164,15 @@ fn write_gemma3(config: &DecoderConfig) -> Map<String, Value> {
     let rotary = llama_keys::rotary_of(config);
     let base_in_window = rotary.base_in_window.unwrap_or(rotary.base);
     let of_kinds = json!({
-        "full_attention": rotary_keys::of_kind(rotary.base, rotary.scaling),
-        "sliding_attention": rotary_keys::of_kind(base_in_window, RotaryScaling::None),
+        "full_attention": rotary_keys::of_kind(rotary.base, &rotary.scaling),
+        "sliding_attention": rotary_keys::of_kind(base_in_window, &RotaryScaling::None),
     });
     keys.insert("rope_parameters".to_owned(), of_kinds);
     // Versions of transformers before 5 read these keys.
     keys.insert("rope_theta".to_owned(), json!(rotary.base));
     keys.insert("rope_local_base_freq".to_owned(), json!(base_in_window));
     if rotary.scaling != RotaryScaling::None {
-        let scaling = rotary_keys::of_kind(rotary.base, rotary.scaling);
+        let scaling = rotary_keys::of_kind(rotary.base, &rotary.scaling);
         keys.insert("rope_scaling".to_owned(), Value::Object(scaling));
     }
     keys

@@ -171,6 +171,14 @@ impl<'a> Keys<'a> {
             .ok_or_else(|| self.refused(key, &Value::Null, "is missing"))
     }
 
+    /// A list of numbers.
+    pub fn required_numbers(&mut self, key: &'static str) -> Result<Vec<f64>, ExchangeError> {
+        let positive = |value: &Value| value.as_f64().filter(|number| *number > 0.0);
+        let numbers = |value: &'a Value| value.as_array()?.iter().map(positive).collect();
+        self.typed(key, numbers, "must be a list of numbers above 0")?
+            .ok_or_else(|| self.refused(key, &Value::Null, "is missing"))
+    }
+
     /// A number; `default` if there is no such key, none if its value is null.
     pub fn number_or(
         &mut self,

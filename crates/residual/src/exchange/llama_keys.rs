@@ -97,8 +97,8 @@ pub fn sizes(config: &DecoderConfig) -> Map<String, Value> {
 
 /// The rotation; that of the paper in a decoder that does not rotate.
 pub fn rotary_of(config: &DecoderConfig) -> RotaryPositions {
-    match config.positions {
-        Positions::Rotary(rotary) => rotary,
+    match &config.positions {
+        Positions::Rotary(rotary) => rotary.clone(),
         _ => RotaryPositions::default(),
     }
 }

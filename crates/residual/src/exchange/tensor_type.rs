@@ -17,6 +17,9 @@ pub enum TensorType {
     Q4K,
     Q5K,
     Q6K,
+    Iq4Nl,
+    Iq4Xs,
+    Mxfp4,
 }
 
 impl TensorType {
@@ -38,7 +41,10 @@ impl TensorType {
             12 => Self::Q4K,
             13 => Self::Q5K,
             14 => Self::Q6K,
+            20 => Self::Iq4Nl,
+            23 => Self::Iq4Xs,
             30 => Self::Float(Float::Bf16),
+            39 => Self::Mxfp4,
             _ => return Err(name_of_unread(number)),
         })
     }
@@ -58,6 +64,9 @@ impl TensorType {
             Self::Q4K => (256, blocks::Q4_K),
             Self::Q5K => (256, blocks::Q5_K),
             Self::Q6K => (256, blocks::Q6_K),
+            Self::Iq4Nl => (32, blocks::IQ4_NL),
+            Self::Iq4Xs => (256, blocks::IQ4_XS),
+            Self::Mxfp4 => (32, blocks::MXFP4),
         }
     }
 
@@ -75,6 +84,9 @@ impl TensorType {
             Self::Q4K => each_block(bytes, blocks::q4_k),
             Self::Q5K => each_block(bytes, blocks::q5_k),
             Self::Q6K => each_block(bytes, blocks::q6_k),
+            Self::Iq4Nl => each_block(bytes, blocks::iq4_nl),
+            Self::Iq4Xs => each_block(bytes, blocks::iq4_xs),
+            Self::Mxfp4 => each_block(bytes, blocks::mxfp4),
         }
     }
 }
@@ -101,10 +113,8 @@ fn name_of_unread(number: u32) -> String {
         17 => "IQ2_XS",
         18 => "IQ3_XXS",
         19 => "IQ1_S",
-        20 => "IQ4_NL",
         21 => "IQ3_S",
         22 => "IQ2_S",
-        23 => "IQ4_XS",
         24 => "I8",
         25 => "I16",
         26 => "I32",
@@ -113,7 +123,7 @@ fn name_of_unread(number: u32) -> String {
         29 => "IQ1_M",
         34 => "TQ1_0",
         35 => "TQ2_0",
-        39 => "MXFP4",
+        40 => "NVFP4",
         _ => return format!("number {number}"),
     };
     name.to_owned()

@@ -47,11 +47,10 @@ pub fn to_transformer_lens(model: &Decoder) -> Result<ExportedFiles, ExchangeErr
 
 /// That `HookedTransformerConfig` has words for all parts.
 fn check(config: &DecoderConfig) -> Result<(), ExchangeError> {
-    let rotary = match config.positions {
+    let rotary = match &config.positions {
         Positions::Rotary(rotary) => Some(rotary),
         _ => None,
     };
-    let scaling = rotary.map(|rotary| rotary.scaling);
     let has_norms = config.norm != NormKind::None;
     let missing = [
         (
@@ -67,7 +66,7 @@ fn check(config: &DecoderConfig) -> Result<(), ExchangeError> {
             "second base of rotation",
         ),
         (
-            scaling.is_some_and(|scaling| scaling != RotaryScaling::None),
+            rotary.is_some_and(|rotary| rotary.scaling != RotaryScaling::None),
             "scaling of rotation by the original context",
         ),
     ];
@@ -78,7 +77,7 @@ fn check(config: &DecoderConfig) -> Result<(), ExchangeError> {
 }
 
 fn config_of(config: &DecoderConfig) -> Value {
-    let rotary = match config.positions {
+    let rotary = match &config.positions {
         Positions::Rotary(rotary) => Some(rotary),
         _ => None,
     };
@@ -114,7 +113,7 @@ fn config_of(config: &DecoderConfig) -> Value {
         "post_norm": config.norm_placement == NormPlacement::Post,
         "use_normalization_before_and_after": config.norm_placement == NormPlacement::PreAndOutput,
         "use_qk_norm": config.qk_norm != QkNorm::None,
-        "positional_embedding_type": match config.positions {
+        "positional_embedding_type": match &config.positions {
             Positions::Learned | Positions::Sinusoidal => "standard",
             Positions::Rotary(_) => "rotary",
             Positions::Alibi => "alibi",

@@ -190,6 +190,24 @@ pub fn architectures() -> Vec<(&'static str, DecoderConfig)> {
             },
         ),
         (
+            "yarn",
+            DecoderConfig {
+                positions: Positions::Rotary(RotaryPositions {
+                    base: 30.0,
+                    scaling: RotaryScaling::Yarn {
+                        factor: 4.0,
+                        original_n_ctx: 4,
+                        fast_turns: 0.4,
+                        slow_turns: 0.05,
+                        whole_pairs: false,
+                        attention_factor: None,
+                    },
+                    ..RotaryPositions::default()
+                }),
+                ..llama()
+            },
+        ),
+        (
             "learned window",
             DecoderConfig {
                 window: Some(2),

@@ -83,9 +83,11 @@ pub struct ModelConfig {
     /// How many components of a head rotate; left out: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotary_components: Option<usize>,
-    /// How rotary angles are lowered for a longer context: `{ linear = { factor = 4.0 } }` or
+    /// How rotary angles are lowered for a longer context: `{ linear = { factor = 4.0 } }`,
+    /// `{ dynamic = { factor = 4.0, original_n_ctx = 64 } }`, `{ yarn = { factor = 4.0, original_n_ctx = 64 } }`,
     /// `{ llama3 = { factor = 8.0, low_frequency_factor = 1.0, high_frequency_factor = 4.0,
-    /// original_n_ctx = 8192 } }`; left out: not at all.
+    /// original_n_ctx = 8192 } }` or `{ longrope = { short_factors = [1.0, 1.0], long_factors = [1.5, 4.0],
+    /// original_n_ctx = 64, attention_factor = 1.2 } }` with a factor for each pair; left out: not at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rotary_scaling: Option<RotaryScaling>,
     /// How many tokens up to itself a token sees; left out: all.
@@ -193,13 +195,20 @@ pub enum BlockOrder {
 }
 
 /// `model.rotary_scaling`
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RotaryScaling {
     /// Every angle is divided by `factor`.
     Linear {
         /// How much longer the context becomes.
         factor: f64,
+    },
+    /// The base grows with the length of a sequence that is longer than the original context.
+    Dynamic {
+        /// How much longer the context becomes.
+        factor: f64,
+        /// The length of the original context.
+        original_n_ctx: usize,
     },
     /// Llama 3.1's: slow pairs are slowed down further, fast pairs are not.
     Llama3 {
@@ -212,6 +221,49 @@ pub enum RotaryScaling {
         /// The length of the original context.
         original_n_ctx: usize,
     },
+    /// `YaRN`: slow pairs are slowed down further, fast pairs are not.
+    Yarn {
+        /// How much longer the context becomes.
+        factor: f64,
+        /// The length of the original context.
+        original_n_ctx: usize,
+        /// Pairs with more turns in the original context stay as they are.
+        #[serde(default = "default_fast_turns")]
+        fast_turns: f64,
+        /// Pairs with fewer turns in the original context are slowed down fully.
+        #[serde(default = "default_slow_turns")]
+        slow_turns: f64,
+        /// Whether the pairs with these turns are rounded outwards to whole numbers.
+        #[serde(default = "default_whole_pairs")]
+        whole_pairs: bool,
+        /// The factor on rotated components; left out: `0.1·ln(factor) + 1`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attention_factor: Option<f64>,
+    },
+    /// `LongRoPE`, as in Phi-3: each pair has a factor of its own.
+    #[serde(rename = "longrope")]
+    LongRope {
+        /// One for each pair, in sequences up to the original context.
+        short_factors: Vec<f64>,
+        /// One for each pair, in longer sequences.
+        long_factors: Vec<f64>,
+        /// The length of the original context.
+        original_n_ctx: usize,
+        /// The factor on rotated components.
+        attention_factor: f64,
+    },
+}
+
+fn default_fast_turns() -> f64 {
+    32.0
+}
+
+fn default_slow_turns() -> f64 {
+    1.0
+}
+
+fn default_whole_pairs() -> bool {
+    true
 }
 
 /// `model.norm`
@@ -540,7 +592,7 @@ impl ModelConfig {
                 format_args!("takes heads of even width, not {}", self.d_head()),
             )?,
         }
-        match self.rotary_scaling {
+        match &self.rotary_scaling {
             None => Ok(()),
             Some(scaling) => {
                 require(
@@ -549,7 +601,8 @@ impl ModelConfig {
                     scaling.name(),
                     nothing_rotates,
                 )?;
-                scaling.check()
+                let rotated = self.rotary_components.unwrap_or(self.d_head());
+                scaling.check(self.rotary_base, rotated)
             }
         }
     }
@@ -557,19 +610,36 @@ impl ModelConfig {
 
 impl RotaryScaling {
     /// Its name in a configuration.
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Linear { .. } => "linear",
+            Self::Dynamic { .. } => "dynamic",
             Self::Llama3 { .. } => "llama3",
+            Self::Yarn { .. } => "yarn",
+            Self::LongRope { .. } => "longrope",
         }
     }
 
-    fn check(self) -> Result<(), Error> {
+    fn check(&self, base: Option<f64>, rotated: usize) -> Result<(), Error> {
         match self {
-            Self::Linear { factor } => {
+            &Self::Linear { factor } => {
                 require_positive("model.rotary_scaling.linear.factor", factor)
             }
-            Self::Llama3 {
+            &Self::Dynamic {
+                factor,
+                original_n_ctx,
+            } => {
+                require_positive("model.rotary_scaling.dynamic.factor", factor)?;
+                require(
+                    rotated >= 4,
+                    "model.rotary_scaling",
+                    self.name(),
+                    format_args!("takes at least 4 rotary components, not {rotated}"),
+                )?;
+                let key = "model.rotary_scaling.dynamic.original_n_ctx";
+                require_original(key, original_n_ctx)
+            }
+            &Self::Llama3 {
                 factor,
                 low_frequency_factor,
                 high_frequency_factor,
@@ -586,13 +656,72 @@ impl RotaryScaling {
                     high_frequency_factor,
                     format_args!("must be above low_frequency_factor = {low_frequency_factor}"),
                 )?;
+                let key = "model.rotary_scaling.llama3.original_n_ctx";
+                require_original(key, original_n_ctx)
+            }
+            &Self::Yarn {
+                factor,
+                original_n_ctx,
+                fast_turns,
+                slow_turns,
+                attention_factor,
+                ..
+            } => {
+                require_positive("model.rotary_scaling.yarn.factor", factor)?;
+                require_positive("model.rotary_scaling.yarn.slow_turns", slow_turns)?;
+                let fast = "model.rotary_scaling.yarn.fast_turns";
+                require_positive(fast, fast_turns)?;
                 require(
-                    original_n_ctx >= 1,
-                    "model.rotary_scaling.llama3.original_n_ctx",
-                    original_n_ctx,
-                    "must be at least 1",
-                )
+                    fast_turns > slow_turns,
+                    fast,
+                    fast_turns,
+                    format_args!("must be above slow_turns = {slow_turns}"),
+                )?;
+                let key = "model.rotary_scaling.yarn.attention_factor";
+                require_positive(key, attention_factor.unwrap_or(1.0))?;
+                let base = base.unwrap_or(f64::INFINITY);
+                require(
+                    base > 1.0,
+                    "model.rotary_base",
+                    base,
+                    "must be above 1 with model.rotary_scaling = \"yarn\"",
+                )?;
+                require_original("model.rotary_scaling.yarn.original_n_ctx", original_n_ctx)
+            }
+            Self::LongRope {
+                short_factors,
+                long_factors,
+                original_n_ctx,
+                attention_factor,
+            } => {
+                for (key, factors) in [
+                    ("model.rotary_scaling.longrope.short_factors", short_factors),
+                    ("model.rotary_scaling.longrope.long_factors", long_factors),
+                ] {
+                    require(
+                        factors.len() == rotated / 2,
+                        key,
+                        format_args!("{factors:?}"),
+                        format_args!("must have a factor for each of {} pairs", rotated / 2),
+                    )?;
+                    for &factor in factors {
+                        require_positive(key, factor)?;
+                    }
+                }
+                let key = "model.rotary_scaling.longrope.attention_factor";
+                require_positive(key, *attention_factor)?;
+                let key = "model.rotary_scaling.longrope.original_n_ctx";
+                require_original(key, *original_n_ctx)
             }
         }
     }
+}
+
+fn require_original(key: &str, original_n_ctx: usize) -> Result<(), Error> {
+    require(
+        original_n_ctx >= 1,
+        key,
+        original_n_ctx,
+        "must be at least 1",
+    )
 }

@@ -24,8 +24,8 @@ pub struct Architecture {
     /// The tensors as `transformers` names them and the file stores them.
     pub entries: fn(&DecoderConfig) -> Vec<Correspondence>,
     pub names: &'static Names,
-    /// The tensor that `read_config` reads: what the frequencies of the rotation are divided by.
-    pub divisors: Option<&'static str>,
+    /// The tensors that `read_config` reads, all of them about the rotation.
+    pub rotation: &'static [&'static str],
     /// Whether the rows of each head of `attn_q` and `attn_k` are in the order of rotary pairs, `2i`
     /// and `2i + 1`.
     pub has_paired_rows: bool,
@@ -73,6 +73,6 @@ pub const LIKE_LLAMA: Architecture = Architecture {
     read_config: |keys| keys.like_llama(),
     entries: |config| entries_of(config, Storage::LLAMA),
     names: &LLAMA_NAMES,
-    divisors: None,
+    rotation: &[],
     has_paired_rows: false,
 };

@@ -22,7 +22,7 @@ impl Bytes<'_> {
     const I16: u32 = 3;
     pub const U32: u32 = 4;
     pub const I32: u32 = 5;
-    const F32: u32 = 6;
+    pub const F32: u32 = 6;
     const FLAG: u32 = 7;
     pub const TEXT: u32 = 8;
     const LIST: u32 = 9;

@@ -13,7 +13,7 @@ use crate::{DecoderConfig, Positions, exchange::ExchangeError};
 pub const LLAMA: Architecture = Architecture {
     name: "llama",
     read_config,
-    divisors: Some(DIVISORS),
+    rotation: &[DIVISORS],
     has_paired_rows: true,
     ..LIKE_LLAMA
 };
@@ -51,11 +51,16 @@ fn scaling_of(divisors: &[f64], base: f64, d_head: usize) -> Option<RotaryScalin
         high_frequency_factor: 4.0,
         original_n_ctx: 8192,
     };
-    let divides_so = |(pair, &divisor): (usize, &f64)| {
-        let frequency = base.powf(-2.0 * pair as f64 / d_head as f64);
-        let expected = frequency / scaling.apply(frequency);
-        (divisor - expected).abs() <= ROUNDING * expected
-    };
-    let all = divisors.len() == d_head / 2 && divisors.iter().enumerate().all(divides_so);
-    all.then_some(scaling)
+    if divisors.len() != d_head / 2 {
+        return None;
+    }
+    let plain = RotaryScaling::None.frequencies(base, d_head, 1);
+    let scaled = scaling.frequencies(base, d_head, 1);
+    for ((divisor, plain), scaled) in divisors.iter().zip(plain).zip(scaled) {
+        let expected = plain / scaled;
+        if (divisor - expected).abs() > ROUNDING * expected {
+            return None;
+        }
+    }
+    Some(scaling)
 }

@@ -127,6 +127,14 @@ impl Metadata {
         Ok(texts)
     }
 
+    /// A list of numbers of 32 bits.
+    pub fn numbers(&self, key: &str) -> Result<Vec<f32>, ExchangeError> {
+        let list = self.list(key, &[Bytes::F32], "must be a list of numbers")?;
+        let (numbers, _) = self.file[list.bytes.clone()].as_chunks();
+        let numbers = numbers.iter().map(|&bytes| f32::from_le_bytes(bytes));
+        Ok(numbers.collect())
+    }
+
     /// A list of whole numbers of 32 bits.
     pub fn wholes(&self, key: &str) -> Result<Vec<i64>, ExchangeError> {
         let list = self.list(

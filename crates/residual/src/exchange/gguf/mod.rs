@@ -13,6 +13,7 @@ mod names;
 mod olmo2;
 mod phi3;
 mod qwen;
+mod sentencepiece;
 mod tokenizer;
 
 use std::path::Path;
@@ -32,8 +33,8 @@ const ARCHITECTURE: &str = "general.architecture";
 /// A GGUF file (version 2 or 3): its header is read, its tensors are still in the file.
 ///
 /// The architectures `llama` (also that of Mistral and `SmolLM`), `qwen2`, `qwen3`, `phi3`, `olmo2`,
-/// `gemma2`, `gemma3`, `gpt2` and `gptneox` (also that of Pythia) are read. Tensors may be of the types F32, F16, BF16, `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1`, `Q8_0` and `Q2_K` to `Q6_K`; they become f32
-/// when the model is made, by the formulas of the Python package `gguf`, bit for bit.
+/// `gemma2`, `gemma3`, `gpt2` and `gptneox` (also that of Pythia) are read. Tensors may be of the types F32, F16, BF16, `Q4_0`, `Q4_1`, `Q5_0`, `Q5_1`, `Q8_0`, `Q2_K` to `Q6_K`,
+/// `IQ4_NL`, `IQ4_XS` and `MXFP4`; they become f32 when the model is made, by the formulas of the Python package `gguf`, bit for bit.
 ///
 /// Every key of the architecture is read or refused, and so is every tensor. The file must not be
 /// cut short while it is open.
@@ -97,8 +98,8 @@ impl Gguf {
         let file = metadata.path().display().to_string();
         let parameters = check_sizes(&config, &file)?;
         let mut tensors = self.header.tensors.clone();
-        if let Some(divisors) = architecture.divisors {
-            tensors.remove(divisors);
+        for tensor in architecture.rotation {
+            tensors.remove(*tensor);
         }
         check_backed(&config, parameters, &tensors, &file)?;
         for (name, tensor) in &mut tensors {

@@ -126,8 +126,9 @@ impl ModelKeys<'_> {
         let scaling = match (scaling, factor) {
             (None | Some("none"), _) => RotaryScaling::None,
             (Some("linear"), Some(factor)) => RotaryScaling::Linear { factor },
+            (Some("yarn"), Some(factor)) => self.yarn(factor)?,
             _ => {
-                let reason = "must be none, or linear with a rope.scaling.factor";
+                let reason = "must be none, or linear or yarn with a rope.scaling.factor";
                 return Err(self.refused("rope.scaling.type", reason));
             }
         };
@@ -141,6 +142,23 @@ impl ModelKeys<'_> {
             rotated: rotated.filter(|&rotated| rotated < d_head),
             scaling,
             base_in_window: None,
+        })
+    }
+
+    /// The converter (class `TextModel`) writes down the numbers of `config.json`, but neither
+    /// `truncate` nor `mscale`.
+    fn yarn(&self, factor: f64) -> Result<RotaryScaling, ExchangeError> {
+        let number = |key: &str, published: f64| {
+            let number = self.number(&format!("rope.scaling.{key}"))?;
+            Ok::<f64, ExchangeError>(number.unwrap_or(published))
+        };
+        Ok(RotaryScaling::Yarn {
+            factor,
+            original_n_ctx: self.required_size("rope.scaling.original_context_length")?,
+            fast_turns: number("yarn_beta_fast", RotaryScaling::FAST_TURNS)?,
+            slow_turns: number("yarn_beta_slow", RotaryScaling::SLOW_TURNS)?,
+            whole_pairs: true,
+            attention_factor: self.number("rope.scaling.yarn_attn_factor")?,
         })
     }
 
