@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { bytesOf, dataOf, fitsItsWidth, floatsOf, numberIn, visit, withData } from "./browser.mjs";
+import { bytesOf, dataOf, fitsItsWidth, floatsOf, headTitle, numberIn, visit, withData } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/run/report.html`;
 const original = dataOf(file);
@@ -213,7 +213,7 @@ test("a compiled model's program stands beside what was found in it", async () =
     assert.deepEqual(values, program.traces[0].values.at(-1).map((value) => value || "·"));
     // A head of the program is the head that the page shows.
     await section.getByRole("button", { name: "L1H0" }).click();
-    assert.match(await page.locator("#head h3").first().innerText(), /^L1H0/);
+    assert.match(await headTitle(page), /^L1H0/);
     // The walk names the directions of the stream.
     const walk = page.locator("#walk");
     await walk.getByRole("button", { name: "Z·W_O", exact: true }).click();

@@ -1,5 +1,5 @@
 // The first screen: which head does what, since when, how surely, at what cost.
-import { element, fixed, interval } from "./elements.js";
+import { element, fixed, interval, withMinus } from "./elements.js";
 import { term } from "./glossary.js";
 import { headGrid } from "./head_grid.js";
 import { headPanels } from "./head_panels.js";
@@ -36,7 +36,7 @@ export function firstSection(state) {
       ),
       themeButton(),
     ),
-    element("p", { class: "finding" }, sentence),
+    element("p", { class: "finding" }, withMinus(sentence)),
     facts(),
     pageData.relations.length ? relationsFigure(state) : null,
     element(
@@ -128,7 +128,7 @@ function headRow(line, { role }, before, cell, state) {
   const { score, formed, positions, without, beside_others: beside } = line;
   const go = element(
     "button",
-    { type: "button", class: "plain", title: `Show the pattern of ${line.head}`, onclick: () => show(state, at) },
+    { type: "button", class: "plain", title: `Show the pattern of ${line.head}`, onclick: () => state.lookAt(at) },
     line.head,
   );
   return element(
@@ -246,11 +246,6 @@ function panels(state) {
   return element("div", {}, headPanels(state, shown, command(run.name, "scores", "--png", "scores.png")), words);
 }
 
-function show(state, head) {
-  state.choose(head);
-  document.getElementById("head")?.scrollIntoView({ block: "start" });
-}
-
 /** What was found, in whole sentences. */
 export function sentencesSection() {
   const [, ...more] = finding;
@@ -259,6 +254,6 @@ export function sentencesSection() {
     "section",
     { id: "words" },
     element("h2", {}, "In words"),
-    finding.map((sentence) => element("p", {}, sentence)),
+    finding.map((sentence) => element("p", {}, withMinus(sentence))),
   );
 }
