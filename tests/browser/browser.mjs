@@ -45,10 +45,10 @@ export async function settled(page) {
   for (const _ of [1, 2]) await page.evaluate(frame);
 }
 
-/** The title of the section on one head. */
+/** The title of the section on one head; out of sight it has no inner text. */
 export async function headTitle(page) {
   await settled(page);
-  return page.locator("#head h3").first().innerText();
+  return page.locator("#head h3").first().textContent();
 }
 
 /** The number at the end of a text, with the page's own minus sign read. */

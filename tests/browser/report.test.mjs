@@ -37,7 +37,7 @@ test("the finding stands first in one sentence, and whole in words", async () =>
     const first = await page.locator("main section").first().innerText();
     assert.ok(data.finding.length > 1);
     assert.ok(first.includes(data.finding[0]), first);
-    const words = await page.locator("#words").innerText();
+    const words = await page.locator("#words").textContent();
     data.finding.forEach((sentence) => assert.ok(words.includes(sentence), sentence));
     assert.match(data.finding[0], /^Between steps \d+ and \d+ the induction heads? .*formed/);
   });

@@ -59,11 +59,13 @@ test("every edge can be drawn, and the widest is the most important", async () =
 test("a click on an edge or a head leads to the pattern of this head, with the keyboard too", async () => {
   await visit(file, async (page) => {
     const other = data.heads.map(([name]) => name).find((name) => name !== data.headline);
+    await drawn(page);
     await section(page).locator(`g.part[data-part="${other}"]`).click();
     assert.ok((await headTitle(page)).startsWith(other), await headTitle(page));
     assert.match(page.url(), /at=head/);
     assert.ok((await page.locator("#head .why").innerText()).length > 0);
     const edge = inCircuit(value).find((each) => headOf(each) && headOf(each) !== other);
+    await drawn(page);
     const group = section(page).locator(`g.edge[data-edge="${nameOf(edge)}"]`);
     await group.focus();
     await group.press("Enter");

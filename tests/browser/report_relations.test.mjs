@@ -32,8 +32,8 @@ test("a cell shows its head and its relation, on sequences that have it", async 
     await line.locator("td button").nth(5).click();
     assert.match(await headTitle(page), new RegExp(`^${data.heads[5][0]}`));
     const pressed = page.locator("#training .controls button[aria-pressed=true]");
-    assert.deepEqual(await pressed.allInnerTexts(), ["verb→subject", "task grammar"]);
-    assert.match(await page.locator("#training .curves figcaption").innerText(), /^verb→subject on the task/);
+    assert.deepEqual(await pressed.allTextContents(), ["verb→subject", "task grammar"]);
+    assert.match(await page.locator("#training .curves figcaption").textContent(), /^verb→subject on the task/);
     await fitsItsWidth(page);
   });
 });

@@ -11,7 +11,7 @@ const original = dataOf(file);
 const { data } = original;
 
 const slider = (page) => page.locator("#head").getByLabel("Logged step");
-const score = (page) => page.locator('#training [aria-label="Score"] button[aria-pressed="true"]').innerText();
+const score = (page) => page.locator('#training [aria-label="Score"] button[aria-pressed="true"]').textContent();
 
 test("what is on show outlives a reload, and back goes back", async () => {
   await visit(file, async (page) => {

@@ -15,6 +15,9 @@ const MOST_PANELS = 12;
 /** Of more kinds of questions the range is told; the section on the run has all. */
 const MOST_KINDS = 3;
 
+/** A smaller fall of accuracy that is not sure is no change. */
+const LEAST_SEEN = 0.02;
+
 /** The heads of the lines, as indices into the list of heads. */
 const listed = groups
   .flatMap((group) => group.heads.map(({ head }) => heads.findIndex(([name]) => name === head)))
@@ -192,7 +195,10 @@ function worstControl(role) {
 function cost(without, before) {
   if (!without || !before) return ["–"];
   const ends = `${fixed(without.accuracy, 3)}: 95 % interval ${interval(without.low, without.high)}`;
-  if (without.fall === null) return [element("span", { title: ends }, `${fixed(without.accuracy, 3)} `), element("small", {}, "no change")];
+  if (without.fall === null) {
+    const isLess = before.accuracy - without.accuracy >= LEAST_SEEN;
+    return [element("span", { title: ends }, `${fixed(without.accuracy, 3)} `), element("small", {}, isLess ? "not surely less" : "no change")];
+  }
   return [`${fixed(before.accuracy, 3)} → `, element("b", { title: ends }, fixed(without.accuracy, 3))];
 }
 
@@ -207,6 +213,7 @@ function rest() {
   const named = groups.reduce((count, group) => count + group.heads.length + group.more, 0);
   const others = heads.length - named;
   const row = uses.at(-1);
+  const isPartial = groups.some((group) => group.heads.some(({ without }) => !without));
   const found = run.config === "" ? "no role" : "nothing found";
   const which = others === 1 ? "other head" : `other ${others} heads`;
   return element(
@@ -220,7 +227,7 @@ function rest() {
           "Scores on the ",
           term("probe"),
           `. Accuracy without heads on ${row.sequences} of the validation sequences, where it is ${fixed(row.untouched.accuracy, 3)} untouched; `,
-          `a head that is off has ${PLACE[row.by]} in its place. `,
+          `a head that is off has ${PLACE[row.by]} in its place.${isPartial ? " –: not measured for this head alone." : ""} `,
           element("code", {}, command(run.name, "heads")),
         )
       : null,
