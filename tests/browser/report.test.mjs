@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { bytesOf, dataOf, fitsItsWidth, floatsOf, headTitle, numberIn, visit, withData } from "./browser.mjs";
+import { bytesOf, dataOf, fitsItsWidth, floatsOf, headTitle, numberIn, settled, visit, withData } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/run/report.html`;
 const original = dataOf(file);
@@ -128,6 +128,7 @@ test("the slider moves scores and patterns", async () => {
     await page.mouse.move(0, 0);
     for (const index of [0, data.steps.length - 1]) {
       await page.getByLabel("Logged step").first().fill(String(index));
+      await settled(page);
       const shown = await page.locator("#training .head-grid button").nth(head).locator("small").innerText();
       near(shown, floats(series.values)[3 * (index * data.heads.length + head)], 6e-3);
       const text = (await readout.innerText()).replace(" (locked)", "");

@@ -68,14 +68,18 @@ test("no step shows patterns of a later one", async () => {
   await visit(file, async (page) => {
     const { steps: kept } = data.patterns[0];
     assert.ok(kept.length > 5, `patterns at ${kept}`);
-    const shown = await page.evaluate(() => {
+    const shown = await page.evaluate(async () => {
+      const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       const input = document.querySelector('#head input[aria-label="Logged step"]');
       const note = document.querySelector("#head .stays > .hint");
-      return Array.from({ length: Number(input.max) + 1 }, (_, at) => {
+      const found = [];
+      for (let at = 0; at <= Number(input.max); at++) {
         input.value = at;
         input.dispatchEvent(new Event("input"));
-        return Number(/of step (\d+)/.exec(note.textContent)[1]);
-      });
+        await frame();
+        found.push(Number(/of step (\d+)/.exec(note.textContent)[1]));
+      }
+      return found;
     });
     assert.deepEqual(shown, data.steps.map((step) => kept.findLast((other) => other <= step)));
     assert.equal(await page.locator("#head .ticks .kept").count(), kept.length);
