@@ -27,16 +27,28 @@ export async function visit(place, look, { width = 1280, dark = false, touch = f
     page.on("pageerror", (error) => wrong.push(String(error)));
     page.on("console", (message) => ["error", "warning"].includes(message.type()) && wrong.push(message.text()));
     await page.goto(address);
-    // A report paints its first screen before it makes the rest.
-    await page.waitForFunction(() => {
-      const report = document.querySelector("main.report");
-      return !report || report.dataset.whole !== undefined;
-    });
+    await settled(page);
     await look(page);
     assert.deepEqual(wrong.filter((message) => !expected(message)), []);
   } finally {
     await browser.close();
   }
+}
+
+/** A report paints its first screen before it makes the rest, and draws a frame later what is out of sight. */
+export async function settled(page) {
+  await page.waitForFunction(() => {
+    const report = document.querySelector("main.report");
+    return document.readyState === "complete" && (!report || report.dataset.whole !== undefined);
+  });
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  for (const _ of [1, 2]) await page.evaluate(frame);
+}
+
+/** The title of the section on one head; out of sight it has no inner text. */
+export async function headTitle(page) {
+  await settled(page);
+  return page.locator("#head h3").first().textContent();
 }
 
 /** The number at the end of a text, with the page's own minus sign read. */

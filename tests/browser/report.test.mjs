@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { bytesOf, dataOf, fitsItsWidth, floatsOf, numberIn, visit, withData } from "./browser.mjs";
+import { bytesOf, dataOf, fitsItsWidth, floatsOf, headTitle, numberIn, settled, visit, withData } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/run/report.html`;
 const original = dataOf(file);
@@ -37,7 +37,7 @@ test("the finding stands first in one sentence, and whole in words", async () =>
     const first = await page.locator("main section").first().innerText();
     assert.ok(data.finding.length > 1);
     assert.ok(first.includes(data.finding[0]), first);
-    const words = await page.locator("#words").innerText();
+    const words = await page.locator("#words").textContent();
     data.finding.forEach((sentence) => assert.ok(words.includes(sentence), sentence));
     assert.match(data.finding[0], /^Between steps \d+ and \d+ the induction heads? .*formed/);
   });
@@ -128,6 +128,7 @@ test("the slider moves scores and patterns", async () => {
     await page.mouse.move(0, 0);
     for (const index of [0, data.steps.length - 1]) {
       await page.getByLabel("Logged step").first().fill(String(index));
+      await settled(page);
       const shown = await page.locator("#training .head-grid button").nth(head).locator("small").innerText();
       near(shown, floats(series.values)[3 * (index * data.heads.length + head)], 6e-3);
       const text = (await readout.innerText()).replace(" (locked)", "");
@@ -213,7 +214,7 @@ test("a compiled model's program stands beside what was found in it", async () =
     assert.deepEqual(values, program.traces[0].values.at(-1).map((value) => value || "·"));
     // A head of the program is the head that the page shows.
     await section.getByRole("button", { name: "L1H0" }).click();
-    assert.match(await page.locator("#head h3").first().innerText(), /^L1H0/);
+    assert.match(await headTitle(page), /^L1H0/);
     // The walk names the directions of the stream.
     const walk = page.locator("#walk");
     await walk.getByRole("button", { name: "Z·W_O", exact: true }).click();

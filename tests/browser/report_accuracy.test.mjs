@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { dataOf, fitsItsWidth, visit, withData } from "./browser.mjs";
+import { dataOf, fitsItsWidth, headTitle, visit, withData } from "./browser.mjs";
 
 const { INSPECT, PAGES } = process.env;
 const run = `${PAGES}/run`;
@@ -44,16 +44,22 @@ test("accuracy by position with and without the chosen head is that of positions
   });
 });
 
-test("a line of the answers that go wrong chooses its head and its relation", async () => {
+test("a head's line says what it follows, since when, how surely and what goes wrong without it", async () => {
   const original = dataOf(`${PAGES}/grammar/report.html`);
   const lost = { head: "L1H2", kind: "agreement", untouched: 0.98, without: 0.7, interval: { low: 0.65, high: 0.75 }, count: 300 };
   const place = `${PAGES}/answers.html`;
-  writeFileSync(place, withData(original, { ...original.data, answers_lost: [lost] }));
+  const [first, ...others] = original.data.relations;
+  const followed = { value: 0.8, low: 0.75, high: 0.85, distance: 0.1, shuffled: 0.2, since: [10, 20] };
+  const seen = first.heads.map((head, at) => (at === 6 ? followed : head));
+  const relations = [{ ...first, uniform: 0.05, heads: seen }, ...others];
+  writeFileSync(place, withData(original, { ...original.data, relations, answers_lost: [lost] }));
   await visit(place, async (page) => {
     const row = page.locator("#answers tbody tr");
-    assert.match((await row.innerText()).replace(/\s+/g, " "), /^L1H2 .* agreement of 300 0\.980 → 0\.700 \(0\.650–0\.750\)$/);
+    const told = ["L1H2", first.name, "10–20", "0.80 (0.75–0.85; 0.20)", "0.980 → 0.700 agreement (0.650–0.750), 300 questions"];
+    const cells = await row.locator("th, td").allInnerTexts();
+    assert.deepEqual(cells.map((text) => text.replace(/\s+/g, " ").trim()), told);
     await row.getByRole("button").click();
-    assert.match(await page.locator("#head h3").first().innerText(), /^L1H2/);
+    assert.match(await headTitle(page), /^L1H2/);
     const pressed = page.locator("#relations button[aria-pressed=true]");
     assert.equal(await pressed.count(), 1);
     assert.match(await pressed.getAttribute("title"), /^L1H2, /);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { dataOf, fitsItsWidth, numbersIn, visit } from "./browser.mjs";
+import { dataOf, fitsItsWidth, headTitle, numbersIn, settled, visit } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/run/report.html`;
 const compiled = `${process.env.PAGES}/compiled/report.html`;
@@ -11,8 +11,14 @@ const [value, key] = data.edges;
 const nameOf = ({ source, destination }) => `${source} → ${destination}`;
 const inCircuit = ({ edges }) => edges.filter((edge) => edge.in_circuit);
 const section = (page) => page.locator("#circuit");
-const drawn = (page) => section(page).locator("g.edge").evaluateAll((edges) => edges.map((edge) => edge.dataset.edge).sort());
-const title = (page) => page.locator("#head h3").first().innerText();
+/** What is out of sight is not drawn. */
+async function drawn(page) {
+  await settled(page);
+  await section(page).scrollIntoViewIfNeeded();
+  const edges = section(page).locator("g.edge");
+  await edges.first().waitFor();
+  return edges.evaluateAll((all) => all.map((edge) => edge.dataset.edge).sort());
+}
 
 /** The head that an edge leads to: the one that reads, or else the one that writes. */
 const headOf = ({ source, destination }) => /L\d+H\d+/.exec(destination)?.[0] ?? /L\d+H\d+/.exec(source)?.[0];
@@ -53,18 +59,20 @@ test("every edge can be drawn, and the widest is the most important", async () =
 test("a click on an edge or a head leads to the pattern of this head, with the keyboard too", async () => {
   await visit(file, async (page) => {
     const other = data.heads.map(([name]) => name).find((name) => name !== data.headline);
+    await drawn(page);
     await section(page).locator(`g.part[data-part="${other}"]`).click();
-    assert.ok((await title(page)).startsWith(other), await title(page));
+    assert.ok((await headTitle(page)).startsWith(other), await headTitle(page));
     assert.match(page.url(), /at=head/);
     assert.ok((await page.locator("#head .why").innerText()).length > 0);
     const edge = inCircuit(value).find((each) => headOf(each) && headOf(each) !== other);
+    await drawn(page);
     const group = section(page).locator(`g.edge[data-edge="${nameOf(edge)}"]`);
     await group.focus();
     await group.press("Enter");
-    assert.ok((await title(page)).startsWith(headOf(edge)), await title(page));
+    assert.ok((await headTitle(page)).startsWith(headOf(edge)), await headTitle(page));
     // The name of an edge in the table does the same.
     await section(page).locator("tr[data-edge] button").first().click();
-    assert.ok((await title(page)).startsWith(headOf(inCircuit(value)[0])), await title(page));
+    assert.ok((await headTitle(page)).startsWith(headOf(inCircuit(value)[0])), await headTitle(page));
   });
 });
 
@@ -72,6 +80,7 @@ test("the kind of pairs is chosen, stands in the address and outlives a reload",
   await visit(file, async (page) => {
     await section(page).getByRole("button", { name: /^key:/ }).click();
     assert.deepEqual(await drawn(page), inCircuit(key).map(nameOf).sort());
+    await settled(page);
     assert.match(page.url(), /pairs=key/);
     await page.reload();
     assert.deepEqual(await drawn(page), inCircuit(key).map(nameOf).sort());

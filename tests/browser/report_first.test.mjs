@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { dataOf, numbersIn, visit } from "./browser.mjs";
+import { dataOf, headTitle, numbersIn, visit } from "./browser.mjs";
 
 const run = `${process.env.PAGES}/run`;
 const file = `${run}/report.html`;
@@ -61,7 +61,7 @@ test("a line leads to the pattern of its head, a panel to its head", async () =>
     const row = page.locator("table.lines tbody tr:not(.all)").last();
     const name = (await row.locator("th").innerText()).trim();
     await row.getByRole("button").click();
-    const chosen = () => page.locator("#head h3").first().innerText();
+    const chosen = () => headTitle(page);
     assert.ok((await chosen()).startsWith(name), await chosen());
     await page.locator("#panels .panel").first().click();
     assert.ok((await chosen()).startsWith(data.heads[0][0]));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { bytesOf, dataOf, fitsItsWidth, visit } from "./browser.mjs";
+import { bytesOf, dataOf, fitsItsWidth, headTitle, visit } from "./browser.mjs";
 
 const run = `${process.env.PAGES}/grammar`;
 const file = `${run}/report.html`;
@@ -30,10 +30,10 @@ test("a cell shows its head and its relation, on sequences that have it", async 
   await visit(file, async (page) => {
     const line = page.locator("#relations tbody tr").filter({ hasText: /^verb→subject/ });
     await line.locator("td button").nth(5).click();
-    assert.match(await page.locator("#head h3").first().innerText(), new RegExp(`^${data.heads[5][0]}`));
+    assert.match(await headTitle(page), new RegExp(`^${data.heads[5][0]}`));
     const pressed = page.locator("#training .controls button[aria-pressed=true]");
-    assert.deepEqual(await pressed.allInnerTexts(), ["verb→subject", "task grammar"]);
-    assert.match(await page.locator("#training .curves figcaption").innerText(), /^verb→subject on the task/);
+    assert.deepEqual(await pressed.allTextContents(), ["verb→subject", "task grammar"]);
+    assert.match(await page.locator("#training .curves figcaption").textContent(), /^verb→subject on the task/);
     await fitsItsWidth(page);
   });
 });

@@ -3,16 +3,15 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
-import { bytesOf, dataOf, fitsItsWidth, floatsOf, numberIn, numbersIn, visit, withData } from "./browser.mjs";
+import { bytesOf, dataOf, fitsItsWidth, floatsOf, headTitle, numberIn, numbersIn, visit, withData } from "./browser.mjs";
 
 const run = `${process.env.PAGES}/run`;
 const file = `${run}/report.html`;
 const original = dataOf(file);
 const { data } = original;
 
-const title = (page) => page.locator("#head h3").first().innerText();
 const slider = (page) => page.locator("#head").getByLabel("Logged step");
-const score = (page) => page.locator('#training [aria-label="Score"] button[aria-pressed="true"]').innerText();
+const score = (page) => page.locator('#training [aria-label="Score"] button[aria-pressed="true"]').textContent();
 
 test("what is on show outlives a reload, and back goes back", async () => {
   await visit(file, async (page) => {
@@ -20,24 +19,24 @@ test("what is on show outlives a reload, and back goes back", async () => {
     await page.locator("#training").getByRole("button", { name: "first token", exact: true }).click();
     await slider(page).fill("1");
     await page.waitForFunction((step) => location.hash.includes(`step=${step}&`), data.steps[1]);
-    const before = await title(page);
+    const before = await headTitle(page);
     assert.ok(before.startsWith(data.heads[2][0]) && before.endsWith(`step ${data.steps[1]}`), before);
     await page.reload();
-    assert.equal(await title(page), before);
+    assert.equal(await headTitle(page), before);
     assert.equal(await score(page), "first token");
     await page.locator("#head").getByLabel("Head", { exact: true }).selectOption("0");
-    assert.ok((await title(page)).startsWith(data.heads[0][0]));
+    assert.ok((await headTitle(page)).startsWith(data.heads[0][0]));
     await page.goBack();
-    assert.equal(await title(page), before);
+    assert.equal(await headTitle(page), before);
   });
 });
 
 test("an address that makes no sense shows what a page begins with", async () => {
   await visit(file, async (page) => {
-    const begun = await title(page);
+    const begun = await headTitle(page);
     await page.goto(`${page.url().split("#")[0]}#head=L9H9&step=abc&score=__proto__&on=nowhere&sequence=99&at=nothing`);
     await page.reload();
-    assert.equal(await title(page), begun);
+    assert.equal(await headTitle(page), begun);
   });
 });
 
@@ -69,14 +68,18 @@ test("no step shows patterns of a later one", async () => {
   await visit(file, async (page) => {
     const { steps: kept } = data.patterns[0];
     assert.ok(kept.length > 5, `patterns at ${kept}`);
-    const shown = await page.evaluate(() => {
+    const shown = await page.evaluate(async () => {
+      const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       const input = document.querySelector('#head input[aria-label="Logged step"]');
       const note = document.querySelector("#head .stays > .hint");
-      return Array.from({ length: Number(input.max) + 1 }, (_, at) => {
+      const found = [];
+      for (let at = 0; at <= Number(input.max); at++) {
         input.value = at;
         input.dispatchEvent(new Event("input"));
-        return Number(/of step (\d+)/.exec(note.textContent)[1]);
-      });
+        await frame();
+        found.push(Number(/of step (\d+)/.exec(note.textContent)[1]));
+      }
+      return found;
     });
     assert.deepEqual(shown, data.steps.map((step) => kept.findLast((other) => other <= step)));
     assert.equal(await page.locator("#head .ticks .kept").count(), kept.length);

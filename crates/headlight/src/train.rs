@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, FromArgMatches, Parser};
-use headlight_heads::{HeadName, Role};
+use headlight_heads::HeadName;
 use headlight_inspect::{
     Comparison, Subject, accuracy_text, breakdown_printout, comparison_printout, loss_text, print,
     report_after_training, report_of_seeds,
 };
-use headlight_report::{
-    LiveAddress, LiveRun, Printout, Terminal, most_telling_head, say, say_wrapped,
-};
-use headlight_run::{Config, Error, HeadSummary, RunDirectory, Seeds, schema};
+use headlight_report::{LiveAddress, LiveRun, Printout, Terminal, say, say_wrapped};
+use headlight_run::{Config, Error, RunDirectory, Seeds, schema};
 use headlight_tasks::Tasks;
 use headlight_trainer::{
     Setup, View, interrupt,
@@ -140,7 +138,9 @@ pub fn run(matches: &ArgMatches, tasks: &Tasks) -> Result<(), Failure> {
         summary.seconds,
         summary.tokens_per_second,
     );
-    let head = head_to_begin_with(&summary.heads);
+    let head = subject
+        .head_to_begin_with()?
+        .unwrap_or(HeadName { layer: 0, head: 0 });
     let where_to_look = format!(
         "Written to {}; report.html there shows it all. The pattern of {head}:",
         out.display()
@@ -163,11 +163,6 @@ fn in_shell(path: &Path) -> String {
         return text;
     }
     format!("'{}'", text.replace('\'', r"'\''"))
-}
-
-fn head_to_begin_with(heads: &[HeadSummary]) -> HeadName {
-    let roles: Vec<(HeadName, Role)> = heads.iter().map(|head| (head.head, head.role)).collect();
-    most_telling_head(&roles).unwrap_or(HeadName { layer: 0, head: 0 })
 }
 
 /// One run for each seed.

@@ -96,6 +96,14 @@ impl Subject {
     }
 }
 
+impl RunExplorer {
+    /// A run knows which head stands out; a model of another tool has the roles alone.
+    fn head_to_begin_with(&self, heads: &[(HeadName, Role)]) -> Option<HeadName> {
+        let of_run = self.inspection.head_to_begin_with();
+        of_run.unwrap_or_else(|_| most_telling_head(heads))
+    }
+}
+
 impl Explorer for RunExplorer {
     fn facts(&self) -> ExplorerFacts {
         let subject = &self.inspection;
@@ -115,7 +123,7 @@ impl Explorer for RunExplorer {
                 .display()
                 .to_string(),
             task: subject.task_name().to_owned(),
-            chosen: most_telling_head(&heads),
+            chosen: self.head_to_begin_with(&heads),
             heads,
             most_tokens: *most_tokens,
             some_tokens: vocabulary.iter().take(SOME_TOKENS).cloned().collect(),

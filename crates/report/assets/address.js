@@ -9,6 +9,9 @@ export function readAddress() {
   return Object.fromEntries(new URLSearchParams(text));
 }
 
+/** The browser takes its time to note a step to go back to; what was asked for is drawn first. */
+const pushLater = (text) => setTimeout(() => history.pushState(null, "", text));
+
 /**
  * Writes what `shown()` gives whenever it is told to. A change that `isNew` makes a step to go back to; others replace
  * the address that is there, and wait until the reader holds still: a slider would fill the browser's list.
@@ -20,6 +23,6 @@ export function addressOf(shown, onBack) {
   return (isNew = false) => {
     clearTimeout(timer);
     if (!isNew) timer = setTimeout(() => history.replaceState(null, "", text()), WAIT_MILLISECONDS);
-    else if (text() !== location.hash) history.pushState(null, "", text());
+    else if (text() !== location.hash) pushLater(text());
   };
 }

@@ -2,7 +2,7 @@
 import { circuitPicture, headOf } from "./circuit_picture.js";
 import { curves } from "./curves.js";
 import { dataTable, tableRow } from "./data_table.js";
-import { element, fixed } from "./elements.js";
+import { element, fixed, withMinus } from "./elements.js";
 import { term } from "./glossary.js";
 import { command } from "./picture.js";
 
@@ -20,8 +20,8 @@ export function circuitView(circuit, { run, onHead, onStep = null }) {
   const node = element(
     "div",
     {},
-    element("p", {}, circuit.finding),
-    element("p", { class: "hint" }, circuit.about),
+    element("p", {}, withMinus(circuit.finding)),
+    element("p", { class: "hint" }, withMinus(circuit.about)),
     element(
       "div",
       { class: "two" },

@@ -44,6 +44,7 @@ function links() {
 }
 
 const section = (id, title, ...children) => element("section", { id }, element("h2", {}, title), ...children);
+const hasSeeds = sides.some(({ runs }) => runs.length > 1);
 const every = [...new Set(sides.map(({ logged_every: steps }) => steps))].join(" and ");
 
 const [accuracyCurves, ...otherCurves] = comparedCurves();
@@ -56,7 +57,7 @@ document.getElementById("page").append(
   element("div", { id: "roles", class: "two first" },
     element("div", {},
       rolesTable(),
-      element("p", { class: "hint" }, `Heads are matched by what they look like on the probe, not by number. Heads were scored every ${every} steps, so a step is known no better. A range is the lowest and the highest value of the seeds. The last column: accuracy without all heads that look so.`)),
+      element("p", { class: "hint" }, `Heads are matched by what they look like on the probe, not by number. Heads were scored every ${every} steps, so a step is known no better.${hasSeeds ? " A range is the lowest and the highest value of the seeds." : ""} The last column: accuracy without all heads that look so.`)),
     accuracyCurves),
   section("training", "Over training", element("div", { class: "two" }, otherCurves), halfWayTable()),
   section("end", "At the end",

@@ -1,9 +1,13 @@
 // The tables of a comparison: the configurations, the numbers at the end, the heads by role.
 import { dataTable, tableRow } from "./data_table.js";
 import { element, fixed } from "./elements.js";
+import { term } from "./glossary.js";
 
 const names = () => pageData.sides.map(({ name }) => name);
 const isOne = () => pageData.sides.length === 1;
+
+/** A measure, with what it means where that has to be said. */
+const inWords = (name) => (name.startsWith("in-context score") ? term("in-context score", name) : name);
 
 /** The keys that differ. */
 export function keysTable() {
@@ -16,13 +20,13 @@ export function keysTable() {
 export function measuresTable() {
   const columns = isOne()
     ? ["", "mean", "range", ...pageData.sides[0].runs.map(({ seed }) => `seed ${seed}`)]
-    : ["", ...pageData.sides.flatMap(({ name }, at) => (at ? [name, `− ${names()[0]}`] : [name]))];
+    : ["", ...pageData.sides.flatMap(({ name }, at) => (at ? [name, `${name} − ${names()[0]}`] : [name]))];
   const rows = pageData.measures.map(({ name, sides, differences }) => {
     if (isOne()) {
       const [{ mean, values }] = sides;
-      return tableRow(name, [fixed(mean, 4), range(values, 4), ...values.map((value) => fixed(value, 4))]);
+      return tableRow(inWords(name), [fixed(mean, 4), range(values, 4), ...values.map((value) => fixed(value, 4))]);
     }
-    return tableRow(name, sides.flatMap((side, at) => (at ? [withHalf(side), difference(differences[at])] : [withHalf(side)])));
+    return tableRow(inWords(name), sides.flatMap((side, at) => (at ? [withHalf(side), difference(differences[at])] : [withHalf(side)])));
   });
   return dataTable("At the end", columns, rows);
 }
@@ -42,7 +46,7 @@ export function halfWayTable() {
   const columns = isOne() ? ["half of its way at step", "range", ...pageData.sides[0].runs.map(({ seed }) => `seed ${seed}`)] : ["half of its way at step", ...names()];
   const rows = pageData.half_way.map(([name, sides]) => {
     const ranges = sides.map(({ values }) => range(values, 0));
-    return tableRow(name, isOne() ? [...ranges, ...sides[0].values.map((value) => fixed(value, 0))] : ranges);
+    return tableRow(inWords(name), isOne() ? [...ranges, ...sides[0].values.map((value) => fixed(value, 0))] : ranges);
   });
   return dataTable("Half of its way", columns, rows);
 }
@@ -63,7 +67,7 @@ export function rolesTable() {
   return element(
     "table",
     { class: "lines", "aria-label": "Heads by role" },
-    element("thead", {}, element("tr", {}, columns.map((name) => element("th", { scope: "col" }, name)))),
+    element("thead", {}, element("tr", {}, columns.map((name) => element("th", { scope: "col" }, term(name))))),
     element("tbody", {}, rows),
   );
 }

@@ -229,7 +229,7 @@ function stepTicks({ first, last, log, smallest, x }, width) {
   }
   const apart = (a, b) => Math.abs(x(a) - x(b)) >= 34;
   const kept = [];
-  for (const step of named) if (apart(step, last) && kept.every((other) => apart(step, other))) kept.push(step);
+  for (const step of named.filter(Number.isInteger)) if (apart(step, last) && kept.every((other) => apart(step, other))) kept.push(step);
   return [...kept, last];
 }
 
@@ -243,7 +243,7 @@ function axes({ x, y }, scale, width) {
       y1: scale.y(value),
       y2: scale.y(value),
     }),
-    text({ x: PLOT.left - 6, y: scale.y(value) + 4, "text-anchor": "end" }, String(value)),
+    text({ x: PLOT.left - 6, y: scale.y(value) + 4, "text-anchor": "end" }, String(value).replace("-", "−")),
   ];
   const step = (value) =>
     text({ x: scale.x(value), y: HEIGHT - PLOT.bottom + 16, "text-anchor": "middle" }, String(value));

@@ -11,7 +11,9 @@ export function tableRow(name, cells, attributes = {}) {
 export function dataTable(label, columns, rows, attributes = {}) {
   // A name stands as its column does.
   const isText = (at) => at === 0 || rows[0]?.children[at]?.classList.contains("text");
-  const header = columns.map((name, at) => element("th", { scope: "col", class: isText(at) ? "text" : null }, name));
+  // A name that narrow windows hide takes its column along.
+  const classOf = (name, at) => (name.classList?.contains("wide-only") ? "wide-only" : isText(at) ? "text" : null);
+  const header = columns.map((name, at) => element("th", { scope: "col", class: classOf(name, at) }, name));
   const table = element(
     "table",
     attributes,

@@ -41,6 +41,11 @@ export function fixed(value, digits = 3) {
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", "−");
 }
 
+/** A sentence whose negative numbers have a minus sign as wide as a plus. */
+export function withMinus(sentence) {
+  return sentence.replace(/(?<=^|[\s(±])-(?=[\d.])/g, "−");
+}
+
 /** `0.948–0.959` */
 export function interval(low, high) {
   return `${fixed(low, 3)}–${fixed(high, 3)}`;
@@ -72,7 +77,7 @@ function decoded(base64) {
   return out;
 }
 
-/** Draws into `node` for the width it has, and again whenever that or the theme changes. Gives a function that draws. */
+/** Draws into `node` for the width it has, and again whenever that changes. Gives a function that draws. */
 export function drawnForWidth(node, draw) {
   let width = 0;
   const again = () => {
@@ -85,8 +90,27 @@ export function drawnForWidth(node, draw) {
       again();
     }
   }).observe(node);
-  document.addEventListener("themechange", again);
   return again;
+}
+
+/** Does `act` when the frame that is being made is on the screen. */
+export function afterFrame(act) {
+  requestAnimationFrame(() => setTimeout(act));
+}
+
+/** What `paint` puts into `node`: at once where that is in the window, else a frame later. What is looked at comes first. */
+export function inSightFirst(node, paint) {
+  let [isInSight, isWaiting] = [false, false];
+  new IntersectionObserver((entries) => (isInSight = entries.at(-1).isIntersecting)).observe(node);
+  function paintLater() {
+    isWaiting = false;
+    paint();
+  }
+  return () => {
+    if (isInSight) return paint();
+    if (!isWaiting) afterFrame(paintLater);
+    isWaiting = true;
+  };
 }
 
 /** A group of choices of which one holds: buttons that say whether they are pressed. `mark` changes it silently. */

@@ -1,6 +1,6 @@
 // A grid of coloured cells on one canvas: quick enough for 512 × 512, reachable by mouse, finger and keyboard.
 import { inkOn, themeColour } from "./colour.js";
-import { drawnForWidth, element, fixed, short } from "./elements.js";
+import { drawnForWidth, element, fixed, inSightFirst, short } from "./elements.js";
 
 /** Labels are as high as their cells, within these. */
 const LABEL_HEIGHTS = [8, 11];
@@ -43,17 +43,17 @@ export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
     canvas.setAttribute("aria-label", shown.label);
     paint();
   });
+  const drawInTheme = inSightFirst(node, draw);
+  document.addEventListener("themechange", () => node.isConnected && drawInTheme());
 
   function paint() {
     if (!layout) return;
     const { width, height } = layout;
     const density = devicePixelRatio || 1;
-    canvas.width = Math.round(width * density);
-    canvas.height = Math.round(height * density);
-    canvas.style.width = `${width}px`;
-    canvas.style.height = `${height}px`;
+    resize(canvas, width, height, density);
     const context = canvas.getContext("2d");
-    context.scale(density, density);
+    context.setTransform(density, 0, 0, density, 0, 0);
+    context.clearRect(0, 0, width, height);
     paintGrid(context, layout, image, { pointed, picked, highlight });
   }
 
@@ -124,6 +124,16 @@ export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
       paint();
     },
   };
+}
+
+/** A canvas that has its size keeps it: a new one costs more than what is drawn. */
+function resize(canvas, width, height, density) {
+  const [across, down] = [Math.round(width * density), Math.round(height * density)];
+  if (canvas.width === across && canvas.height === down) return;
+  canvas.width = across;
+  canvas.height = down;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
 }
 
 /** Where cells and labels stand in a canvas of this width. */

@@ -1,5 +1,5 @@
 // Every head: patterns in rows of layers where they are few, a map to search and sort where they are many.
-import { element, fixed, toggle } from "./elements.js";
+import { element, fixed, inSightFirst, toggle } from "./elements.js";
 import { ownScale, thumbnail } from "./heatmap.js";
 import { headName, headsInLayer, layerOf, patternIndexFor, patternOf, roleOf, scoreAt, seriesOf } from "./report_data.js";
 import { KIND, ROLE } from "./vocabulary.js";
@@ -8,6 +8,8 @@ import { KIND, ROLE } from "./vocabulary.js";
 const MOST_DRAWN = 32;
 const COLOURS = 8;
 const roles = Object.values(ROLE);
+/** A row a layer; layers of one head stand side by side. */
+const columns = headsInLayer > 1 ? headsInLayer : Math.min(pageData.heads.length, 4);
 
 /** The heads at the step, on the sequence and with the score on show. */
 export function headGrid(state) {
@@ -48,13 +50,13 @@ export function headGrid(state) {
   }
 
   state.onHead.push(mark);
-  for (const list of [state.onStep, state.onSequence, state.onScore]) list.push(paint);
+  for (const list of [state.onStep, state.onSequence, state.onScore]) list.push(inSightFirst(small, paint));
   const scale = toggle("a colour scale for each", false, (on) => {
     isOwnScale = on;
     paint();
   });
   if (all.length <= MOST_DRAWN) {
-    small.style.gridTemplateColumns = `repeat(${headsInLayer}, minmax(4.6rem, 11rem))`;
+    small.style.gridTemplateColumns = `repeat(${columns}, minmax(4.6rem, 11rem))`;
     paint();
     return element("div", {}, small, scale);
   }

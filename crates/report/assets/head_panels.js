@@ -142,7 +142,7 @@ function roleNames(head) {
 
 /** As many letters as there is room for; that it is a token goes without saying first. */
 function shortened(whole, wide) {
-  const room = Math.floor((wide - PANEL.left - 44) / 6);
+  const room = Math.floor((wide - PANEL.left - 50) / 6);
   const words = whole.length > room ? whole.replaceAll(" token", "") : whole;
   return words.length > room ? `${words.slice(0, Math.max(room - 1, 0))}…` : words;
 }

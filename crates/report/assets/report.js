@@ -1,5 +1,5 @@
 // The report: its sections in their order, and the navigation that stays.
-import { element } from "./elements.js";
+import { afterFrame, element } from "./elements.js";
 import { circuitSection } from "./report_circuit.js";
 import { firstSection, sentencesSection } from "./report_first.js";
 import { headSection } from "./report_heads.js";
@@ -34,7 +34,7 @@ page.classList.add("report");
 page.append(nav);
 add(first);
 // The first screen is painted before all that stands below it is made.
-requestAnimationFrame(() => setTimeout(addOthers));
+afterFrame(addOthers);
 
 function add([id, name, make]) {
   const node = make(state);
@@ -49,7 +49,7 @@ function addOthers() {
   nav.append(...links);
   markRead(links);
   state.begin();
-  page.dataset.whole = "";
+  afterFrame(() => (page.dataset.whole = ""));
 }
 
 function linkTo({ id, name }) {

@@ -5,17 +5,20 @@ import { command } from "./picture.js";
 import { headName } from "./report_data.js";
 import { PLACE } from "./vocabulary.js";
 
-/** The figure of one head; null where accuracy without each head was not measured. */
+/** The figure of one head; null where accuracy without each head was not measured, or at one position only. */
 export function accuracyByPosition(head) {
   const { accuracy_by_position: measured, run } = pageData;
   if (!measured) return null;
   const name = headName(head);
+  const untouched = line("nothing switched off", measured.untouched);
+  // At a single position there is no curve; the bars above tell it.
+  if (untouched.points.length < 2) return null;
   const { node } = curves({
     name: `Accuracy by position, with and without ${name}`,
     x: { name: "position of the query" },
     y: { name: "accuracy", low: 0, high: 1 },
     lines: [
-      line("nothing switched off", measured.untouched),
+      untouched,
       line(`${name} switched off`, measured.without[head]),
       ...(measured.best === null ? [] : [{ name: "best possible", points: known(floats(measured.best)) }]),
     ],

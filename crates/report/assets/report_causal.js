@@ -47,7 +47,7 @@ export function usedAs(head) {
     element(
       "p",
       { class: "hint" },
-      `Accuracy on ${row.sequences} sequences of the task, after step ${row.step}, when heads are off: in place of a head's blend of values stands ${PLACE[row.by]}. Hidden from one kind of reader, heads leave their mean. Looking like something is not yet being used for it; a head that costs nothing alone may be one of several that do the same.`,
+      `Accuracy on ${row.sequences} sequences of the task${pageData.run.steps > 0 ? `, after step ${row.step}` : ""}, when heads are off: in place of a head's blend of values stands ${PLACE[row.by]}. Hidden from one kind of reader, heads leave their mean. Looking like something is not yet being used for it; a head that costs nothing alone may be one of several that do the same.`,
     ),
     outcomes(without),
     own.length ? element("p", {}, `What ${name} wrote, hidden from one kind of reader only:`) : null,

@@ -17,11 +17,7 @@ export function circuitSection(state) {
     view.cursor(state.step);
   }
 
-  function onHead(name) {
-    state.choose(pageData.heads.findIndex(([known]) => known === name));
-    document.getElementById("head").scrollIntoView();
-    state.goTo("head");
-  }
+  const onHead = (name) => state.lookAt(pageData.heads.findIndex(([known]) => known === name));
 
   const options = circuits.map(({ pairs, replaced }) => ({ value: pairs, text: `${pairs}: ${replaced}` }));
   const kinds = choice("Pairs of prompts", options, state.pairs, state.toPairs);

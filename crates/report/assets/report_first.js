@@ -1,5 +1,5 @@
 // The first screen: which head does what, since when, how surely, at what cost.
-import { element, fixed, interval } from "./elements.js";
+import { element, fixed, interval, withMinus } from "./elements.js";
 import { term } from "./glossary.js";
 import { headGrid } from "./head_grid.js";
 import { headPanels } from "./head_panels.js";
@@ -14,6 +14,9 @@ const { run, finding, heads, first: groups, uses } = pageData;
 const MOST_PANELS = 12;
 /** Of more kinds of questions the range is told; the section on the run has all. */
 const MOST_KINDS = 3;
+
+/** A smaller fall of accuracy that is not sure is no change. */
+const LEAST_SEEN = 0.02;
 
 /** The heads of the lines, as indices into the list of heads. */
 const listed = groups
@@ -36,7 +39,7 @@ export function firstSection(state) {
       ),
       themeButton(),
     ),
-    element("p", { class: "finding" }, sentence),
+    element("p", { class: "finding" }, withMinus(sentence)),
     facts(),
     pageData.relations.length ? relationsFigure(state) : null,
     element(
@@ -128,7 +131,7 @@ function headRow(line, { role }, before, cell, state) {
   const { score, formed, positions, without, beside_others: beside } = line;
   const go = element(
     "button",
-    { type: "button", class: "plain", title: `Show the pattern of ${line.head}`, onclick: () => show(state, at) },
+    { type: "button", class: "plain", title: `Show the pattern of ${line.head}`, onclick: () => state.lookAt(at) },
     line.head,
   );
   return element(
@@ -192,7 +195,10 @@ function worstControl(role) {
 function cost(without, before) {
   if (!without || !before) return ["–"];
   const ends = `${fixed(without.accuracy, 3)}: 95 % interval ${interval(without.low, without.high)}`;
-  if (without.fall === null) return [element("span", { title: ends }, `${fixed(without.accuracy, 3)} `), element("small", {}, "no change")];
+  if (without.fall === null) {
+    const isLess = before.accuracy - without.accuracy >= LEAST_SEEN;
+    return [element("span", { title: ends }, `${fixed(without.accuracy, 3)} `), element("small", {}, isLess ? "not surely less" : "no change")];
+  }
   return [`${fixed(before.accuracy, 3)} → `, element("b", { title: ends }, fixed(without.accuracy, 3))];
 }
 
@@ -207,6 +213,7 @@ function rest() {
   const named = groups.reduce((count, group) => count + group.heads.length + group.more, 0);
   const others = heads.length - named;
   const row = uses.at(-1);
+  const isPartial = groups.some((group) => group.heads.some(({ without }) => !without));
   const found = run.config === "" ? "no role" : "nothing found";
   const which = others === 1 ? "other head" : `other ${others} heads`;
   return element(
@@ -220,7 +227,7 @@ function rest() {
           "Scores on the ",
           term("probe"),
           `. Accuracy without heads on ${row.sequences} of the validation sequences, where it is ${fixed(row.untouched.accuracy, 3)} untouched; `,
-          `a head that is off has ${PLACE[row.by]} in its place. `,
+          `a head that is off has ${PLACE[row.by]} in its place.${isPartial ? " –: not measured for this head alone." : ""} `,
           element("code", {}, command(run.name, "heads")),
         )
       : null,
@@ -246,11 +253,6 @@ function panels(state) {
   return element("div", {}, headPanels(state, shown, command(run.name, "scores", "--png", "scores.png")), words);
 }
 
-function show(state, head) {
-  state.choose(head);
-  document.getElementById("head")?.scrollIntoView({ block: "start" });
-}
-
 /** What was found, in whole sentences. */
 export function sentencesSection() {
   const [, ...more] = finding;
@@ -259,6 +261,6 @@ export function sentencesSection() {
     "section",
     { id: "words" },
     element("h2", {}, "In words"),
-    finding.map((sentence) => element("p", {}, sentence)),
+    finding.map((sentence) => element("p", {}, withMinus(sentence))),
   );
 }

@@ -1,5 +1,5 @@
 // One head: its pattern, what it looks like, what it is used for.
-import { choice, element, fixed, interval, toggle } from "./elements.js";
+import { choice, element, fixed, inSightFirst, interval, toggle } from "./elements.js";
 import { term } from "./glossary.js";
 import { heatmap, patternRows, patternSvg } from "./heatmap.js";
 import { command, exports } from "./picture.js";
@@ -24,7 +24,7 @@ import { stepSlider } from "./step_slider.js";
 import { tokenLines } from "./token_lines.js";
 import { KIND, ROLE } from "./vocabulary.js";
 
-/** The head chosen in `state`, drawn anew when head, step or sequence change. */
+/** The head chosen in `state`; head, step and sequence each draw anew what depends on them. */
 export function headSection(state) {
   const title = element("h3", {});
   const note = element("p", { class: "hint" });
@@ -37,21 +37,55 @@ export function headSection(state) {
   const why = headWhy();
   const whyHere = () => why.at(state.head, picked, state.sequence, patternIndexFor(state.sequence, state.step));
   const picture = patternPicture(state, ways, note, pick);
-  const beside = element("div", {});
+  const [scores, uses] = [element("div", {}), element("div", {})];
+  const parts = element(
+    "div",
+    { class: "two" },
+    element(
+      "div",
+      { class: "stays" },
+      picture ? stepSlider(state) : null,
+      picture?.node ?? element("p", {}, "No patterns are on this page."),
+      picture
+        ? element(
+            "div",
+            { class: "controls" },
+            way("hide the first token", "hideFirst"),
+            way("make rows sum to 1 again", "renormalise"),
+            way("weight by value norms", "valueWeighted"),
+          )
+        : null,
+      note,
+      why.node,
+    ),
+    element("div", {}, scores, uses),
+  );
 
-  function paint() {
-    const step = pageData.steps.length > 1 ? `, at step ${state.step}` : "";
-    title.replaceChildren(`${headName(state.head)}, `, term(roleOf(state.head)), step);
+  function paintPattern() {
     picture?.show();
     whyHere();
-    beside.replaceChildren(looksLike(state), usedAs(state.head), weightPairs(state.head) ?? "");
   }
 
-  const way = (text, name) =>
-    toggle(text, false, (on) => {
+  function paintStep() {
+    const step = pageData.steps.length > 1 ? `, at step ${state.step}` : "";
+    title.replaceChildren(`${headName(state.head)}, `, term(roleOf(state.head)), step);
+    scores.replaceChildren(looksLike(state));
+    paintPattern();
+  }
+
+  function paintHead() {
+    picker.value = state.head;
+    paintStep();
+    uses.replaceChildren(usedAs(state.head), weightPairs(state.head) ?? "");
+  }
+
+  function way(text, name) {
+    return toggle(text, false, (on) => {
       ways[name] = on;
-      paint();
+      picture.show();
     });
+  }
+
   const picker = element(
     "select",
     { "aria-label": "Head", onchange: () => state.choose(Number(picker.value)) },
@@ -60,14 +94,12 @@ export function headSection(state) {
     ),
   );
   const sequence = sequences.length ? choice("Sequence", sequences, state.sequence, state.toSequence) : null;
-  state.onHead.push(() => {
-    picker.value = state.head;
-    paint();
-  });
-  state.onStep.push(paint);
+  state.onHead.push(inSightFirst(parts, paintHead));
+  state.onStep.push(inSightFirst(parts, paintStep));
+  if (pageData.relations.length && picture) state.onScore.push(inSightFirst(parts, picture.show));
   state.onSequence.push(() => {
     sequence?.mark(state.sequence);
-    paint();
+    paintPattern();
   });
   return element(
     "section",
@@ -80,28 +112,7 @@ export function headSection(state) {
       sequence?.node ?? null,
     ),
     title,
-    element(
-      "div",
-      { class: "two" },
-      element(
-        "div",
-        { class: "stays" },
-        picture ? stepSlider(state) : null,
-        picture?.node ?? element("p", {}, "No patterns are on this page."),
-        picture
-          ? element(
-              "div",
-              { class: "controls" },
-              way("hide the first token", "hideFirst"),
-              way("make rows sum to 1 again", "renormalise"),
-              way("weight by value norms", "valueWeighted"),
-            )
-          : null,
-        note,
-        why.node,
-      ),
-      beside,
-    ),
+    parts,
   );
 }
 
@@ -146,7 +157,7 @@ function patternPicture(state, ways, note, onPick) {
     const isUnweighted = ways.valueWeighted && !hasValueNorms(state.sequence, index);
     note.textContent = isUnweighted
       ? "Not weighted by values: their norms are kept of the last step only."
-      : `Weights as they were kept, to the nearest 1/255, of step ${pattern.step}.${pattern.rings.length ? " Ringed: the pairs that the task knows." : ""}`;
+      : `Weights as they were kept, to the nearest 1/255${pageData.run.steps > 0 ? `, of step ${pattern.step}` : ""}.${pattern.rings.length ? " Ringed: the pairs that the task knows." : ""}`;
   }
 
   return { node: element("div", {}, views.node, none, place, figures), show };

@@ -4,7 +4,7 @@ import { element, fixed, interval, visible } from "./elements.js";
 import { term } from "./glossary.js";
 import { command, exports } from "./picture.js";
 import { firstOfTask, headName, relationsOf, sentenceOf } from "./report_data.js";
-import { aboveNulls, bestHead, clearestRelation } from "./report_state.js";
+import { aboveNulls, bestHead, clearestRelation, highestNull, isFollowed, isSurelyAbove } from "./report_state.js";
 import { KIND } from "./vocabulary.js";
 
 const { relations, heads, run } = pageData;
@@ -26,45 +26,75 @@ export function relationInWords(name) {
 
 /** The matrix beside a sentence. */
 export function relationsFigure(state) {
-  return element("div", { class: "two relations" }, element("div", {}, matrix(state), answersLost(state)), sentence(state));
+  return element("div", { class: "two relations" }, element("div", {}, headLines(state), matrix(state)), sentence(state));
 }
 
-/** What the model answers wrong without a head: a line for each without which surely fewer answers are right. */
-function answersLost(state) {
+/**
+ * A line for each head without which surely fewer answers are right, and for each that gives a relation's source half of
+ * its attention: what it follows, since when, how surely, and what goes wrong without it.
+ */
+function headLines(state) {
   const { answers_lost: lost } = pageData;
-  if (!lost.length) return null;
-  const row = ({ head, kind, untouched, without, interval: { low, high }, count }) => {
-    const at = heads.findIndex(([name]) => name === head);
-    const relation = clearestRelation(at);
-    const seen = relations.find(({ name }) => name === relation)?.heads[at];
-    const choose = () => {
-      state.choose(at);
-      state.toScore(relation, KIND.task);
-    };
-    return element(
-      "tr",
-      {},
-      element("th", { scope: "row" }, element("button", { type: "button", class: "plain", onclick: choose }, head)),
-      element("td", { "data-name": "follows" }, relation, element("small", {}, ` ${fixed(seen?.value, 2)}`)),
-      element("td", { "data-name": "answers" }, kind, element("small", {}, ` of ${count}`)),
-      element("td", { "data-name": "right" }, `${fixed(untouched, 3)} → `, element("b", {}, fixed(without, 3)), element("small", {}, ` (${interval(low, high)})`)),
-    );
-  };
-  const shown = lost.slice(0, MOST_LOST);
-  const more = lost.length > shown.length ? `; ${lost.length - shown.length} more heads cost less` : "";
-  const header = ["without", "follows most clearly", "answers that suffer most", "right, share (95 %)"];
+  const listed = lost.map(({ head }) => heads.findIndex(([name]) => name === head)).slice(0, MOST_LOST);
+  for (const head of heads.keys()) if (!listed.includes(head) && followsAny(head)) listed.push(head);
+  if (!listed.length) return null;
+  const more = lost.length > MOST_LOST ? ` ${lost.length - MOST_LOST} more heads cost less.` : "";
+  const columns = [
+    ["head", "head"],
+    ["follows", "follows most clearly"],
+    ["since", term("since", "since, steps")],
+    ["weight", element("span", {}, "weight (", term("interval", "95 %"), "; ", term("highest null"), ")")],
+    lost.length ? ["without it", element("span", {}, "answers right ", term("off", "without it"), " (", term("interval", "95 %"), ")")] : null,
+  ].filter(Boolean);
   return element(
     "figure",
     { id: "answers" },
-    element("figcaption", {}, `What goes wrong without one head, its mean in its place, on half of the validation sequences${more}.`),
     element(
       "table",
       { class: "lines" },
-      element("thead", {}, element("tr", {}, header.map((name) => element("th", { scope: "col" }, name)))),
-      element("tbody", {}, shown.map(row)),
+      element("thead", {}, element("tr", {}, columns.map(([, shown]) => element("th", { scope: "col" }, shown)))),
+      element("tbody", {}, listed.map((head) => headLine(head, state))),
     ),
+    lost.length ? element("p", { class: "hint" }, `Answers on half of the validation sequences; a head that is off has its mean in its place.${more}`) : null,
   );
 }
+
+function headLine(head, state) {
+  const name = headName(head);
+  const relation = relations.find((each) => each.name === clearestRelation(head));
+  const seen = relation.heads[head];
+  const isSure = isSurelyAbove(seen, relation.uniform);
+  const choose = () => {
+    state.choose(head);
+    state.toScore(relation.name, KIND.task);
+  };
+  const cell = (column, ...content) => element("td", { "data-name": column, class: content[0] === null ? "empty" : null }, ...content);
+  const others = relations.filter((each) => each !== relation && each.heads[head] && isFollowed(each.heads[head], each.uniform));
+  return element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, element("button", { type: "button", class: "plain", title: `Show the pattern of ${name}`, onclick: choose }, name)),
+    cell("follows", isSure ? element("span", { class: "whole-word" }, relation.name) : "no relation surely", others.length ? element("small", {}, `, ${others.map((other) => `${other.name} ${fixed(other.heads[head].value, 2)}`).join(", ")}`) : null),
+    cell("since, steps", seen.since ? `${seen.since[0]}–${seen.since[1]}` : null),
+    cell("weight", ...(isSure ? [element("b", {}, fixed(seen.value, 2)), element("small", {}, ` (${fixed(seen.low, 2)}–${fixed(seen.high, 2)}; ${fixed(highestNull(seen, relation.uniform), 2)})`)] : [null])),
+    pageData.answers_lost.length ? cell("without it", ...answersWithout(name)) : null,
+  );
+}
+
+/** The kind of questions that suffers most without a head. */
+function answersWithout(name) {
+  const found = pageData.answers_lost.find(({ head }) => head === name);
+  if (!found) return [element("small", {}, "no change")];
+  const { kind, untouched, without, interval: { low, high }, count } = found;
+  return [
+    element("span", { class: "whole-word" }, `${fixed(untouched, 3)} → `, element("b", {}, fixed(without, 3))),
+    ` ${kind}`,
+    element("small", {}, ` (${interval(low, high)}), ${count} questions`),
+  ];
+}
+
+/** Whether a head gives the source of any relation at least half of its attention. */
+const followsAny = (head) => relations.some(({ uniform, heads: seen }) => seen[head] && isFollowed(seen[head], uniform));
 
 function matrix(state) {
   const columns = shownHeads();
@@ -72,14 +102,12 @@ function matrix(state) {
   const cell = (relation, head) => {
     const seen = relation.heads[head];
     if (!seen) return element("td", {}, "–");
-    const above = aboveNulls(seen, relation.uniform);
-    const colour = weightColour(Math.max(above, 0));
     const nulls = `even attention ${fixed(relation.uniform, 3)}, same distances ${fixed(seen.distance, 3)}, shuffled ${fixed(seen.shuffled, 3)}`;
     const button = element(
       "button",
       {
         type: "button",
-        style: above > 0 ? `background: rgb(${colour.join(" ")}); color: ${inkOn(colour)}` : null,
+        style: isSurelyAbove(seen, relation.uniform) ? shade(aboveNulls(seen, relation.uniform)) : null,
         title: `${headName(head)}, ${relation.name}: ${fixed(seen.value, 3)} (${interval(seen.low, seen.high)}); ${nulls}`,
         onclick: () => {
           state.choose(head);
@@ -91,6 +119,8 @@ function matrix(state) {
     cells.set(`${relation.name} ${head}`, button);
     return element("td", {}, button);
   };
+  /** From paper to the accent: a small distance is pale. */
+  const shade = (above) => `background: color-mix(in srgb, var(--accent) ${(12 + 88 * above).toFixed(0)}%, var(--paper)); color: var(${above > 0.62 ? "--paper" : "--ink"})`;
   const highest = (relation, of) => {
     const found = relation.heads.map((seen) => seen?.[of]).filter((value) => typeof value === "number");
     return found.length ? fixed(Math.max(...found), 2) : "–";
@@ -123,7 +153,7 @@ function matrix(state) {
   return element(
     "figure",
     { id: "relations", class: "relation-matrix" },
-    element("figcaption", {}, "Weight from a word to the word it depends on, at the end. Colour: how far above the highest null. “next”: from the word before."),
+    element("figcaption", {}, "Weight from a word to the word it depends on, at the end. Coloured where it is surely above every null, by how far. “next”: from the word before."),
     element(
       "div",
       { class: "scroll whole", tabindex: "0", role: "region", "aria-label": "Relations and heads" },

@@ -1,5 +1,6 @@
 // What the report has on show, and who hears when that changes.
 import { addressOf, readAddress } from "./address.js";
+import { afterFrame } from "./elements.js";
 import { firstOfTask, headName, patternSteps, scoreFor, sequences, seriesOf } from "./report_data.js";
 import { KIND } from "./vocabulary.js";
 
@@ -35,17 +36,27 @@ export function clearestRelation(head) {
 
 /** Whether a head gives a relation's source at least half of its attention, surely above every null. */
 export function isFollowed(seen, uniform) {
-  return seen.value >= 0.5 && seen.low - seen.value + aboveNulls(seen, uniform) > 0;
+  return seen.value >= 0.5 && isSurelyAbove(seen, uniform);
+}
+
+/** Whether the lower end of a relation's interval stands above every null. */
+export function isSurelyAbove(seen, uniform) {
+  return seen.low > highestNull(seen, uniform);
 }
 
 /** How far a relation's score stands above the highest of its nulls. */
-export function aboveNulls({ value, distance, shuffled }, uniform) {
-  return value - Math.max(uniform, distance ?? 0, shuffled ?? 0);
+export function aboveNulls(seen, uniform) {
+  return seen.value - highestNull(seen, uniform);
+}
+
+/** The highest of a relation's nulls. */
+export function highestNull({ distance, shuffled }, uniform) {
+  return Math.max(uniform, distance ?? 0, shuffled ?? 0);
 }
 
 /**
- * The state. Sections push themselves onto the lists of listeners; `choose`, `toStep`, `toSequence` and `toScore` and
- * `toPairs` change what is on show. The address follows.
+ * The state. Sections push themselves onto the lists of listeners; `choose`, `lookAt`, `toStep`, `toSequence`, `toScore`
+ * and `toPairs` change what is on show. The address follows.
  */
 export function reportState() {
   const state = {
@@ -61,6 +72,11 @@ export function reportState() {
     /** A score that the kind of sequences does not have is shown on the kind that has it. */
     toScore: (score, kind = state.kind) => change({ score, kind: kindWith(score, kind) }, true),
     toPairs: (pairs) => change({ pairs }, true),
+    /** Goes to the section on one head at once; the head is drawn a frame later, so that nobody waits for both. */
+    lookAt: (head) => {
+      document.getElementById("head").scrollIntoView();
+      afterFrame(() => change({ head, at: "head" }, true));
+    },
     /** The section that the reader went to. */
     at: null,
     goTo: (id) => {

@@ -1,6 +1,6 @@
 // The heads over training: scores as curves, patterns of all heads, and what happened when.
 import { curves } from "./curves.js";
-import { choice, element } from "./elements.js";
+import { choice, element, inSightFirst } from "./elements.js";
 import { emergence } from "./emergence.js";
 import { term } from "./glossary.js";
 import { headGrid } from "./head_grid.js";
@@ -36,7 +36,7 @@ export function trainingSection(state) {
     plot.cursor(state.step);
   }
 
-  state.onScore.push(paint);
+  state.onScore.push(inSightFirst(place, paint));
   state.onStep.push(() => plot?.cursor(state.step));
   return element(
     "section",
@@ -50,7 +50,7 @@ export function trainingSection(state) {
       element(
         "div",
         {},
-        element("p", { class: "hint" }, "Every head's ", term("pattern"), " at this step, a row a layer. A click shows it below."),
+        element("p", { class: "hint" }, "Every head's ", term("pattern"), " at this step, layer by layer. A click shows it below."),
         headGrid(state),
       ),
     ),

@@ -1,5 +1,5 @@
 // The walk through the chosen head.
-import { element } from "./elements.js";
+import { element, inSightFirst } from "./elements.js";
 import { headName, roleOf, walkedHeads, walkSource } from "./report_data.js";
 import { walk } from "./walk.js";
 
@@ -15,11 +15,12 @@ export function walkSection(state) {
       element("option", { value: head, selected: head === first }, `${headName(head)} ${roleOf(head)}`),
     ),
   );
-  state.onHead.push(() => {
+  const show = () => {
     if (!walkedHeads.includes(state.head)) return;
     picker.value = state.head;
     walker.show(walkSource(state.head));
-  });
+  };
+  state.onHead.push(inSightFirst(walker.node, show));
   return element(
     "section",
     { id: "walk" },

@@ -6,6 +6,8 @@ const ROW = 17;
 const EDGE = 110;
 /** Lines of less weight than this are not seen, and are many. */
 const LEAST_WEIGHT = 0.03;
+/** Of more lines the strongest are drawn, until a token is chosen: a browser takes long to draw the pale ones. */
+const MOST_LINES = 300;
 
 /** `pattern` is that of a heat map. A token chosen by pointer, finger or keyboard shows its own lines alone. */
 export function tokenLines(pattern, command = null) {
@@ -81,8 +83,9 @@ export function tokenLines(pattern, command = null) {
 
   function paint() {
     const chosen = pointed ?? locked;
-    const isOn = ({ query, key }) => !chosen || query === chosen.query || key === chosen.key;
+    const isOn = ({ query, key, isStrong }) => (chosen ? query === chosen.query || key === chosen.key : isStrong);
     for (const line of lines) {
+      line.node.setAttribute("visibility", isOn(line) ? "visible" : "hidden");
       line.node.setAttribute("stroke-opacity", isOn(line) ? Math.max(line.weight, line.isGold ? 0.25 : 0) : 0);
       line.node.setAttribute("stroke-width", 0.75 + 2.5 * line.weight);
     }
@@ -95,7 +98,7 @@ export function tokenLines(pattern, command = null) {
     node: element(
       "div",
       {},
-      element("p", { class: "hint" }, "Left: queries. Right: the keys they look at. A line is as strong as its weight."),
+      element("p", { class: "hint" }, `Left: queries. Right: the keys they look at. A line is as strong as its weight; of many, the ${MOST_LINES} strongest are drawn.`),
       place,
       exports({ name: () => `${shown.name} lines`, svg: () => standalone(drawn, shown.name), command }),
       readout,
@@ -110,7 +113,7 @@ export function tokenLines(pattern, command = null) {
 
 const same = (a, b) => a && b && a.query === b.query && a.key === b.key;
 
-/** The pairs that are seen, and those that the task knows. */
+/** The pairs that are seen, and those that the task knows; of many, which are the strongest. */
 function linesOf({ tokens, weight, attends, rings = [] }) {
   const lines = [];
   for (let query = 0; query < tokens.length; query++) {
@@ -120,6 +123,8 @@ function linesOf({ tokens, weight, attends, rings = [] }) {
       if (found >= LEAST_WEIGHT || isGold) lines.push({ query, key, weight: found, isGold });
     }
   }
+  const byWeight = [...lines].sort((a, b) => b.weight - a.weight);
+  byWeight.forEach((line, rank) => (line.isStrong = rank < MOST_LINES || line.isGold));
   return lines;
 }
 

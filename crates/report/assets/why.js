@@ -1,7 +1,7 @@
 // Why a head looks at a key: which part of the query meets which part of the key, and what the head moves from there.
 import { dataTable, tableRow } from "./data_table.js";
 import { barCell } from "./dot_product.js";
-import { element, fixed, visible } from "./elements.js";
+import { element, fixed, visible, withMinus } from "./elements.js";
 
 /** A place for one answer. `show(data)` draws it, `say(text)` says why there is none. */
 export function whyPanel() {
@@ -16,7 +16,7 @@ export function whyPanel() {
 function drawn(data) {
   const { margin, sizes, for_every_query: forEvery, random_key: random } = data;
   return [
-    element("p", {}, visibleSpaces(data.finding)),
+    element("p", {}, visibleSpaces(withMinus(data.finding))),
     element(
       "p",
       { class: "hint" },

@@ -54,8 +54,9 @@ fn names_as_told() -> Vec<&'static str> {
 /// The head to show first: of those that the finding speaks of, the first with the largest score.
 #[must_use]
 pub fn headline(data: &ReportData) -> Option<HeadName> {
-    if let Some((_, head, _)) = best_relation(data) {
-        return Some(head);
+    let follows = clearest_follower(&data.heads, &data.relations);
+    if follows.is_some() {
+        return follows;
     }
     let (measure, heads) = subject(data)?;
     best(data, measure, &heads)
@@ -92,11 +93,23 @@ fn held(data: &ReportData, measure: Measure, heads: &[HeadName]) -> String {
     }
 }
 
+/// The head that stands furthest above the nulls of a gold relation of the task, if any does surely.
+#[must_use]
+pub fn clearest_follower(
+    heads: &[(HeadName, Role)],
+    relations: &[RelationSeen],
+) -> Option<HeadName> {
+    best_relation(heads, relations).map(|(_, head, _)| head)
+}
+
 /// The relation and the head that stand furthest above their nulls, if any does surely.
-fn best_relation(data: &ReportData) -> Option<(&RelationSeen, HeadName, RelationOfHead)> {
+fn best_relation<'a>(
+    heads: &[(HeadName, Role)],
+    relations: &'a [RelationSeen],
+) -> Option<(&'a RelationSeen, HeadName, RelationOfHead)> {
     let mut above = Vec::new();
-    for relation in &data.relations {
-        for ((head, _), seen) in data.heads.iter().zip(&relation.heads) {
+    for relation in relations {
+        for ((head, _), seen) in heads.iter().zip(&relation.heads) {
             if let Some(seen) = seen
                 && seen.is_above_nulls(relation.uniform)
             {
@@ -120,7 +133,8 @@ fn followed(data: &ReportData) -> Option<String> {
                 && seen.value >= 0.5
                 && seen.is_above_nulls(relation.uniform)
             {
-                names.push(format!("{} ({:.2})", relation.name, seen.value));
+                let since = since(&seen);
+                names.push(format!("{} ({:.2}{since})", relation.name, seen.value));
             }
         }
         if !names.is_empty() {
@@ -133,13 +147,21 @@ fn followed(data: &ReportData) -> Option<String> {
     Some(format!("On the task, {}.", of_heads.join("; ")))
 }
 
+/// `, since step 900`, where that is known.
+fn since(seen: &RelationOfHead) -> String {
+    seen.since
+        .map(|(_, step)| format!(", since step {step}"))
+        .unwrap_or_default()
+}
+
 /// The head that follows a gold relation of the task most clearly.
 fn follows(data: &ReportData) -> Option<String> {
-    let (relation, head, seen) = best_relation(data)?;
+    let (relation, head, seen) = best_relation(&data.heads, &data.relations)?;
     Some(format!(
-        "Most clearly {head} follows {name}: it gives the source {value:.2} of its attention (95 % interval {low:.2} to \
+        "Most clearly {head} follows {name}{since}: it gives the source {value:.2} of its attention (95 % interval {low:.2} to \
          {high:.2}; evenly spread attention {even:.2}).",
         name = relation.name,
+        since = since(&seen),
         value = seen.value,
         low = seen.low,
         high = seen.high,
@@ -149,7 +171,7 @@ fn follows(data: &ReportData) -> Option<String> {
 
 /// What that head gives where the relation is not, and of how many pairs it is the clearest.
 fn nulls_of_relation(data: &ReportData) -> Option<String> {
-    let (relation, head, seen) = best_relation(data)?;
+    let (relation, head, seen) = best_relation(&data.heads, &data.relations)?;
     let mut nulls = format!("Evenly spread attention gives {:.2}", relation.uniform);
     if let Some(distance) = seen.distance {
         let _ = write!(

@@ -59,7 +59,7 @@ pub use comparison_page::{
 };
 pub use csv::csv;
 pub use curves::curves_svg;
-pub use finding::{finding, headline};
+pub use finding::{clearest_follower, finding, headline};
 pub use head_scores_svg::{HeadCurves, head_scores_svg};
 pub use heads_that_matter::{
     BesideOthers, HeadGroup, HeadThatMatters, SeenScore, Without, heads_that_matter,

@@ -207,6 +207,10 @@ pub struct RelationOfHead {
     pub distance: Option<f64>,
     /// What it gives to the same places when the tokens are shuffled.
     pub shuffled: Option<f64>,
+    /// It passed half of its way from evenly spread attention to `value` after the first of these
+    /// steps and by the second, and never fell back; nothing where it does not follow the relation, or
+    /// did from the first measurement on.
+    pub since: Option<(usize, usize)>,
 }
 
 impl RelationOfHead {

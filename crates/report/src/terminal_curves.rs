@@ -21,6 +21,8 @@ use crate::{
 
 /// With a tick at every quarter.
 const ROWS: u16 = 17;
+/// What a quarter of the axis may be, times a power of ten.
+const ROUND: [f64; 9] = [1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 10.0];
 /// Wider plots show no more of a run.
 const MOST_COLUMNS: usize = 100;
 /// Columns left of the plot, for the numbers of the axis and the axis.
@@ -35,7 +37,7 @@ pub struct TerminalCurves<'a> {
     pub title: &'a str,
     /// A later curve hides an earlier one in the same place.
     pub curves: &'a [Curve],
-    /// The upper end of the axis; the lower is 0.
+    /// The largest value to be drawn; the axis goes from 0 to the next number with round quarters.
     pub highest: f64,
 }
 
@@ -92,7 +94,7 @@ impl TerminalCurves<'_> {
                 .iter()
                 .filter(|point| point.step > 0 && point.value.is_finite())
                 .map(|point| {
-                    let y = point.value.clamp(0.0, self.highest);
+                    let y = point.value.clamp(0.0, self.top());
                     (along(point.step as f64, steps), y)
                 })
                 .collect();
@@ -119,9 +121,18 @@ impl TerminalCurves<'_> {
         let canvas = Canvas::default()
             .marker(marker)
             .x_bounds([0.0, 1.0])
-            .y_bounds([0.0, self.highest])
+            .y_bounds([0.0, self.top()])
             .paint(paint);
         canvas.render(buffer.area, buffer);
+    }
+
+    /// The upper end of the axis: four times a round number.
+    fn top(&self) -> f64 {
+        let quarter = self.highest.max(1e-6) / 4.0;
+        let power = 10_f64.powf(quarter.log10().floor());
+        let mut round = ROUND.iter().map(|factor| factor * power);
+        let fits = |round: &f64| *round > quarter * (1.0 - 1e-9);
+        4.0 * round.find(fits).unwrap_or(quarter)
     }
 
     /// ` 0.75 ┤`, or without a number.
@@ -129,7 +140,7 @@ impl TerminalCurves<'_> {
         let quarter = (ROWS - 1) / 4;
         if row.is_multiple_of(quarter) {
             let share = 1.0 - f64::from(row) / f64::from(ROWS - 1);
-            format!("{:6.2} ┤", share * self.highest)
+            format!("{:6.2} ┤", share * self.top())
         } else {
             format!("{:6} │", "")
         }
@@ -272,6 +283,26 @@ mod tests {
         );
         assert!(lines[13].starts_with("  0.25 ┤.  .  .  ."), "{lines:#?}");
         assert!(lines[1].ends_with(&"*".repeat(72)), "{lines:#?}");
+    }
+
+    #[test]
+    fn the_numbers_of_the_axis_are_round() {
+        let curves = [curve(&[(1, 1.0), (9, 4.09)], None)];
+        let drawn = TerminalCurves {
+            title: "loss",
+            curves: &curves,
+            highest: 4.09,
+        };
+        let text = drawn.draw(&Terminal {
+            columns: 80,
+            ink: Ink::Characters,
+        });
+        let numbers: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split_once(" ┤"))
+            .map(|(number, _)| number.trim())
+            .collect();
+        assert_eq!(numbers, ["5.00", "3.75", "2.50", "1.25", "0.00"]);
     }
 
     #[test]

@@ -307,6 +307,7 @@ fn the_head_that_follows_a_relation_is_named_with_its_nulls() {
             high: value + 0.01,
             distance: Some(distance),
             shuffled: Some(0.05),
+            since: Some((200, 300)),
         })
     };
     data.relations = vec![RelationSeen {
@@ -322,12 +323,12 @@ fn the_head_that_follows_a_relation_is_named_with_its_nulls() {
     );
     assert_eq!(
         finding(&data)[0],
-        "On the task, L1H0 follows verb→subject (0.60)."
+        "On the task, L1H0 follows verb→subject (0.60, since step 300)."
     );
     assert_eq!(
         finding(&data)[2],
-        "Most clearly L1H0 follows verb→subject: it gives the source 0.60 of its attention (95 % interval 0.59 to 0.61; \
-         evenly spread attention 0.10)."
+        "Most clearly L1H0 follows verb→subject, since step 300: it gives the source 0.60 of its attention (95 % interval \
+         0.59 to 0.61; evenly spread attention 0.10)."
     );
     assert_eq!(
         finding(&data)[3],

@@ -274,6 +274,12 @@ pub fn load(
         .map_err(|error| Error::because(ErrorKind::Damaged, run.path().display(), error))
 }
 
+/// `1 layer`, `2 layers`.
+fn counted(count: usize, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {thing}{plural}")
+}
+
 /// What the model is made of and what that costs, line by line.
 #[must_use]
 pub fn describe(model: &DecoderConfig) -> Vec<String> {
@@ -285,8 +291,10 @@ pub fn describe(model: &DecoderConfig) -> Vec<String> {
     };
     let mut lines = vec![
         format!(
-            "model       {} layers, {n_heads} heads of width {d_head}, d_model {}: {parameters} parameters",
-            model.n_layers, model.d_model
+            "model       {}, {} of width {d_head}, d_model {}: {parameters} parameters",
+            counted(model.n_layers, "layer"),
+            counted(n_heads, "head"),
+            model.d_model
         ),
         format!(
             "  {:22}{:>12} {:>16}",

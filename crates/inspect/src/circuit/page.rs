@@ -42,7 +42,8 @@ impl Subject {
         let edges = self.count_edges(&model)?;
         if edges > MOST_EDGES && !is_asked_for {
             left_out.push(format!(
-                "circuits: {edges} edges take a while; inspect RUN report --circuits puts them here"
+                "circuits, whose {edges} edges take minutes: inspect {} report --circuits puts them here",
+                self.path().display()
             ));
             return Ok(Vec::new());
         }

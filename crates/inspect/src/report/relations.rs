@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use headlight_heads::{HeadName, RelationScores, Role, SequenceKind, first_largest};
-use headlight_report::{AnswersLost, RelationOfHead, RelationSeen};
+use headlight_report::{
+    AnswersLost, RelationOfHead, RelationSeen, clearest_follower, most_telling_head,
+};
 use headlight_run::{Error, HeadRow};
 
 use super::Subject;
@@ -15,9 +17,13 @@ impl Subject {
         heads: &[(HeadName, Role)],
         step: usize,
     ) -> Result<Vec<RelationSeen>, Error> {
-        let rows = self.head_rows()?;
-        let is_here = |row: &&HeadRow| row.step == step && row.on == SequenceKind::Task;
-        let rows: Vec<&HeadRow> = rows.iter().filter(is_here).collect();
+        let all = self.head_rows()?;
+        let on_task: Vec<&HeadRow> = all
+            .iter()
+            .filter(|row| row.on == SequenceKind::Task && row.step <= step)
+            .collect();
+        let is_here = |row: &&HeadRow| row.step == step;
+        let rows: Vec<&HeadRow> = on_task.iter().copied().filter(is_here).collect();
         let names: BTreeSet<&String> = rows.iter().flat_map(|row| row.relations.keys()).collect();
         if names.is_empty() {
             return Ok(Vec::new());
@@ -32,7 +38,13 @@ impl Subject {
             for (index, (head, _)) in heads.iter().enumerate() {
                 let row = rows.iter().find(|row| row.head == *head);
                 let shuffled = shuffled.relations.get(index);
-                of_heads.push(row.and_then(|row| of_head(name, &row.relations, shuffled)));
+                let mut found = row.and_then(|row| of_head(name, &row.relations, shuffled));
+                if let Some(found) = &mut found
+                    && found.is_above_nulls(first.score.null)
+                {
+                    found.since = since(&over_training(&on_task, *head, name), first.score.null);
+                }
+                of_heads.push(found);
             }
             seen.push(RelationSeen {
                 name: name.clone(),
@@ -43,6 +55,44 @@ impl Subject {
         }
         Ok(seen)
     }
+}
+
+impl Subject {
+    /// The head of a run to look at first: the one that follows a gold relation of the task most
+    /// clearly, or else the one whose role takes most to tell.
+    ///
+    /// # Errors
+    /// If a file of the run is damaged, or the subject is no run.
+    pub fn head_to_begin_with(&self) -> Result<Option<HeadName>, Error> {
+        let summary = self.summary()?;
+        let heads: Vec<(HeadName, Role)> = summary
+            .heads
+            .iter()
+            .map(|head| (head.head, head.role))
+            .collect();
+        let relations = self.relations_seen(&heads, summary.steps)?;
+        Ok(clearest_follower(&heads, &relations).or_else(|| most_telling_head(&heads)))
+    }
+}
+
+/// The steps of training at which a head's score of a relation was measured, and the score, in order.
+fn over_training(rows: &[&HeadRow], head: HeadName, name: &str) -> Vec<(usize, f64)> {
+    let own = rows.iter().filter(|row| row.head == head);
+    let mut values: Vec<(usize, f64)> = own
+        .filter_map(|row| Some((row.step, row.relations.get(name)?.score.value)))
+        .collect();
+    values.sort_unstable_by_key(|(step, _)| *step);
+    values
+}
+
+/// The last measurement below half of the way from `null` to the last value, and the one after it.
+fn since(values: &[(usize, f64)], null: f64) -> Option<(usize, usize)> {
+    let (_, last) = *values.last()?;
+    let half = f64::midpoint(null, last);
+    let below = values.iter().rposition(|(_, value)| *value < half)?;
+    let (before, _) = values[below];
+    let (step, _) = *values.get(below + 1)?;
+    Some((before, step))
 }
 
 /// With more heads, answers without each are left out: they take a pass over sequences a head.
@@ -83,10 +133,27 @@ fn of_head(
         high: found.score.interval.high,
         distance: finite(found.distance_null),
         shuffled: shuffled.and_then(|found| finite(found.score.value)),
+        since: None,
     })
 }
 
 /// JSON has no NaN.
 fn finite(number: f64) -> Option<f64> {
     number.is_finite().then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::since;
+
+    #[test]
+    fn a_head_follows_since_it_last_passed_half_of_its_way() {
+        // Half of the way from 0.1 to 0.9 is 0.5; 0.6 at step 20 was lost again.
+        let values = [(0, 0.1), (20, 0.6), (40, 0.4), (60, 0.5), (80, 0.9)];
+        assert_eq!(since(&values, 0.1), Some((40, 60)));
+        assert_eq!(since(&[(0, 0.9)], 0.1), None);
+        assert_eq!(since(&[], 0.1), None);
+        // It fell below evenly spread attention: there is no way that it went.
+        assert_eq!(since(&[(0, 0.3), (20, 0.05)], 0.1), None);
+    }
 }
