@@ -27,6 +27,8 @@ pub struct SensePatching<'a> {
     pairs: Vec<[usize; 2]>,
     /// The layer behind which the stream is read.
     layer: usize,
+    /// Where the stream stands as the readout reads it.
+    last: Site,
     readout: Readout,
     untouched: AtWord,
 }
@@ -65,13 +67,15 @@ impl<'a> SensePatching<'a> {
             pairs.iter().flatten().all(|&context| context < contexts),
             "pairs of {contexts} contexts"
         );
-        let Some(readout) = senses.model.readout() else {
+        let last = senses.model.stream_sites().last().copied();
+        let (Some(last), Some(readout)) = (last, senses.model.readout()) else {
             return Ok(None);
         };
         let mut patching = Self {
             senses,
             pairs: pairs.to_vec(),
             layer,
+            last,
             readout,
             untouched: AtWord {
                 stream: Vec::new(),
@@ -161,8 +165,7 @@ impl<'a> SensePatching<'a> {
 
     /// The sites at which the stream and the logits are read.
     fn read_at(&self) -> [Site; 2] {
-        let layers = self.senses.model.sizes().layers.len();
-        [stream_behind(self.layer), stream_behind(layers - 1)]
+        [stream_behind(self.layer), self.last]
     }
 
     /// Those of them that a change in `layer` can reach.
