@@ -34,7 +34,8 @@ test("accuracy by position with and without the chosen head is that of positions
   await visit(`${run}/report.html`, async (page) => {
     // The second of all heads.
     await page.locator("#head").getByLabel("Head", { exact: true }).selectOption("1");
-    assert.match(await page.locator("#accuracy-by-position figcaption").innerText(), /with and without L0H1$/);
+    // It is drawn a frame later.
+    await page.locator("#accuracy-by-position figcaption", { hasText: /with and without L0H1$/ }).waitFor();
     const lines = await linesOf(page);
     assert.ok(due(found.accuracy).length > 40);
     near(lines["nothing switched off"], due(found.accuracy));
