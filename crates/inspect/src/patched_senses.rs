@@ -109,7 +109,7 @@ pub enum Moved {
 /// A word in contexts of two senses.
 pub(super) struct NamedSenses<'a> {
     pub word: &'a str,
-    pub senses: &'a Senses<'a>,
+    pub senses: Senses<'a>,
 }
 
 impl Subject {
@@ -126,12 +126,13 @@ impl Subject {
         pairs: &[[usize; 2]],
         layer: usize,
     ) -> Result<Option<PatchedSenses>, Error> {
-        let Some(patching) = SensePatching::new(word.senses, pairs, layer).map_err(no_room)? else {
+        let Some(patching) = SensePatching::new(&word.senses, pairs, layer).map_err(no_room)?
+        else {
             return Ok(None);
         };
         let mut of_control = None;
         if let Some(control) = control {
-            of_control = SensePatching::new(control.senses, pairs, layer).map_err(no_room)?;
+            of_control = SensePatching::new(&control.senses, pairs, layer).map_err(no_room)?;
         }
         let all = all_heads(model);
         let each = self.each_patched(model, &patching, &all, pairs.len())?;

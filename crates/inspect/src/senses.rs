@@ -108,38 +108,38 @@ impl Subject {
             vocabulary: &self.vocabulary()?,
             n_ctx: self.n_ctx(),
         };
+        let pairs = patch.then(|| pairs_of(&lines, &place)).transpose()?;
         let contexts = reader.contexts(&lines)?;
         let ModelParts { model, .. } = self.model()?;
-        let senses = Senses::new(&model, &contexts);
-        let layers = senses.by_layer(self.seed()).map_err(no_room)?;
+        let word = NamedSenses {
+            word: &lines[0].word,
+            senses: Senses::new(&model, &contexts),
+        };
+        let layers = word.senses.by_layer(self.seed()).map_err(no_room)?;
         let most_apart = layers.iter().max_by(|a, b| {
             let [a, b] = [a, b].map(|layer| layer.separation.mean);
             a.total_cmp(&b)
         });
         let most_apart = most_apart.map_or(0, |layer| layer.layer);
-        let heads = senses.heads(most_apart).map_err(no_room)?;
-        let mut of_control = Vec::new();
+        let heads = word.senses.heads(most_apart).map_err(no_room)?;
+        let mut contexts_of_control = Vec::new();
         if let Some(word) = control {
             let lines: Vec<Line> = lines.iter().map(|line| line.with_word(word)).collect();
-            of_control = reader.contexts(&lines)?;
+            contexts_of_control = reader.contexts(&lines)?;
         }
-        let of_control = control.map(|word| (word, Senses::new(&model, &of_control)));
+        let of_control = control.map(|word| NamedSenses {
+            word,
+            senses: Senses::new(&model, &contexts_of_control),
+        });
         let mut control = None;
-        if let Some((word, senses)) = &of_control {
+        if let Some(NamedSenses { word, senses }) = &of_control {
             control = Some(ControlWord {
                 word: (*word).to_owned(),
                 layers: senses.by_layer(self.seed()).map_err(no_room)?,
             });
         }
         let mut patched = None;
-        if patch {
-            let word = NamedSenses {
-                word: &lines[0].word,
-                senses: &senses,
-            };
-            let of_control = of_control.as_ref();
-            let of_control = of_control.map(|(word, senses)| NamedSenses { word, senses });
-            let pairs = pairs_of(&lines, &place)?;
+        if let Some(pairs) = pairs {
             let of_control = of_control.as_ref();
             patched = self.patched_senses(&model, &word, of_control, &pairs, most_apart)?;
         }

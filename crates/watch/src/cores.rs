@@ -75,9 +75,7 @@ impl Cores {
         results.sort_unstable_by_key(|(index, _)| *index);
         results.into_iter().map(|(_, result)| result).collect()
     }
-}
 
-impl Cores {
     /// What `work` makes of batches of at most `most` items, in order. As many batches of one size as
     /// cores run side by side. The last items, fewer than cores, are a batch that has all cores: no core
     /// waits for another's last batch.

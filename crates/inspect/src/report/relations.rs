@@ -55,9 +55,7 @@ impl Subject {
         }
         Ok(seen)
     }
-}
 
-impl Subject {
     /// The head of a run to look at first: the one that follows a gold relation of the task most
     /// clearly, or else the one whose role takes most to tell.
     ///

@@ -11,8 +11,9 @@ use headlight_ops::squared_norm;
 use super::Ranks;
 
 /// The sums over all ranks of their parts of the loss and of the gradient, with each parameter's
-/// squared norm. One rank's parts stay where they are. Several send one row of numbers: every parameter's gradient, in the order of the
-/// model, then the loss; and the loss comes back as one part.
+/// squared norm. One rank's parts stay where they are. Several send one row of numbers: every
+/// parameter's gradient, in the order of the model, then the loss; and the loss comes back as one
+/// part.
 pub fn sum<M: Module>(
     ranks: &dyn Ranks,
     model: &M,
