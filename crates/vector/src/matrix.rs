@@ -5,11 +5,7 @@ use std::ops::Range;
 use pulp::Simd;
 use rayon::prelude::*;
 
-use crate::{
-    BLOCK, Kernel, Onto,
-    panels::{WIDEST_PANEL, write_product},
-    vectorised,
-};
+use crate::{BLOCK, Kernel, Onto, WIDEST, panels::write_product, vectorised};
 
 /// A matrix inside a slice: element (i, j) is `data[start + i·row_stride + j·column_stride]`.
 #[derive(Debug, Clone, Copy)]
@@ -206,16 +202,17 @@ struct Part {
 /// Rows of a part for which its panels are worth being laid out.
 const ROWS_OF_THREAD: usize = 64;
 
-/// A part for each thread. Every part lays its panels out itself, so that threads share rows only
-/// where there are many, panels need not be turned, and columns cannot be shared evenly.
+/// A part for each thread, of whole vectors. Every part lays its panels out itself, so that threads
+/// share rows only where there are many, panels need not be turned, and columns cannot be shared
+/// evenly.
 fn parts(left: Matrix, right: Matrix, threads: usize) -> Vec<Part> {
     let (rows, columns) = (left.rows, right.columns);
-    let panels = columns.div_ceil(WIDEST_PANEL);
+    let vectors = columns.div_ceil(WIDEST);
     let shares_rows = right.column_stride == 1
         && rows >= threads * ROWS_OF_THREAD
-        && !panels.is_multiple_of(threads);
-    let of_columns = if shares_rows { 1 } else { threads.min(panels) };
-    let columns_in_part = panels.div_ceil(of_columns) * WIDEST_PANEL;
+        && !vectors.is_multiple_of(threads);
+    let of_columns = if shares_rows { 1 } else { threads.min(vectors) };
+    let columns_in_part = vectors.div_ceil(of_columns) * WIDEST;
     let of_rows = threads.div_ceil(of_columns);
     let rows_in_part = rows.div_ceil(of_rows).next_multiple_of(BLOCK);
     let mut parts = Vec::new();

@@ -13,7 +13,7 @@ use crate::{
 pub const DEPTH: usize = 256;
 
 /// Columns of a panel where vectors are widest.
-pub(crate) const WIDEST_PANEL: usize = 4 * WIDEST;
+const WIDEST_PANEL: usize = 4 * WIDEST;
 
 /// Rows of the left factor for which a panel is read once: they stay in the second-level cache.
 const ROWS: usize = 16 * BLOCK;
