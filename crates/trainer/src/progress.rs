@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     io::IsTerminal,
     net::SocketAddr,
+    time::{Duration, Instant},
 };
 
 use headlight_report::{News, Screen, State, say};
@@ -24,9 +25,11 @@ pub enum View {
 
 /// A bar in a terminal, plain lines elsewhere; on request the whole terminal.
 pub struct Progress {
-    /// Hidden where plain lines are printed; it knows the time that is left.
+    /// Hidden where plain lines are printed.
     bar: ProgressBar,
     steps: usize,
+    /// The step after which this process began, and when.
+    begun: Cell<(usize, Instant)>,
     /// What each plain line begins with.
     name: String,
     /// The tenth of the run that a line of a named run told last.
@@ -40,7 +43,7 @@ impl Progress {
     pub fn new(steps: usize) -> Self {
         let bar = if std::io::stderr().is_terminal() {
             // The bar has the columns that the rest leaves.
-            let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {eta} left")
+            let style = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {prefix}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(steps as u64).with_style(style)
         } else {
@@ -49,6 +52,7 @@ impl Progress {
         Self {
             bar,
             steps,
+            begun: Cell::new((0, Instant::now())),
             name: String::new(),
             told: Cell::new(None),
             screen: RefCell::new(None),
@@ -66,6 +70,7 @@ impl Progress {
         Self {
             bar: Self::hidden_bar(steps),
             steps,
+            begun: Cell::new((0, Instant::now())),
             name,
             told: Cell::new(None),
             screen: RefCell::new(None),
@@ -98,14 +103,24 @@ impl Progress {
     /// this process, and says nothing about the time that is left.
     pub fn begin_after(&self, step: usize) {
         self.bar.set_position(step as u64);
-        self.bar.tick();
-        self.bar.reset_eta();
+        self.begun.set((step, Instant::now()));
     }
 
     /// An update is done.
     pub fn step(&self, step: usize) {
+        let left = self.left(step);
         self.bar.set_position(step as u64);
-        self.tell(|| News::Step(step, self.bar.eta()));
+        self.bar
+            .set_prefix(format!("{:#} left", HumanDuration(left)));
+        self.tell(|| News::Step(step, left));
+    }
+
+    /// The time that the other steps take, at the mean pace of this process. What watching takes is
+    /// in it: the pace of the last seconds alone would jump with every measurement.
+    fn left(&self, step: usize) -> Duration {
+        let (first, begun) = self.begun.get();
+        let done = step.saturating_sub(first).max(1) as u32;
+        begun.elapsed() / done * self.steps.saturating_sub(step) as u32
     }
 
     /// New measurements, and what the heads do on the probe.
@@ -119,10 +134,12 @@ impl Progress {
     ) {
         self.bar.set_position(step as u64);
         let accuracy = evaluation.accuracy;
-        let text = format!(
-            "loss {loss:.4}  accuracy {accuracy:.3}  {:.0}k tokens/s",
-            tokens_per_second / 1e3
-        );
+        let pace = if tokens_per_second < 1e4 {
+            format!("{tokens_per_second:.0}")
+        } else {
+            format!("{:.0}k", tokens_per_second / 1e3)
+        };
+        let text = format!("loss {loss:.4}  accuracy {accuracy:.3}  {pace} tokens/s");
         if self.tell(|| News::Measured {
             step,
             loss,
@@ -136,7 +153,7 @@ impl Progress {
             if self.is_told_already(step) {
                 return;
             }
-            let left = HumanDuration(self.bar.eta());
+            let left = HumanDuration(self.left(step));
             say(&format!(
                 "{}step {step}/{}  {text}  {left:#} left",
                 self.name, self.steps
@@ -209,11 +226,11 @@ mod tests {
         // A step takes at least this long, so 499 steps take at least 499 times as long. With the
         // 500 steps before, one step would seem to take a 501st of it.
         sleep(Duration::from_millis(20));
-        progress.step(501);
         assert!(
-            progress.bar.eta() > Duration::from_secs(5),
+            progress.left(501) > Duration::from_secs(5),
             "{:?}",
-            progress.bar.eta()
+            progress.left(501)
         );
+        assert_eq!(progress.left(1000), Duration::ZERO);
     }
 }
