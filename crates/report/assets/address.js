@@ -1,4 +1,5 @@
 // What is on show as the part of the address after #, so that it can be linked, reloaded and gone back to.
+import { afterFrame } from "./elements.js";
 
 const WAIT_MILLISECONDS = 150;
 
@@ -10,7 +11,7 @@ export function readAddress() {
 }
 
 /** The browser takes its time to note a step to go back to; what was asked for is drawn first. */
-const pushLater = (text) => setTimeout(() => history.pushState(null, "", text));
+const pushLater = (text) => afterFrame(() => history.pushState(null, "", text));
 
 /**
  * Writes what `shown()` gives whenever it is told to. A change that `isNew` makes a step to go back to; others replace

@@ -1,11 +1,19 @@
 // Colours for numbers: one map for weights, one for signed numbers, both safe for colour-blind eyes.
 import { element, fixed } from "./elements.js";
 
-/** Red, green and blue of a weight between 0 and 1: cividis, linear between the anchors that the page carries. */
-export function weightColour(weight) {
-  const at = Math.min(Math.max(weight, 0), 1) * (colourAnchors.length - 1);
+/** Weights are kept to the nearest 1/255, and so are their colours: cividis, linear between the anchors that the page carries. */
+const FINENESS = 255;
+const WEIGHT_COLOURS = Array.from({ length: FINENESS + 1 }, (_, at) => cividis(at / FINENESS));
+
+function cividis(weight) {
+  const at = weight * (colourAnchors.length - 1);
   const below = Math.min(Math.floor(at), colourAnchors.length - 2);
   return colourAnchors[below].map((from, i) => Math.round(from + (at - below) * (colourAnchors[below + 1][i] - from)));
+}
+
+/** Red, green and blue of a weight between 0 and 1; what is no number has the colour of 0. */
+export function weightColour(weight) {
+  return WEIGHT_COLOURS[Math.round(FINENESS * Math.min(Math.max(weight, 0), 1)) || 0];
 }
 
 /** The theme's colours for numbers of either sign: blue, paper, vermillion (Okabe & Ito 2008). */
@@ -21,7 +29,8 @@ export function signedColours() {
 export function signedColour(value, largest, { negative, zero, positive }) {
   const share = Math.min(Math.abs(value) / (largest || 1), 1);
   const end = value < 0 ? negative : positive;
-  return zero.map((from, i) => Math.round(from + share * (end[i] - from)));
+  const part = (i) => Math.round(zero[i] + share * (end[i] - zero[i]));
+  return [part(0), part(1), part(2)];
 }
 
 /** Black or white, whichever is read more easily on this colour. */
@@ -31,9 +40,14 @@ export function inkOn([red, green, blue]) {
 
 export const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
 
+/** The theme's colours by name, as far as they were asked for: a browser lays the page out before it says what one is. */
+const known = new Map();
+document.addEventListener("themechange", () => known.clear());
+
 /** A colour of the theme in force, for canvases. */
 export function themeColour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (!known.has(name)) known.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return known.get(name);
 }
 
 /** What the colours of numbers of either sign mean: full colour at ±`largest`. */

@@ -6,15 +6,22 @@ import { drawnForWidth, element, fixed, inSightFirst, short } from "./elements.j
 const LABEL_HEIGHTS = [8, 11];
 const LARGEST_CELL = 18;
 
-/** The cells as an image of one pixel each; a cell without colour stays clear. */
-export function cellImage(rows, columns, colour) {
-  const canvas = element("canvas", { width: columns, height: rows });
+/** The cells as an image of one pixel each, on `canvas` where there is one already; a cell without colour stays clear. */
+export function cellImage(rows, columns, colour, canvas = element("canvas")) {
+  if (canvas.width !== columns) canvas.width = columns;
+  if (canvas.height !== rows) canvas.height = rows;
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
+  const { data } = image;
   for (let row = 0; row < rows; row++) {
     for (let column = 0; column < columns; column++) {
       const found = colour(row, column);
-      if (found) image.data.set([found[0], found[1], found[2], 255], 4 * (row * columns + column));
+      if (!found) continue;
+      const at = 4 * (row * columns + column);
+      data[at] = found[0];
+      data[at + 1] = found[1];
+      data[at + 2] = found[2];
+      data[at + 3] = 255;
     }
   }
   context.putImageData(image, 0, 0);
@@ -31,7 +38,7 @@ export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
   const canvas = element("canvas", { tabindex: "0", role: "application", "aria-roledescription": "matrix" });
   const node = element("div", { class: "grid" }, canvas);
   let layout = null;
-  let image = null;
+  let image;
   let pointed = null;
   let picked = null;
   let highlight = { rows: [], columns: [] };
@@ -39,7 +46,7 @@ export function grid({ view, onPoint = () => {}, onPick = () => {} }) {
   const draw = drawnForWidth(node, (width) => {
     const shown = view();
     layout = layoutFor(shown, width);
-    image = cellImage(shown.rows, shown.columns, shown.colour);
+    image = cellImage(shown.rows, shown.columns, shown.colour, image);
     canvas.setAttribute("aria-label", shown.label);
     paint();
   });
@@ -224,28 +231,25 @@ function paintLabels(context, { shown, left, top, cellWidth, cellHeight }, rows,
     const crowded = [...marked].some((other) => Math.abs(other - index) * size < height(size) - 0.5);
     return index % Math.max(1, Math.ceil((height(size) - 0.5) / size)) === 0 && !crowded;
   };
-  const paint = (text, size, marked) => {
-    context.font = font(height(size));
-    context.fillStyle = themeColour(marked ? "--mark" : "--ink");
-    context.fillText(short(text), 0, 0);
-  };
+  const [plain, mark] = [themeColour("--ink"), themeColour("--mark")];
+  context.font = font(height(cellHeight));
+  context.textAlign = "right";
   shown.rowLabels?.forEach((text, row) => {
     if (!stands(row, cellHeight, rows)) return;
-    context.save();
-    context.textAlign = "right";
-    context.translate(left - 4, top + (row + 0.5) * cellHeight);
-    paint(text, cellHeight, rows.has(row));
-    context.restore();
+    context.fillStyle = rows.has(row) ? mark : plain;
+    context.fillText(short(text), left - 4, top + (row + 0.5) * cellHeight);
   });
+  // Columns are named upwards: turned by a quarter, across is up.
+  context.save();
+  context.rotate(-Math.PI / 2);
+  context.font = font(height(cellWidth));
+  context.textAlign = "left";
   shown.columnLabels?.forEach((text, column) => {
     if (!stands(column, cellWidth, columns)) return;
-    context.save();
-    context.textAlign = "left";
-    context.translate(left + (column + 0.5) * cellWidth, top - 4);
-    context.rotate(-Math.PI / 2);
-    paint(text, cellWidth, columns.has(column));
-    context.restore();
+    context.fillStyle = columns.has(column) ? mark : plain;
+    context.fillText(short(text), 4 - top, left + (column + 0.5) * cellWidth);
   });
+  context.restore();
 }
 
 /** Slanted lines, where there is no number to show. */

@@ -15,8 +15,9 @@ const columns = headsInLayer > 1 ? headsInLayer : Math.min(pageData.heads.length
 export function headGrid(state) {
   const all = [...pageData.heads.keys()];
   const small = element("div", { class: "head-grid" });
+  const buttons = new Map();
   let isOwnScale = false;
-  let drawn = all;
+  let drawn = [];
 
   function score(head) {
     const series = seriesOf(state.kind, state.score);
@@ -24,48 +25,72 @@ export function headGrid(state) {
     return found ? found[0] : null;
   }
 
+  function buttonOf(head) {
+    if (!buttons.has(head)) buttons.set(head, headButton(state, head));
+    return buttons.get(head);
+  }
+
   function paint() {
-    const at = patternIndexFor(state.sequence, state.step);
-    const button = (head) => {
-      const value = score(head);
-      const pattern = at === null ? null : patternOf(state.sequence, at, head);
-      return element(
-        "button",
-        {
-          type: "button",
-          "aria-pressed": String(head === state.head),
-          title: `Show ${headName(head)}, ${roleOf(head)}`,
-          onclick: () => state.choose(head),
-        },
-        element("b", {}, headName(head)),
-        element("small", {}, value === null ? "" : `${state.score} ${fixed(value, 2)}`),
-        pattern && thumbnail(pattern, isOwnScale ? ownScale(pattern) : 1),
-      );
-    };
-    small.replaceChildren(...drawn.map(button));
+    for (const head of drawn) buttonOf(head).paint(score(head), isOwnScale);
+  }
+
+  function draw(heads) {
+    drawn = heads;
+    small.replaceChildren(...drawn.map((head) => buttonOf(head).node));
+    paint();
   }
 
   function mark() {
-    [...small.children].forEach((button, at) => button.setAttribute("aria-pressed", String(drawn[at] === state.head)));
+    for (const head of drawn) buttonOf(head).mark();
   }
 
   state.onHead.push(mark);
-  for (const list of [state.onStep, state.onSequence, state.onScore]) list.push(inSightFirst(small, paint));
+  const repaint = inSightFirst(small, paint);
+  state.onSequence.push(repaint);
   const scale = toggle("a colour scale for each", false, (on) => {
     isOwnScale = on;
     paint();
   });
   if (all.length <= MOST_DRAWN) {
+    for (const list of [state.onStep, state.onScore]) list.push(repaint);
     small.style.gridTemplateColumns = `repeat(${columns}, minmax(4.6rem, 11rem))`;
-    paint();
+    draw(all);
     return element("div", {}, small, scale);
   }
   small.style.gridTemplateColumns = "repeat(auto-fill, minmax(5.5rem, 1fr))";
-  const finder = headFinder(state, score, (found) => {
-    drawn = found.slice(0, MOST_DRAWN);
-    paint();
-  });
+  const finder = headFinder(state, score, (found) => draw(found.slice(0, MOST_DRAWN)));
   return element("div", {}, finder, small, scale);
+}
+
+/** A head's button: its name, its score and its pattern, which is drawn anew only where another one is shown. */
+function headButton(state, head) {
+  const told = element("small");
+  const node = element(
+    "button",
+    { type: "button", title: `Show ${headName(head)}, ${roleOf(head)}`, onclick: () => state.choose(head) },
+    element("b", {}, headName(head)),
+    told,
+  );
+  let [shown, canvas] = [null, undefined];
+
+  function paint(score, isOwnScale) {
+    told.textContent = score === null ? "" : `${state.score} ${fixed(score, 2)}`;
+    mark();
+    const at = patternIndexFor(state.sequence, state.step);
+    const wanted = `${state.sequence} ${at} ${isOwnScale}`;
+    if (wanted === shown) return;
+    shown = wanted;
+    if (at === null) return canvas?.remove();
+    const pattern = patternOf(state.sequence, at, head);
+    canvas = thumbnail(pattern, isOwnScale ? ownScale(pattern) : 1, canvas);
+    node.append(canvas);
+  }
+
+  function mark() {
+    node.setAttribute("aria-pressed", String(head === state.head));
+  }
+
+  return { node, paint, mark };
 }
 
 /** The map of all heads, and which of them are drawn: `onFound` hears them, in their order. */
@@ -85,6 +110,7 @@ function headFinder(state, score, onFound) {
     const words = () => `${headName(head)}, ${roleOf(head)}, ${state.score} ${fixed(score(head), 2)}, costs ${fixed(costs[head], 3)}`;
     return element("button", {
       type: "button",
+      "aria-pressed": "false",
       class: `line-${roles.indexOf(roleOf(head)) % COLOURS}${roleOf(head) === ROLE.mixed ? " none" : ""}`,
       "aria-label": `${headName(head)} ${roleOf(head)}`,
       onclick: () => state.choose(head),
@@ -114,14 +140,18 @@ function headFinder(state, score, onFound) {
   }
 
   function mark() {
-    cells.forEach((cell, head) => {
-      cell.setAttribute("aria-pressed", String(head === state.head));
-      // A weak role is pale, so that a map of many heads shows where roles are held.
-      cell.style.opacity = roleOf(head) === ROLE.mixed ? 0.2 : Math.max(roleScore(head), 0.3);
-    });
+    map.querySelector('[aria-pressed="true"]')?.setAttribute("aria-pressed", "false");
+    cells[state.head].setAttribute("aria-pressed", "true");
   }
-  for (const list of [state.onHead, state.onStep]) list.push(mark);
-  for (const list of [state.onStep, state.onScore]) list.push(find);
+
+  /** A weak role is pale, so that a map of many heads shows where roles are held. */
+  function shade() {
+    cells.forEach((cell, head) => (cell.style.opacity = roleOf(head) === ROLE.mixed ? 0.2 : Math.max(roleScore(head), 0.3)));
+  }
+  state.onHead.push(mark);
+  state.onStep.push(shade);
+  for (const list of [state.onStep, state.onScore]) list.push(inSightFirst(map, find));
+  shade();
   mark();
   find();
   const item = (role) =>

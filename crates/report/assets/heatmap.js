@@ -105,10 +105,10 @@ function arrows(nudge) {
   );
 }
 
-/** The same pattern small, as a picture without words; the last colour is the weight `most`. */
-export function thumbnail({ tokens, weight, attends }, most = 1) {
+/** The same pattern small, as a picture without words, on `canvas` where there is one already; the last colour is the weight `most`. */
+export function thumbnail({ tokens, weight, attends }, most = 1, canvas = undefined) {
   const colour = (query, key) => (attends(query, key) ? weightColour(weight(query, key) / most) : null);
-  const image = cellImage(tokens.length, tokens.length, colour);
+  const image = cellImage(tokens.length, tokens.length, colour, canvas);
   image.className = "thumbnail";
   image.setAttribute("aria-hidden", "true");
   return image;

@@ -69,7 +69,10 @@ export function patternOf(sequence, stepIndex, head, ways = {}) {
   const bytesHere = weights[stepIndex];
   const attends = mayAttend(pageData.run.window);
   const raw = (query, key) => (attends(query, key) ? bytesHere[start + (query * (query + 1)) / 2 + key] / 255 : 0);
+  const name = `${headName(head)} ${roleOf(head)}, step ${steps[stepIndex]}, ${sequences[sequence].text}`;
+  const pattern = { name, tokens, weight: raw, attends, step: steps[stepIndex] };
   const weighted = ways.valueWeighted && hasValueNorms(sequence, stepIndex);
+  if (!ways.hideFirst && !ways.renormalise && !weighted) return pattern;
   const kept = (query, key) =>
     ways.hideFirst && key === 0 ? 0 : raw(query, key) * (weighted ? norms[head * n + key] : 1);
   // A weighted row has no scale of its own: it always sums to what the row without values sums to.
@@ -82,11 +85,7 @@ export function patternOf(sequence, stepIndex, head, ways = {}) {
     if (after === 0) return 0;
     return ways.renormalise ? 1 / after : before / after;
   });
-  const shown = !(ways.hideFirst || ways.renormalise || weighted)
-    ? raw
-    : (query, key) => kept(query, key) * factors[query];
-  const name = `${headName(head)} ${roleOf(head)}, step ${steps[stepIndex]}, ${sequences[sequence].text}`;
-  return { name, tokens, weight: shown, attends, step: steps[stepIndex] };
+  return { ...pattern, weight: (query, key) => kept(query, key) * factors[query] };
 }
 
 /** Whether the norms of the values are known: those of the last step are. */
@@ -115,9 +114,13 @@ export const walkedHeads = (pageData.walk?.layers ?? []).flatMap(({ layer, heads
   heads.map(({ head }) => layer * headsInLayer + head),
 );
 
-/** A head's numbers, in the form in which walk_stages.js takes them. */
+const walkSources = new Map();
+
+/** A head's numbers, in the form in which walk_stages.js takes them; read once. */
 export function walkSource(head) {
-  return sourceOf(pageData.walk, layerOf(head), head % headsInLayer, pageData.run.window);
+  if (!walkSources.has(head))
+    walkSources.set(head, sourceOf(pageData.walk, layerOf(head), head % headsInLayer, pageData.run.window));
+  return walkSources.get(head);
 }
 
 /** The tokens of a sequence, and the weights of a head on it at the last kept step; null where there are no patterns. */

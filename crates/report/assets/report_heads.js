@@ -24,7 +24,7 @@ import { stepSlider } from "./step_slider.js";
 import { tokenLines } from "./token_lines.js";
 import { KIND, ROLE } from "./vocabulary.js";
 
-/** The head chosen in `state`; head, step and sequence each draw anew what depends on them. */
+/** The head chosen in `state`; head, step and sequence each draw anew what depends on them, what is in the window first. */
 export function headSection(state) {
   const title = element("h3", {});
   const note = element("p", { class: "hint" });
@@ -58,25 +58,13 @@ export function headSection(state) {
       note,
       why.node,
     ),
-    element("div", {}, scores, uses),
+    element("div", {}, scores, formulas(), uses),
   );
 
-  function paintPattern() {
-    picture?.show();
-    whyHere();
-  }
-
-  function paintStep() {
+  function paintTitle() {
+    picker.value = state.head;
     const step = pageData.steps.length > 1 ? `, at step ${state.step}` : "";
     title.replaceChildren(`${headName(state.head)}, `, term(roleOf(state.head)), step);
-    scores.replaceChildren(looksLike(state));
-    paintPattern();
-  }
-
-  function paintHead() {
-    picker.value = state.head;
-    paintStep();
-    uses.replaceChildren(usedAs(state.head), weightPairs(state.head) ?? "");
   }
 
   function way(text, name) {
@@ -94,13 +82,17 @@ export function headSection(state) {
     ),
   );
   const sequence = sequences.length ? choice("Sequence", sequences, state.sequence, state.toSequence) : null;
-  state.onHead.push(inSightFirst(parts, paintHead));
-  state.onStep.push(inSightFirst(parts, paintStep));
-  if (pageData.relations.length && picture) state.onScore.push(inSightFirst(parts, picture.show));
-  state.onSequence.push(() => {
-    sequence?.mark(state.sequence);
-    paintPattern();
-  });
+  const paintWhy = inSightFirst(why.node, whyHere);
+  const paintScores = inSightFirst(scores, () => scores.replaceChildren(looksLike(state)));
+  const paintUses = inSightFirst(uses, () => uses.replaceChildren(usedAs(state.head), weightPairs(state.head) ?? ""));
+  if (picture) {
+    const paintPattern = inSightFirst(picture.node, picture.show);
+    for (const list of [state.onHead, state.onStep, state.onSequence]) list.push(paintPattern);
+    if (pageData.relations.length) state.onScore.push(paintPattern);
+  }
+  state.onHead.push(paintTitle, paintWhy, paintScores, paintUses);
+  state.onStep.push(paintTitle, paintWhy, paintScores);
+  state.onSequence.push(() => sequence?.mark(state.sequence), paintWhy);
   return element(
     "section",
     { id: "head" },
@@ -270,19 +262,16 @@ function looksLike({ head, step }) {
       );
     }),
     exports({ name: `scores of ${headName(head)}`, csv: () => scoreRows(head, index), command: isLast ? command(pageData.run.name, "heads") : null }),
-    element(
-      "details",
-      {},
-      element("summary", {}, "How the scores are computed"),
-      element(
-        "dl",
-        {},
-        pageData.measures.flatMap(({ name, formula, rate }) => [
-          element("dt", {}, name),
-          element("dd", {}, formula, rate ? `. ${rate}` : ""),
-        ]),
-      ),
-    ),
+  );
+}
+
+function formulas() {
+  const entry = ({ name, formula, rate }) => [element("dt", {}, name), element("dd", {}, formula, rate ? `. ${rate}` : "")];
+  return element(
+    "details",
+    {},
+    element("summary", {}, "How the scores are computed"),
+    element("dl", {}, pageData.measures.flatMap(entry)),
   );
 }
 

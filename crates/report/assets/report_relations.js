@@ -5,7 +5,6 @@ import { term } from "./glossary.js";
 import { command, exports } from "./picture.js";
 import { firstOfTask, headName, relationsOf, sentenceOf } from "./report_data.js";
 import { aboveNulls, bestHead, clearestRelation, highestNull, isFollowed, isSurelyAbove } from "./report_state.js";
-import { KIND } from "./vocabulary.js";
 
 const { relations, heads, run } = pageData;
 /** Heads that a matrix has columns for; of more, those that follow a relation most clearly. */
@@ -64,10 +63,7 @@ function headLine(head, state) {
   const relation = relations.find((each) => each.name === clearestRelation(head));
   const seen = relation.heads[head];
   const isSure = isSurelyAbove(seen, relation.uniform);
-  const choose = () => {
-    state.choose(head);
-    state.toScore(relation.name, KIND.task);
-  };
+  const choose = () => state.toRelation(head, relation.name);
   const cell = (column, ...content) => element("td", { "data-name": column, class: content[0] === null ? "empty" : null }, ...content);
   const others = relations.filter((each) => each !== relation && each.heads[head] && isFollowed(each.heads[head], each.uniform));
   return element(
@@ -109,10 +105,7 @@ function matrix(state) {
         type: "button",
         style: isSurelyAbove(seen, relation.uniform) ? shade(aboveNulls(seen, relation.uniform)) : null,
         title: `${headName(head)}, ${relation.name}: ${fixed(seen.value, 3)} (${interval(seen.low, seen.high)}); ${nulls}`,
-        onclick: () => {
-          state.choose(head);
-          state.toScore(relation.name, KIND.task);
-        },
+        onclick: () => state.toRelation(head, relation.name),
       },
       fixed(seen.value, 2),
     );

@@ -55,8 +55,8 @@ export function highestNull({ distance, shuffled }, uniform) {
 }
 
 /**
- * The state. Sections push themselves onto the lists of listeners; `choose`, `lookAt`, `toStep`, `toSequence`, `toScore`
- * and `toPairs` change what is on show. The address follows.
+ * The state. Sections push themselves onto the lists of listeners; `choose`, `lookAt`, `toStep`, `toSequence`, `toScore`,
+ * `toRelation` and `toPairs` change what is on show. The address follows.
  */
 export function reportState() {
   const state = {
@@ -71,6 +71,8 @@ export function reportState() {
     toSequence: (sequence) => change({ sequence }, true),
     /** A score that the kind of sequences does not have is shown on the kind that has it. */
     toScore: (score, kind = state.kind) => change({ score, kind: kindWith(score, kind) }, true),
+    /** A head, looked at by how it follows a relation of the task. */
+    toRelation: (head, score) => change({ head, score, kind: KIND.task }, true),
     toPairs: (pairs) => change({ pairs }, true),
     /** Goes to the section on one head at once; the head is drawn a frame later, so that nobody waits for both. */
     lookAt: (head) => {

@@ -6,8 +6,13 @@ const ROW = 17;
 const EDGE = 110;
 /** Lines of less weight than this are not seen, and are many. */
 const LEAST_WEIGHT = 0.03;
+/** How wide a line of weight 1 is. A weak line is a pixel wide and pale: a browser draws wider ones slowly. */
+const WIDEST = 3.25;
 /** Of more lines the strongest are drawn, until a token is chosen: a browser takes long to draw the pale ones. */
 const MOST_LINES = 300;
+
+/** Where the row of a token stands. */
+const y = (at) => ROW * (at + 1);
 
 /** `pattern` is that of a heat map. A token chosen by pointer, finger or keyboard shows its own lines alone. */
 export function tokenLines(pattern, command = null) {
@@ -17,24 +22,19 @@ export function tokenLines(pattern, command = null) {
   let pointed = null;
   let locked = null;
   let drawn = null;
+  let wide = 0;
   let lines = [];
+  let strongest = [];
+  let links = null;
 
   const draw = drawnForWidth(place, (width) => {
     const { tokens } = shown;
-    const wide = Math.min(width, 560);
-    const y = (at) => ROW * (at + 1);
+    wide = Math.min(width, 560);
     lines = linesOf(shown);
     drawn = svgElement("svg", { width: wide, height: ROW * (tokens.length + 1), role: "group", "aria-label": shown.name });
-    for (const line of lines) {
-      line.node = svgElement("line", {
-        class: line.isGold ? "link gold" : "link",
-        x1: EDGE,
-        y1: y(line.query),
-        x2: wide - EDGE,
-        y2: y(line.key),
-      });
-      drawn.append(line.node);
-    }
+    strongest = lines.filter(({ isStrong }) => isStrong).map(link);
+    links = svgElement("g");
+    drawn.append(links);
     tokens.forEach((token, at) => {
       drawn.append(word(token, { query: at, key: null }, { x: EDGE - 6, y: y(at), "text-anchor": "end" }));
       drawn.append(word(token, { query: null, key: at }, { x: wide - EDGE + 6, y: y(at) }));
@@ -42,6 +42,18 @@ export function tokenLines(pattern, command = null) {
     place.replaceChildren(drawn);
     paint();
   });
+
+  function link({ query, key, weight, isGold }) {
+    return svgElement("line", {
+      class: isGold ? "link gold" : "link",
+      x1: EDGE,
+      y1: y(query),
+      x2: wide - EDGE,
+      y2: y(key),
+      "stroke-opacity": Math.max(weight, isGold ? 0.25 : 0),
+      "stroke-width": Math.max(WIDEST * weight, 1),
+    });
+  }
 
   function word(token, place_, attributes) {
     const kind = place_.query === null ? "key" : "query";
@@ -83,14 +95,15 @@ export function tokenLines(pattern, command = null) {
 
   function paint() {
     const chosen = pointed ?? locked;
-    const isOn = ({ query, key, isStrong }) => (chosen ? query === chosen.query || key === chosen.key : isStrong);
-    for (const line of lines) {
-      line.node.setAttribute("visibility", isOn(line) ? "visible" : "hidden");
-      line.node.setAttribute("stroke-opacity", isOn(line) ? Math.max(line.weight, line.isGold ? 0.25 : 0) : 0);
-      line.node.setAttribute("stroke-width", 0.75 + 2.5 * line.weight);
+    if (!chosen) {
+      links?.replaceChildren(...strongest);
+      readout.textContent = "Point at a token to see its lines alone; a click keeps them.";
+      return;
     }
-    const own = lines.filter((line) => chosen && isOn(line)).sort((a, b) => b.weight - a.weight);
-    readout.textContent = chosen ? told(shown, chosen, own) : "Point at a token to see its lines alone; a click keeps them.";
+    const own = lines.filter(({ query, key }) => query === chosen.query || key === chosen.key);
+    own.sort((a, b) => b.weight - a.weight);
+    links?.replaceChildren(...own.map(link));
+    readout.textContent = told(shown, chosen, own);
   }
 
   paint();
@@ -116,9 +129,10 @@ const same = (a, b) => a && b && a.query === b.query && a.key === b.key;
 /** The pairs that are seen, and those that the task knows; of many, which are the strongest. */
 function linesOf({ tokens, weight, attends, rings = [] }) {
   const lines = [];
+  const gold = new Set(rings.map(([from, to]) => `${from} ${to}`));
   for (let query = 0; query < tokens.length; query++) {
     for (let key = 0; key <= query; key++) {
-      const isGold = rings.some(([from, to]) => from === query && to === key);
+      const isGold = gold.size > 0 && gold.has(`${query} ${key}`);
       const found = attends(query, key) ? weight(query, key) : 0;
       if (found >= LEAST_WEIGHT || isGold) lines.push({ query, key, weight: found, isGold });
     }

@@ -1,5 +1,5 @@
 // The walk through one head: stage by stage, with the numbers that made each number.
-import { choice, element, short } from "./elements.js";
+import { afterFrame, choice, element, short } from "./elements.js";
 import { matrix } from "./matrix.js";
 import { walkStages } from "./walk_stages.js";
 
@@ -11,18 +11,31 @@ import { walkStages } from "./walk_stages.js";
 export function walk(source, token = source.tokens.length - 1) {
   const node = element("div", { class: "walk" });
   const body = element("div", { class: "stage", "aria-live": "polite" });
+  const explained = element("div", { class: "explained" });
   const strip = element("div", { class: "strip", role: "group", "aria-label": "Query token" });
   const tabs = element("div", {});
   const state = { source, stages: walkStages(source), at: 0, row: token, column: null };
+  let stageChoice = null;
   let drawn = [];
 
   function show(next) {
+    const hasOtherTokens = next.tokens !== state.source.tokens;
     state.source = next;
     state.stages = walkStages(next);
     state.at = Math.min(state.at, state.stages.length - 1);
     state.row = Math.min(state.row, next.tokens.length - 1);
     state.column = null;
+    if (hasOtherTokens) list();
     paint();
+  }
+
+  /** The tokens and the stages to choose from. */
+  function list() {
+    const button = (text, at) => element("button", { type: "button", title: `token ${at}`, onclick: () => choose(at) }, short(text));
+    strip.replaceChildren(...state.source.tokens.map(button));
+    const options = state.stages.map(({ title }, at) => ({ value: at, text: title }));
+    stageChoice = choice("Stage", options, state.at, (at) => go(at));
+    tabs.replaceChildren(stageChoice.node);
   }
 
   function go(at, row = state.row, column = null) {
@@ -30,11 +43,9 @@ export function walk(source, token = source.tokens.length - 1) {
     paint();
   }
 
+  /** The stage and its matrices at once, how the chosen number was made a frame later. */
   function paint() {
     const stage = state.stages[state.at];
-    const options = state.stages.map(({ title }, at) => ({ value: at, text: title }));
-    tabs.replaceChildren(choice("Stage", options, state.at, (at) => go(at)).node);
-    paintTokens();
     const last = state.stages.length - 1;
     const step = (text, by) =>
       element(
@@ -47,8 +58,7 @@ export function walk(source, token = source.tokens.length - 1) {
         },
         text,
       );
-    const explained = element("div", { class: "explained" });
-    drawn = stage.parts.map((part) => (typeof part === "string" ? null : drawPart(part, explained)));
+    drawn = stage.parts.map((part) => (typeof part === "string" ? null : drawPart(part)));
     const equation = stage.parts.map(
       (part, i) => drawn[i]?.node ?? element("span", { class: "sign", "aria-hidden": "true" }, part),
     );
@@ -63,29 +73,21 @@ export function walk(source, token = source.tokens.length - 1) {
       element("p", {}, stage.says),
       element("div", { class: "stage-body" }, element("div", { class: "equation-row" }, equation), explained),
     );
+    stageChoice.mark(state.at);
     state.column ??= mostTelling(stage, state.row);
-    explain(explained);
-  }
-
-  function paintTokens() {
-    const button = (text, at) =>
-      element(
-        "button",
-        { type: "button", "aria-pressed": String(at === state.row), title: `token ${at}`, onclick: () => choose(at) },
-        short(text),
-      );
-    strip.replaceChildren(...state.source.tokens.map(button));
+    mark();
+    afterFrame(explain);
   }
 
   /** Another token: its row is marked everywhere. */
   function choose(row) {
     state.row = row;
     state.column = mostTelling(state.stages[state.at], row);
-    [...strip.children].forEach((node, at) => node.setAttribute("aria-pressed", String(at === row)));
-    explain(body.querySelector(".explained"));
+    mark();
+    explain();
   }
 
-  function drawPart(part, explained) {
+  function drawPart(part) {
     const { tokens, directions } = state.source;
     const names = (axis) => {
       if (part.tokens === axis || part.tokens === "both") return tokens;
@@ -100,8 +102,8 @@ export function walk(source, token = source.tokens.length - 1) {
       if (part.role === "result") {
         if (row === null) return;
         Object.assign(state, { row, column: column ?? mostTelling(state.stages[state.at], row) });
-        paintTokens();
-        explain(explained);
+        mark();
+        explain();
       } else if (part.made && row !== null && column !== null) {
         const at = state.stages.findIndex(({ id }) => id === part.made);
         go(at, ...(part.turned ? [column, row] : [row, column]));
@@ -111,13 +113,11 @@ export function walk(source, token = source.tokens.length - 1) {
     });
   }
 
-  /** Shows how the chosen number was made, and where what it is made of stands. */
-  function explain(explained) {
-    const stage = state.stages[state.at];
+  /** Marks the chosen token, and in each matrix what the chosen number is made of. */
+  function mark() {
     const { row, column } = state;
-    explained.replaceChildren(stage.explain(row, column));
-    reveal(explained.querySelector(".scroll"));
-    stage.parts.forEach((part, i) => {
+    [...strip.children].forEach((button, at) => button.setAttribute("aria-pressed", String(at === row)));
+    state.stages[state.at].parts.forEach((part, i) => {
       if (!drawn[i]) return;
       if (part.role === "left") drawn[i].highlight([row]);
       else if (part.role === "right") drawn[i].highlight(part.tokens === "rows" ? [row] : [], [column]);
@@ -125,7 +125,14 @@ export function walk(source, token = source.tokens.length - 1) {
     });
   }
 
+  /** Shows how the chosen number was made. */
+  function explain() {
+    explained.replaceChildren(state.stages[state.at].explain(state.row, state.column));
+    reveal(explained.querySelector(".scroll"));
+  }
+
   node.append(element("p", { class: "hint" }, "Query token:"), strip, tabs, body);
+  list();
   paint();
   return { node, show, choose, go: (id) => go(state.stages.findIndex((stage) => stage.id === id)) };
 }

@@ -85,7 +85,7 @@ function timesOf(left, right) {
   for (let row = 0; row < left.rows; row++) {
     for (let column = 0; column < right.columns; column++) {
       let sum = 0;
-      for (let i = 0; i < left.columns; i++) sum += left.at(row, i) * right.at(i, column);
+      for (let i = 0; i < left.columns; i++) sum += left.values[row * left.columns + i] * right.values[i * right.columns + column];
       out[row * right.columns + column] = sum;
     }
   }
