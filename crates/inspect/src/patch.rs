@@ -446,7 +446,7 @@ impl Patch {
             .table(self.table(&self.lost))
             .prose(
                 "pre: the stream before a layer; attn, mlp: what its attention and its feed-forward add; L0H0: a head's \
-                 blend of values; all: at all positions together. · is less than .005 either way; 1 is all of it. One \
+                 blend of values; all: at all positions together. · is less than 0.005 either way; 1 is all of it. One \
                  pair of prompts has no interval.",
             )
             .prose(self.pairs_text())

@@ -12,7 +12,8 @@ function plotOf({ name, highest, levels, runs }) {
   const lines = runs.map(({ side, run, points }) => ({ name: nameOf(side, run), points, colour: isOne ? run : side }));
   return {
     name: name[0].toUpperCase() + name.slice(1),
-    y: { name, low: 0, high: highest },
+    // The title says of what; a phone has no room to say it twice.
+    y: { name: name.replace(/ of all heads$/, ""), low: 0, high: highest },
     lines,
     levels: levels.map(([level, value]) => ({ name: level, value })),
   };

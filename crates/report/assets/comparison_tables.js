@@ -1,6 +1,6 @@
 // The tables of a comparison: the configurations, the numbers at the end, the heads by role.
 import { dataTable, tableRow } from "./data_table.js";
-import { element, fixed } from "./elements.js";
+import { between, element, fixed } from "./elements.js";
 import { term } from "./glossary.js";
 
 const names = () => pageData.sides.map(({ name }) => name);
@@ -99,5 +99,5 @@ export function range(values, digits) {
   if (!known.length) return "–";
   const [low, high] = [Math.min(...known), Math.max(...known)].map((value) => fixed(value, digits));
   const count = known.length < values.length ? ` (${known.length} of ${values.length})` : "";
-  return `${low === high ? low : `${low}–${high}`}${count}`;
+  return `${low === high ? low : between(low, high)}${count}`;
 }

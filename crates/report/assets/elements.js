@@ -48,7 +48,12 @@ export function withMinus(sentence) {
 
 /** `0.948–0.959` */
 export function interval(low, high) {
-  return `${fixed(low, 3)}–${fixed(high, 3)}`;
+  return between(fixed(low, 3), fixed(high, 3));
+}
+
+/** `250–300`; a dash beside a minus sign is not read, so `−0.09 to −0.04`. */
+export function between(low, high) {
+  return low.startsWith("−") ? `${low} to ${high}` : `${low}–${high}`;
 }
 
 /** Numbers that were written as base64 of little-endian 32-bit floats, the order of all browsers' processors. */

@@ -32,6 +32,7 @@ const GLOSSARY = {
   "first at step": "The first measurement at which a head of the run looks so.",
   "highest score": "The highest score of the role on the probe, over all heads of the run.",
   "without them": "Accuracy without all heads that look so; in the place of each stands its mean.",
+  "interchange accuracy": "What one part of the circuit writes is swapped between two inputs. The share of answers that then are what the program says.",
   interval: "95 % interval of the mean, by bootstrap over sequences.",
   "looks like": "Read from where the head looks. It does not show that the model uses it.",
   "logit lens": "What the model would predict if it ended at this depth.",
@@ -45,11 +46,15 @@ const GLOSSARY = {
   "highest null": "The most of three weights that need no relation: evenly spread attention, the same distances to other words, and the same places when the words are shuffled.",
   "step 0": "The score before training.",
   stream: "The vector at each position to which every part of the model adds, and from which every later part reads.",
+  strictness: "What a part outside the circuit writes is swapped between two inputs. The share of answers that stay.",
   unembedding: "The matrix that turns the last vector of the residual stream into a score for each token.",
   "used as": "Through which input of later parts the model uses what the head wrote: hidden from that input alone, accuracy falls. It is a causal test, apart from what the head looks like.",
   validation: "Sequences that the model was never trained on, always the same.",
   writes: "Root mean square of what the head adds to the stream, its mean taken off, over that of the stream. Near 0: it looks, and writes nearly nothing.",
 };
+
+/** Whether a word is explained. */
+export const isKnown = (word) => word in GLOSSARY;
 
 /** `text`, underlined with dots, with what `word` means for a pointer, a finger and the keyboard. */
 export function term(word, text = word) {

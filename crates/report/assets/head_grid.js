@@ -126,7 +126,8 @@ function headFinder(state, score, onFound) {
     const wanted = search.value.trim().toLowerCase();
     const matches = all.filter((head) => `${headName(head)} ${roleOf(head)}`.toLowerCase().includes(wanted));
     const by = { score: (head) => -(score(head) ?? -1), cost: (head) => -(costs[head] ?? -1), layer: (head) => head };
-    matches.sort((a, b) => by[order.value](a) - by[order.value](b) || a - b);
+    const place = new Map(matches.map((head) => [head, by[order.value](head)]));
+    matches.sort((a, b) => place.get(a) - place.get(b) || a - b);
     const isFound = new Set(matches);
     cells.forEach((cell, head) => cell.classList.toggle("other", !isFound.has(head)));
     told.textContent = `${matches.length} of ${all.length} heads; the first ${Math.min(matches.length, MOST_DRAWN)} are drawn.`;

@@ -1,6 +1,6 @@
 // The first screen: which head does what, since when, how surely, at what cost.
 import { element, fixed, interval, withMinus } from "./elements.js";
-import { term } from "./glossary.js";
+import { isKnown, term } from "./glossary.js";
 import { headGrid } from "./head_grid.js";
 import { headPanels } from "./head_panels.js";
 import { command } from "./picture.js";
@@ -82,7 +82,7 @@ function share(value) {
 function answers(fact) {
   const kinds = Object.entries(run.breakdown);
   if (kinds.length <= MOST_KINDS) {
-    return kinds.map(([kind, { accuracy, count }]) => fact("questions", kind, fixed(accuracy, 3), `of ${count} questions`));
+    return kinds.map(([kind, { accuracy, count }]) => fact(isKnown(kind) ? kind : "questions", kind, fixed(accuracy, 3), `of ${count} questions`));
   }
   const shares = kinds.map(([, { accuracy }]) => accuracy);
   const range = `${fixed(Math.min(...shares), 3)}–${fixed(Math.max(...shares), 3)}`;
@@ -94,13 +94,14 @@ function lines(state) {
   const before = uses.at(-1)?.untouched;
   const nothing = before ? ", and accuracy does not surely fall without any one head" : "";
   if (!groups.length) return element("p", {}, `No head holds a role${nothing}.`);
+  const hasScores = groups.some((group) => group.heads.some(({ score }) => score));
   const hasForming = groups.some((group) => group.heads.some(({ formed }) => formed));
   const hasReaders = uses.at(-1)?.uses.some(({ through }) => Object.keys(through ?? {}).length);
   const columns = [
     ["head"],
     ["looks like", term("looks like")],
     hasForming ? ["formed, steps", term("formed", "formed, steps")] : null,
-    ["score", element("span", {}, "score (", term("interval", "95 %"), "; ", term("evenly", "even"), ")")],
+    hasScores ? ["score", element("span", {}, "score (", term("interval", "95 %"), "; ", term("evenly", "even"), ")")] : null,
     before ? ["accuracy without it", element("span", {}, "accuracy ", term("off", "without it"))] : null,
     hasReaders ? ["used as", term("used as")] : null,
   ].filter(Boolean);

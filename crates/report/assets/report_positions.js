@@ -5,7 +5,9 @@ import { element, fixed, floats, interval } from "./elements.js";
 import { term } from "./glossary.js";
 import { command } from "./picture.js";
 import { headName } from "./report_data.js";
+import { ROLE } from "./vocabulary.js";
 
+const ROLES = Object.values(ROLE);
 /** More lines than this are a tangle; the table has all. */
 const MOST_LINES = 16;
 
@@ -16,13 +18,15 @@ export function positionsSection() {
   positions.forEach(({ ranges, scores }, head) => {
     for (const [measure, values] of scores) {
       const points = [...floats(values)].map((value, position) => [position, value]);
-      lines.push({ name: `${headName(head)} ${measure}`, points: points.filter(([, value]) => !Number.isNaN(value)) });
+      lines.push({ measure, name: `${headName(head)} ${measure}`, points: points.filter(([, value]) => !Number.isNaN(value)) });
     }
     for (const range of ranges) rows.push(rangeRow(head, range));
   });
   if (!lines.length) return null;
+  // As roles are told: first tokens, where many heads rest, last.
+  lines.sort((a, b) => ROLES.indexOf(a.measure) - ROLES.indexOf(b.measure));
   const shown = lines.slice(0, MOST_LINES);
-  const more = lines.length > shown.length ? ` The first ${shown.length} of ${lines.length} are drawn.` : "";
+  const more = lines.length > shown.length ? ` Of ${lines.length} the first ${shown.length} are drawn, as the roles are told.` : "";
   return element(
     "section",
     { id: "positions" },

@@ -1,6 +1,6 @@
 // Tasks that know which word depends on which: how each head follows each relation, and a sentence with its pairs.
 import { inkOn, weightColour } from "./colour.js";
-import { element, fixed, interval, visible } from "./elements.js";
+import { element, fixed, inSightFirst, interval, visible } from "./elements.js";
 import { term } from "./glossary.js";
 import { command, exports } from "./picture.js";
 import { firstOfTask, headName, relationsOf, sentenceOf } from "./report_data.js";
@@ -103,6 +103,7 @@ function matrix(state) {
       "button",
       {
         type: "button",
+        "aria-pressed": "false",
         style: isSurelyAbove(seen, relation.uniform) ? shade(aboveNulls(seen, relation.uniform)) : null,
         title: `${headName(head)}, ${relation.name}: ${fixed(seen.value, 3)} (${interval(seen.low, seen.high)}); ${nulls}`,
         onclick: () => state.toRelation(head, relation.name),
@@ -130,8 +131,11 @@ function matrix(state) {
       element("td", { class: "null wide-only" }, String(relation.pairs)),
     ),
   );
+  let marked = null;
   const mark = () => {
-    for (const [name, button] of cells) button.setAttribute("aria-pressed", String(name === `${state.score} ${state.head}`));
+    marked?.setAttribute("aria-pressed", "false");
+    marked = cells.get(`${state.score} ${state.head}`);
+    marked?.setAttribute("aria-pressed", "true");
   };
   state.onHead.push(mark);
   state.onScore.push(mark);
@@ -224,9 +228,11 @@ function sentence(state) {
     );
   }
   const weightsAtEnd = (head) => sentenceOf(firstOfTask).weightsOf(head);
-  state.onHead.push(paint);
-  state.onScore.push(paint);
-  return element("figure", { class: "gold" }, caption, words, list);
+  const figure = element("figure", { class: "gold" }, caption, words, list);
+  const repaint = inSightFirst(figure, paint);
+  state.onHead.push(repaint);
+  state.onScore.push(repaint);
+  return figure;
 }
 
 function table() {

@@ -26,6 +26,7 @@ export function tokenLines(pattern, command = null) {
   let lines = [];
   let strongest = [];
   let links = null;
+  let painted = null;
 
   const draw = drawnForWidth(place, (width) => {
     const { tokens } = shown;
@@ -60,11 +61,11 @@ export function tokenLines(pattern, command = null) {
     const at = place_.query ?? place_.key;
     const point = (value) => () => {
       pointed = value;
-      paint();
+      choose();
     };
     const lock = () => {
       locked = same(locked, place_) ? null : place_;
-      paint();
+      choose();
     };
     return svgElement(
       "text",
@@ -83,7 +84,7 @@ export function tokenLines(pattern, command = null) {
           if (event.key === "Enter" || event.key === " ") lock();
           else if (event.key === "Escape") {
             locked = null;
-            paint();
+            choose();
           } else return;
           event.preventDefault();
         },
@@ -93,8 +94,14 @@ export function tokenLines(pattern, command = null) {
     );
   }
 
+  /** A token that is pointed at is chosen, pressed and locked in one: its lines are drawn once. */
+  function choose() {
+    if (!same(painted, pointed ?? locked)) paint();
+  }
+
   function paint() {
     const chosen = pointed ?? locked;
+    painted = chosen;
     if (!chosen) {
       links?.replaceChildren(...strongest);
       readout.textContent = "Point at a token to see its lines alone; a click keeps them.";
@@ -124,7 +131,7 @@ export function tokenLines(pattern, command = null) {
   };
 }
 
-const same = (a, b) => a && b && a.query === b.query && a.key === b.key;
+const same = (a, b) => a?.query === b?.query && a?.key === b?.key;
 
 /** The pairs that are seen, and those that the task knows; of many, which are the strongest. */
 function linesOf({ tokens, weight, attends, rings = [] }) {

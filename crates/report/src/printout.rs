@@ -1,6 +1,9 @@
 //! What a verb shows, as paragraphs and tables that are laid out for a terminal.
 
-use crate::{Table, Terminal, prose::wrapped};
+use crate::{
+    Table, Terminal,
+    prose::{with_minus, wrapped},
+};
 
 /// Paragraphs and tables, with an empty line between them.
 ///
@@ -83,7 +86,7 @@ impl Printout {
     #[must_use]
     pub fn draw(&self, terminal: &Terminal) -> String {
         let draw = |block: &Block| match block {
-            Block::Prose(text) => wrapped(text, terminal.columns, 0),
+            Block::Prose(text) => wrapped(&with_minus(text), terminal.columns, 0),
             Block::Command(text) => format!("  {text}"),
             Block::Table(table) => table.draw(terminal.columns),
         };

@@ -33,9 +33,35 @@ pub(crate) fn wrapped(text: &str, columns: usize, indent: usize) -> String {
     out
 }
 
+/// `text`, whose negative numbers have a minus sign as wide as a plus, as on the pages. Hyphens of
+/// words, names and options stay; so do numbers that another program reads, which never come here.
+pub(crate) fn with_minus(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let begins = before.is_whitespace() || matches!(before, '(' | '±');
+        let is_number = matches!(characters.peek(), Some('0'..='9' | '.'));
+        let is_sign = character == '-' && begins && is_number;
+        out.push(if is_sign { '−' } else { character });
+        before = character;
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_sign_of_a_number_is_a_minus() {
+        assert_eq!(
+            with_minus("-0.5, from -1 to (-.25): 0.1 ±-2"),
+            "−0.5, from −1 to (−.25): 0.1 ±−2"
+        );
+        let same = "step-250 L0-1 --by mean - 3 a-1 -x 2-3 ud-";
+        assert_eq!(with_minus(same), same);
+    }
 
     #[test]
     fn lines_break_between_words_and_keep_within_the_columns() {

@@ -3,7 +3,10 @@
 use comfy_table::{CellAlignment, ContentArrangement, Table as Layout, presets::NOTHING};
 use unicode_width::UnicodeWidthStr;
 
-use crate::{label::one_line, prose::wrapped};
+use crate::{
+    label::one_line,
+    prose::{with_minus, wrapped},
+};
 
 /// Text wider than this is broken into lines before a column is left out for it.
 const BREAKS_FROM: usize = 20;
@@ -133,6 +136,16 @@ impl Table {
         cells.max().unwrap_or(0).max(least(&self.header[column]))
     }
 
+    /// A cell as it stands in the terminal. A text may be a token, which stays as it is.
+    fn written(&self, row: &[String], column: usize) -> String {
+        let text = cell(row, column);
+        if column < self.text_columns {
+            text.to_owned()
+        } else {
+            with_minus(text)
+        }
+    }
+
     fn laid_out(&self, shown: &[usize], columns: usize) -> String {
         let mut layout = Layout::new();
         layout
@@ -142,7 +155,7 @@ impl Table {
             .set_width(u16::try_from(columns + 1).unwrap_or(u16::MAX));
         layout.set_header(shown.iter().map(|&column| &self.header[column]));
         for row in &self.rows {
-            layout.add_row(shown.iter().map(|&column| cell(row, column)));
+            layout.add_row(shown.iter().map(|&column| self.written(row, column)));
         }
         for (column, &of_table) in layout.column_iter_mut().zip(shown) {
             if of_table >= self.text_columns {
@@ -184,6 +197,12 @@ mod tests {
     fn the_first_column_stands_left_and_numbers_stand_right() {
         let table = Table::new(&["head", "accuracy"], [row(&["L0H1", "0.5"])]);
         assert_eq!(table.draw(80), " head  accuracy\n L0H1       0.5");
+    }
+
+    #[test]
+    fn a_negative_number_has_a_minus_sign_and_a_token_stays() {
+        let table = Table::new(&["token", "logit"], [row(&["-1", "-0.5"])]);
+        assert_eq!(table.draw(80), " token  logit\n -1      −0.5");
     }
 
     #[test]

@@ -79,8 +79,9 @@ impl FoundCircuit {
             };
         };
         format!(
-            "{} of {all} edges carry f = {} of the behaviour ({:.2} on the pairs on which they were chosen). {} sets of \
-             as many random edges carry {}, between the same layers {}.{}",
+            "{} of {all} edges carry {} of the behaviour ({:.2} on the pairs on which they were chosen). This share is the \
+             faithfulness f: of the difference in m between the two prompts, so much is left when all other edges are \
+             corrupted. {} sets of as many random edges carry {}, between the same layers {}.{}",
             circuit.edges.len(),
             with_interval(circuit.faithfulness.share, circuit.faithfulness.interval, 2),
             circuit.found.share,

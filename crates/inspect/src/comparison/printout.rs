@@ -242,6 +242,9 @@ fn range(values: &Values, decimals: usize) -> String {
     let [lowest, highest] = [lowest, highest].map(|value| format!("{value:.decimals$}"));
     let range = if lowest == highest {
         lowest
+    } else if lowest.starts_with('-') {
+        // A dash beside a sign is not read.
+        format!("{lowest} to {highest}")
     } else {
         format!("{lowest}–{highest}")
     };
@@ -321,6 +324,7 @@ mod tests {
         assert_eq!(of(&[Some(250.0), Some(300.0)]), "250–300");
         assert_eq!(of(&[Some(250.0), Some(250.0)]), "250");
         assert_eq!(of(&[Some(250.0), None, None]), "250 (1 of 3)");
+        assert_eq!(of(&[Some(-2.0), Some(-1.0)]), "-2 to -1");
         assert_eq!(of(&[None]), "–");
     }
 }
