@@ -54,7 +54,7 @@ const GLOSSARY = {
 };
 
 /** Whether a word is explained. */
-export const isKnown = (word) => word in GLOSSARY;
+export const isKnown = (word) => Object.hasOwn(GLOSSARY, word);
 
 /** `text`, underlined with dots, with what `word` means for a pointer, a finger and the keyboard. */
 export function term(word, text = word) {

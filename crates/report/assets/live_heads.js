@@ -3,6 +3,9 @@ import { bytes, element, fixed } from "./elements.js";
 import { heatmap, thumbnail } from "./heatmap.js";
 import { mayAttend } from "./may_attend.js";
 
+/** Layers of more heads than this take the width of the window. */
+const MOST_BESIDE = 6;
+
 /** `show(heads, patterns)`: rows of the heads' scores, and patterns or null where there are no newer ones. */
 export function liveHeads({ n_heads: headsInLayer, window, measures }) {
   const grid = element("div", {
@@ -56,7 +59,7 @@ export function liveHeads({ n_heads: headsInLayer, window, measures }) {
     if (patterns) {
       shown = { ...patterns, weights: new Map(patterns.weights.map(([name, weights]) => [name, bytes(weights)])) };
       const cut = shown.tokens.length < shown.length ? `, its first ${shown.tokens.length} tokens` : "";
-      about.textContent = `Patterns at step ${shown.step} on a probe sequence${cut}: a block of random tokens that comes again. A row a layer; a click shows a head below. Beside what a head looks like: its score over the whole probe with its 95 % interval, at most 1, and what evenly spread attention scores.`;
+      about.textContent = `Patterns at step ${shown.step} on a probe sequence${cut}: a block of random tokens that comes again. A row a layer; a click shows a head large. Beside what a head looks like: its score over the whole probe with its 95 % interval, at most 1, and what evenly spread attention scores.`;
       for (const name of shown.weights.keys()) buttonOf(name).picture.replaceChildren(thumbnail(patternOf(name)));
     }
     for (const row of heads) if (buttons.has(row.head)) buttonOf(row.head).words.textContent = inWords(row);
@@ -65,7 +68,9 @@ export function liveHeads({ n_heads: headsInLayer, window, measures }) {
     if (patterns || next !== chosen) choose(next);
   }
 
-  return { node: element("div", {}, about, grid, place), show };
+  // Beside each other where half of a window is wide enough for the heads of a layer.
+  const heads = element("div", {}, about, grid);
+  return { node: element("div", { class: headsInLayer <= MOST_BESIDE ? "two" : null }, heads, place), show };
 }
 
 /** The first head of the role that takes most to tell; null while no head has one. */
