@@ -10,8 +10,11 @@ import { walkStages } from "./walk_stages.js";
  */
 export function walk(source, token = source.tokens.length - 1) {
   const node = element("div", { class: "walk" });
-  const body = element("div", { class: "stage", "aria-live": "polite" });
+  const title = element("div", { class: "stage-title" });
+  const says = element("p");
+  const equation = element("div", { class: "equation-row" });
   const explained = element("div", { class: "explained" });
+  const body = element("div", { class: "stage-body" }, equation, explained);
   const strip = element("div", { class: "strip", role: "group", "aria-label": "Query token" });
   const tabs = element("div", {});
   const state = { source, stages: walkStages(source), at: 0, row: token, column: null };
@@ -59,19 +62,10 @@ export function walk(source, token = source.tokens.length - 1) {
         text,
       );
     drawn = stage.parts.map((part) => (typeof part === "string" ? null : drawPart(part)));
-    const equation = stage.parts.map(
-      (part, i) => drawn[i]?.node ?? element("span", { class: "sign", "aria-hidden": "true" }, part),
-    );
-    body.replaceChildren(
-      element(
-        "div",
-        { class: "stage-title" },
-        step("← back", -1),
-        element("h4", {}, `${state.at + 1} of ${last + 1}: ${stage.title}`),
-        step("next →", 1),
-      ),
-      element("p", {}, stage.says),
-      element("div", { class: "stage-body" }, element("div", { class: "equation-row" }, equation), explained),
+    title.replaceChildren(step("← back", -1), element("h4", {}, `${state.at + 1} of ${last + 1}: ${stage.title}`), step("next →", 1));
+    says.textContent = stage.says;
+    equation.replaceChildren(
+      ...stage.parts.map((part, i) => drawn[i]?.node ?? element("span", { class: "sign", "aria-hidden": "true" }, part)),
     );
     stageChoice.mark(state.at);
     state.column ??= mostTelling(stage, state.row);
@@ -131,7 +125,8 @@ export function walk(source, token = source.tokens.length - 1) {
     reveal(explained.querySelector(".scroll"));
   }
 
-  node.append(element("p", { class: "hint" }, "Query token:"), strip, tabs, body);
+  const stage = element("div", { class: "stage", "aria-live": "polite" }, title, says, body);
+  node.append(element("p", { class: "hint" }, "Query token:"), strip, tabs, stage);
   list();
   paint();
   return { node, show, choose, go: (id) => go(state.stages.findIndex((stage) => stage.id === id)) };
