@@ -15,6 +15,22 @@ export function table(rows, columns, values) {
   };
 }
 
+/** Numbers that are computed by `make` when somebody first asks for one. */
+export function lateTable(rows, columns, make) {
+  let made = null;
+  const whole = () => (made ??= table(rows, columns, make()));
+  return {
+    rows,
+    columns,
+    get values() {
+      return whole().values;
+    },
+    at: (row, column) => whole().at(row, column),
+    row: (row) => whole().row(row),
+    column: (column) => whole().column(column),
+  };
+}
+
 /** The same numbers with rows for columns. */
 export function transposed({ rows, columns, at }) {
   return table(

@@ -1,7 +1,7 @@
 // The stages of one head's attention, each with the numbers it takes, those it gives, and how a number was made.
 import { bar, dotProduct } from "./dot_product.js";
 import { element, fixed, visible } from "./elements.js";
-import { table, transposed } from "./matrix.js";
+import { lateTable, transposed } from "./matrix.js";
 
 /**
  * `source` holds a head's numbers on one sequence, each matrix a `table`:
@@ -23,8 +23,8 @@ export function walkStages(source) {
   const [queryName, keyName] = source.rotated ? ["Q′", "K′"] : ["Q", "K"];
   const [madeQuery, madeKey] = source.rotated ? ["rotate", "rotate"] : ["q", "k"];
   const turnedKeys = transposed(k);
-  const raw = table(n, n, timesOf(q, turnedKeys));
-  const scaled = table(n, n, raw.values.map((value) => value * scale));
+  const raw = lateTable(n, n, () => timesOf(q, turnedKeys));
+  const scaled = lateTable(n, n, () => raw.values.map((value) => value * scale));
 
   const projected = (id, name, says, weight, bias, output) =>
     product({
