@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { fitsItsWidth, numberIn, visit } from "./browser.mjs";
+import { fitsItsWidth, numberIn, settled, visit } from "./browser.mjs";
 
 const file = `${process.env.PAGES}/learn.html`;
 const example = JSON.parse(readFileSync(`${process.env.PAGES}/worked_example.json`, "utf8"));
@@ -12,6 +12,8 @@ const near = (text, value) => assert.ok(Math.abs(numberIn(text) - value) < 6e-5,
 async function stage(page, name) {
   const walk = page.locator("#example .walk");
   await walk.getByRole("group", { name: "Stage" }).getByRole("button", { name, exact: true }).click();
+  // How a number was made is told a frame after the stage.
+  await settled(page);
   return walk.locator(".explained");
 }
 

@@ -178,6 +178,7 @@ test("the walk shows the model's own numbers and what they were made of", async 
     ];
     for (const [name, numbers, columns] of stages) {
       await walk.getByRole("group", { name: "Stage" }).getByRole("button", { name, exact: true }).click();
+      await settled(page);
       const canvas = walk.locator(".stage canvas").last();
       // From the first cell: two down, one to the right.
       await canvas.focus();
