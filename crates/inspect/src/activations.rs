@@ -24,7 +24,7 @@ pub struct ActivationsVerb {
     /// Which activations; a * stands for any run of characters; may be given several times
     #[arg(long, value_name = "SITE", default_value = "*")]
     sites: Vec<String>,
-    /// Token names with spaces between them, for a text some text
+    /// Tokens by name, with spaces between them; for a model of text, any text
     #[arg(long, conflicts_with = "on")]
     prompt: Option<String>,
     /// The sequences that the model reads: probe, or task for its validation sequences

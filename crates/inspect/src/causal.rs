@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::{Limit, ModelParts, Output, Part, Subject, Verb, progress::Progress, verb::POST_NORM};
 
-/// What is left without each head, without the heads of a role, and without ever more heads
+/// What is left without each head, without the heads of a role, and with heads taken away one after the other
 #[derive(Debug, clap::Args)]
 pub struct AblateVerb {
     /// These heads together, written L1H0,L1H2, and no others unless --all

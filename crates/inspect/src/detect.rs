@@ -15,7 +15,7 @@ use super::{ModelParts, Output, Subject, Verb};
 /// The scores that TransformerLens gives the heads, for comparison with that tool
 #[derive(Debug, clap::Args)]
 pub struct DetectVerb {
-    /// Token names with spaces between them, for a text some text [default: the probe]
+    /// Tokens by name, with spaces between them; for a model of text, any text [default: the probe]
     #[arg(long)]
     prompt: Option<String>,
 }

@@ -1,7 +1,7 @@
 //! `inspect RUN lens`: how the answer forms along the stream, and which parts give it.
 
 use headlight_lens::{Behaviour, Contribution, Depth, direct_logit_attribution, logit_lens};
-use headlight_report::{Printout, Table};
+use headlight_report::{Printout, Table, number};
 use headlight_residual::{Decoder, token_tensor};
 use headlight_run::Error;
 use headlight_tasks as tasks;
@@ -17,7 +17,7 @@ use super::{
 /// What the stream says at each depth, and which parts say it
 #[derive(Debug, clap::Args)]
 pub struct LensVerb {
-    /// Token names with spaces between them, for a text some text [default: sequences of the run's
+    /// Tokens by name, with spaces between them; for a model of text, any text [default: sequences of the run's
     /// task]
     #[arg(long)]
     prompt: Option<String>,
@@ -50,6 +50,9 @@ pub struct Lens {
     /// What each part adds to the right token's logit above the mean logit; none for a post-norm
     /// model.
     pub contributions: Option<Vec<Contribution>>,
+    /// Whether one prompt is read, over which no interval can be taken.
+    #[serde(skip)]
+    is_one_prompt: bool,
 }
 
 impl Subject {
@@ -67,6 +70,7 @@ impl Subject {
         Ok(Lens {
             depths: logit_lens(&model, &behaviour).map_err(no_room)?,
             contributions: direct_logit_attribution(&model, &behaviour).map_err(no_room)?,
+            is_one_prompt: prompt.is_some(),
         })
     }
 
@@ -95,13 +99,13 @@ impl Lens {
     #[must_use]
     pub fn printout(&self) -> Printout {
         let depths = self.depths.iter().map(|depth| {
-            let norm = format!("{:.2}", depth.norm);
-            [
-                vec![in_words(&depth.site)],
-                cells(&depth.performance),
-                vec![norm],
-            ]
-            .concat()
+            let mut row = vec![in_words(&depth.site)];
+            row.extend(cells(&depth.performance));
+            if self.is_one_prompt {
+                row[1] = number(depth.performance.accuracy, 3);
+            }
+            row.push(format!("{:.2}", depth.norm));
+            row
         });
         let performance = self.depths.last().map(|depth| &depth.performance);
         let is_paired = performance.is_some_and(|left| left.logit_difference.is_some());
@@ -118,7 +122,11 @@ impl Lens {
                 "What the unembedding reads from the stream on its way; the last row is the model itself.",
             )
             .table(Table::new(&columns, depths).first_to_go(&["norm"]))
-            .prose(performance.map_or("", cells_text))
+            .prose(if self.is_one_prompt {
+                "One prompt has no interval. loss in nats."
+            } else {
+                performance.map_or("", cells_text)
+            })
             .prose(adds);
         let printout = match &self.contributions {
             None => printout.prose("its norms replace the stream, so that parts do not add up"),

@@ -22,7 +22,7 @@ use super::{
 /// other
 #[derive(Debug, clap::Args)]
 pub struct PatchVerb {
-    /// Token names with spaces between them, for a text some text [default: made from the probe]
+    /// Tokens by name, with spaces between them; for a model of text, any text [default: made from the probe]
     #[arg(long)]
     prompt: Option<String>,
     /// As many tokens with another answer [default: what followed the last token before is

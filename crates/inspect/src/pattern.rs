@@ -15,7 +15,7 @@ pub struct PatternVerb {
     /// The head, written L0H1 [default: every head]
     #[arg(long)]
     head: Option<HeadName>,
-    /// Token names with spaces between them, for a text some text [default: a sequence of the
+    /// Tokens by name, with spaces between them; for a model of text, any text [default: a sequence of the
     /// probe]
     #[arg(long)]
     prompt: Option<String>,

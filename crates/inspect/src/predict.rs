@@ -16,7 +16,7 @@ use super::{
 /// What comes next after a prompt, with heads switched off and activations of another prompt put in
 #[derive(Debug, Clone, clap::Args)]
 pub struct PredictVerb {
-    /// Token names with spaces between them, for a text some text
+    /// Tokens by name, with spaces between them; for a model of text, any text
     #[arg(long)]
     prompt: String,
     /// The position whose next token is predicted, counted from 0 [default: the last]
@@ -222,9 +222,19 @@ impl Predictions {
             .prose(question)
             .table(Table::new(columns, self.predictions.iter().map(row)))
             .prose(format!(
-                "Softmax of the logits; guessing gives each of the {} tokens {:.4}.",
+                "Softmax of the logits; guessing gives each of the {} tokens {}.",
                 self.vocabulary,
-                1.0 / self.vocabulary as f64
+                of_each(self.vocabulary)
             ))
+    }
+}
+
+/// What even odds give one of so many tokens. Of many it is little, but never nothing.
+fn of_each(tokens: usize) -> String {
+    let share = 1.0 / tokens as f64;
+    if share < 0.0001 {
+        "less than 0.0001".to_owned()
+    } else {
+        format!("{share:.4}")
     }
 }

@@ -37,7 +37,7 @@ impl TargetKeys for BigramInduction {
 /// The key that each head looks at most, at the end of a prompt
 #[derive(clap::Args)]
 struct Follow {
-    /// Token names with spaces between them, for a text some text
+    /// Tokens by name, with spaces between them; for a model of text, any text
     #[arg(long)]
     prompt: String,
 }

@@ -24,7 +24,7 @@ pub struct WhyVerb {
     /// The head, written L0H1
     #[arg(long)]
     head: HeadName,
-    /// One cell of this sequence: token names with spaces between them, for a text some text
+    /// One cell of this sequence: tokens by name, with spaces between them; for a model of text, any text
     #[arg(long)]
     prompt: Option<String>,
     /// One cell: the position of its query, counted from 0 [default: the last, if --prompt or --key
