@@ -200,7 +200,7 @@ fn a_gguf_file_opens() {
         .iter()
         .map(|token| token.as_str().unwrap())
         .collect();
-    assert_eq!(tokens.replace('Ġ', " "), "the light of the lamp");
+    assert_eq!(tokens, "the␣light␣of␣the␣lamp");
     assert_ok(
         &exported
             .workshop

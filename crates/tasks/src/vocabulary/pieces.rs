@@ -1,6 +1,7 @@
 //! The tokens of a Hugging Face tokenizer.
 
 use std::{
+    collections::HashSet,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -8,9 +9,9 @@ use std::{
 
 use headlight_run::untrusted::MOST_TOKENS;
 use serde_json::{Map, Value};
-use tokenizers::Tokenizer;
+use tokenizers::{DecoderWrapper, Tokenizer};
 
-use super::UnknownToken;
+use super::{UnknownToken, spelling::word_name};
 
 /// A tokenizer without special tokens, padding and truncation.
 #[derive(Clone)]
@@ -90,7 +91,34 @@ impl Pieces {
         self.count
     }
 
+    /// Names as people read them. The tokens of a tokenizer of bytes are spelled like words: `␣the` and
+    /// `é` where its file has `Ġthe` and `Ã©`. Bytes that are no character alone are `\xE2`.
     pub(super) fn names(&self) -> Vec<String> {
+        let in_file = self.names_in_file();
+        if !matches!(
+            self.tokenizer.get_decoder(),
+            Some(DecoderWrapper::ByteLevel(_))
+        ) {
+            return in_file;
+        }
+        let added = self.tokenizer.get_added_tokens_decoder();
+        let mut names = in_file.clone();
+        for (token, name) in (0..).zip(&mut names) {
+            let bytes: Option<Vec<u8>> = name.chars().map(byte_of_letter).collect();
+            if let Some(bytes) = bytes.filter(|_| !added.contains_key(&token)) {
+                *name = spelled(&bytes);
+            }
+        }
+        // A token that the tokenizer adds may be written like another one.
+        let different: HashSet<&String> = names.iter().collect();
+        if different.len() < names.len() {
+            return in_file;
+        }
+        names
+    }
+
+    /// The names as the tokenizer's file has them, and as runs of earlier versions keep them.
+    pub(super) fn names_in_file(&self) -> Vec<String> {
         let name = |token| {
             let name = self.tokenizer.id_to_token(token);
             name.unwrap_or_else(|| format!("unused {token}"))
@@ -171,6 +199,31 @@ impl Pieces {
         let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
         u8::from_str_radix(digits, 16).ok()
     }
+}
+
+/// The byte that a letter of a byte-level vocabulary stands for (Radford et al. 2019, `bytes_to_unicode`
+/// of GPT-2): visible characters of Latin-1 for themselves, all others in their order from U+0100 on.
+fn byte_of_letter(letter: char) -> Option<u8> {
+    let is_visible = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let code = u32::from(letter);
+    match code.checked_sub(0x100) {
+        None => u8::try_from(code).ok().filter(|&byte| is_visible(byte)),
+        Some(at) => (0..=u8::MAX)
+            .filter(|&byte| !is_visible(byte))
+            .nth(at as usize),
+    }
+}
+
+/// Bytes as a name: whole characters as in a word, others by number.
+fn spelled(bytes: &[u8]) -> String {
+    let mut name = String::new();
+    for chunk in bytes.utf8_chunks() {
+        name += &word_name(chunk.valid());
+        for byte in chunk.invalid() {
+            name += &format!("\\x{byte:02X}");
+        }
+    }
+    name
 }
 
 impl fmt::Debug for Pieces {

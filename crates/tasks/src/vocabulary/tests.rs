@@ -269,6 +269,40 @@ fn training_a_tokenizer_twice_gives_the_same() {
 }
 
 #[test]
+fn tokens_of_bytes_have_names_that_people_read() {
+    let text = "the café of the lamp\n".repeat(40);
+    let pieces = train_bpe(&[&text], 280).unwrap();
+    let in_file = pieces.names_in_file();
+    let vocabulary = Vocabulary::Pieces(pieces.clone());
+    let names = vocabulary.names();
+    for token in vocabulary.encode("the café of the lamp\n").unwrap() {
+        let name = &names[token as usize];
+        let text = vocabulary.decode(&[token]);
+        assert_eq!(spelling::named_word(name).as_ref(), Some(&text), "{name}");
+    }
+    for (name, in_file) in [("␣the", "Ġthe"), ("é", "Ã©"), ("\\n", "Ċ"), ("a", "a")] {
+        let token = names.iter().position(|other| other == name).unwrap();
+        assert_eq!(pieces.names_in_file()[token], in_file);
+    }
+    // The first byte of é, which is no character alone.
+    assert!(names.contains(&"\\xC3".to_owned()));
+
+    // A run of an earlier version has the names of the file.
+    let task = TaskConfig::Text(TextConfig {
+        path: "a.txt".into(),
+        tokens: TextTokens::Trained(TrainedTokens {
+            train: TokenTrainer::Bpe,
+            size: 280,
+        }),
+    });
+    let json = Some(pieces.json().as_bytes());
+    assert!(Vocabulary::of_run(&task, names, json).is_ok());
+    assert!(Vocabulary::of_run(&task, in_file.clone(), json).is_ok());
+    let other = in_file.into_iter().rev().collect();
+    assert!(Vocabulary::of_run(&task, other, json).is_err());
+}
+
+#[test]
 fn a_tokenizer_is_trained_on_a_text_without_spaces() {
     let dna: String = (0..200_000_u32)
         .map(|at| ['A', 'C', 'G', 'T'][(at.wrapping_mul(2_654_435_761) >> 30) as usize])
