@@ -219,9 +219,7 @@ fn spelled(bytes: &[u8]) -> String {
     let mut name = String::new();
     for chunk in bytes.utf8_chunks() {
         name += &word_name(chunk.valid());
-        for byte in chunk.invalid() {
-            name += &format!("\\x{byte:02X}");
-        }
+        name.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02X}")));
     }
     name
 }
