@@ -1,6 +1,6 @@
 //! The feed-forward with GELU, as one operation.
 
-use burn::{module::Param, nn::Linear, tensor::Tensor};
+use burn::{nn::Linear, tensor::Tensor};
 
 use crate::{apply, gelu, gelu_tanh};
 
@@ -67,7 +67,7 @@ fn kernel(
         return None;
     }
     let biases = match (&w_in.bias, &w_out.bias) {
-        (Some(b_in), Some(b_out)) => Some([b_in, b_out].map(Param::val)),
+        (Some(b_in), Some(b_out)) => Some([b_in.val(), b_out.val()]),
         (None, None) => None,
         _ => return None,
     };
