@@ -110,8 +110,10 @@ impl Progress {
     pub fn step(&self, step: usize) {
         let left = self.left(step);
         self.bar.set_position(step as u64);
-        self.bar
-            .set_prefix(format!("{:#} left", HumanDuration(left)));
+        if !self.bar.is_hidden() {
+            self.bar
+                .set_prefix(format!("{:#} left", HumanDuration(left)));
+        }
         self.tell(|| News::Step(step, left));
     }
 

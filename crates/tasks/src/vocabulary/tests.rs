@@ -280,9 +280,9 @@ fn tokens_of_bytes_have_names_that_people_read() {
         let text = vocabulary.decode(&[token]);
         assert_eq!(spelling::named_word(name).as_ref(), Some(&text), "{name}");
     }
-    for (name, in_file) in [("␣the", "Ġthe"), ("é", "Ã©"), ("\\n", "Ċ"), ("a", "a")] {
+    for (name, filed) in [("␣the", "Ġthe"), ("é", "Ã©"), ("\\n", "Ċ"), ("a", "a")] {
         let token = names.iter().position(|other| other == name).unwrap();
-        assert_eq!(pieces.names_in_file()[token], in_file);
+        assert_eq!(in_file[token], filed);
     }
     // The first byte of é, which is no character alone.
     assert!(names.contains(&"\\xC3".to_owned()));
